@@ -1,0 +1,125 @@
+#include "format/end_state.h"
+
+#include <cstring>
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+struct Row {
+  EndState state;
+  const char* name;
+  int exit_code;
+};
+
+constexpr Row kRows[] = {
+    {EndState::kOk, "OK", 0},
+    {EndState::kRefused, "REFUSED", 1},
+    {EndState::kIncompatible, "INCOMPATIBLE", 1},
+    {EndState::kDenied, "DENIED", 1},
+    {EndState::kNoSpace, "NO_SPACE", 1},
+    {EndState::kCorrupt, "CORRUPT", 1},
+    {EndState::kSourceError, "SOURCE_ERROR", 1},
+    {EndState::kInternal, "INTERNAL", 1},
+    {EndState::kDifferent, "DIFFERENT", 3},
+    {EndState::kCancelled, "CANCELLED", 4},
+    {EndState::kDeadline, "DEADLINE", 4},
+    {EndState::kDeadPeer, "DEAD_PEER", 4},
+    {EndState::kTooSlow, "TOO_SLOW", 4},
+    {EndState::kSnapshotGone, "SNAPSHOT_GONE", 4},
+    {EndState::kChangedSince, "CHANGED_SINCE", 4},
+    {EndState::kBusy, "BUSY", 5},
+};
+
+const Row& RowOf(EndState state) {
+  return kRows[static_cast<uint8_t>(state)];
+}
+
+// The row whose "NAME: " begins the text, or null.
+const Row* PrefixRow(const char* text) {
+  if (text == nullptr) {
+    return nullptr;
+  }
+  for (const Row& row : kRows) {
+    const size_t length = strlen(row.name);
+    if (strncmp(text, row.name, length) == 0 && text[length] == ':' &&
+        text[length + 1] == ' ') {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* EndStateName(EndState state) { return RowOf(state).name; }
+
+int ExitCodeOf(EndState state) { return RowOf(state).exit_code; }
+
+Status MakeStatus(EndState state, const Slice& what) {
+  const Slice name(EndStateName(state));
+  switch (state) {
+    case EndState::kRefused:
+      return Status::NotSupported(name, what);
+    case EndState::kIncompatible:
+      return Status::InvalidArgument(name, what);
+    case EndState::kNoSpace:
+      return Status::NoSpace(name, what);
+    case EndState::kCorrupt:
+      return Status::Corruption(name, what);
+    case EndState::kCancelled:
+      return Status::Aborted(name, what);
+    case EndState::kDeadline:
+    case EndState::kDeadPeer:
+    case EndState::kTooSlow:
+      return Status::TimedOut(name, what);
+    case EndState::kSnapshotGone:
+      return Status::Expired(name, what);
+    case EndState::kChangedSince:
+      return Status::TryAgain(name, what);
+    case EndState::kBusy:
+      return Status::Busy(name, what);
+    default:
+      return Status::IOError(name, what);
+  }
+}
+
+Status WithContext(const Status& status, EndState state, const Slice& where) {
+  if (status.ok()) {
+    return status;
+  }
+  const EndState kept =
+      PrefixRow(status.getState()) != nullptr ? EndStateOf(status) : state;
+  return MakeStatus(kept, where.ToString() + ": " + MessageOf(status));
+}
+
+EndState EndStateOf(const Status& status) {
+  if (status.ok()) {
+    return EndState::kOk;
+  }
+  if (const Row* row = PrefixRow(status.getState())) {
+    return row->state;
+  }
+  if (status.IsCorruption()) return EndState::kCorrupt;
+  if (status.IsNotSupported()) return EndState::kRefused;
+  if (status.IsInvalidArgument()) return EndState::kIncompatible;
+  if (status.IsNoSpace()) return EndState::kNoSpace;
+  if (status.IsBusy()) return EndState::kBusy;
+  if (status.IsTimedOut()) return EndState::kDeadPeer;
+  if (status.IsAborted() || status.IsShutdownInProgress()) {
+    return EndState::kCancelled;
+  }
+  if (status.IsExpired()) return EndState::kSnapshotGone;
+  return EndState::kInternal;
+}
+
+std::string MessageOf(const Status& status) {
+  if (const Row* row = PrefixRow(status.getState())) {
+    return status.getState() + strlen(row->name) + 2;
+  }
+  return status.ToString();
+}
+
+}  // namespace sstferry

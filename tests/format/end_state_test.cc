@@ -1,0 +1,42 @@
+#include "format/end_state.h"
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+
+TEST_CASE("A Status carries every end state and gives it back", "[format]") {
+  for (uint8_t i = 1; i <= kMaxEndState; ++i) {
+    const EndState state = static_cast<EndState>(i);
+    const rocksdb::Status status = MakeStatus(state, "staging: disk: x");
+    INFO(status.ToString());
+    REQUIRE_FALSE(status.ok());
+    REQUIRE(EndStateOf(status) == state);
+    REQUIRE(MessageOf(status) == "staging: disk: x");
+  }
+}
+
+TEST_CASE("WithContext keeps the state a Status carries and adds the place",
+          "[format]") {
+  const rocksdb::Status inner = MakeStatus(EndState::kNoSpace, "write: full");
+  const rocksdb::Status outer =
+      WithContext(inner, EndState::kInternal, "/data/x.sst");
+  REQUIRE(EndStateOf(outer) == EndState::kNoSpace);
+  REQUIRE(MessageOf(outer) == "/data/x.sst: write: full");
+
+  const rocksdb::Status plain = WithContext(
+      rocksdb::Status::IOError("read", "EIO"), EndState::kSourceError, "a");
+  REQUIRE(EndStateOf(plain) == EndState::kSourceError);
+  REQUIRE(MessageOf(plain) == "a: IO error: read: EIO");
+  REQUIRE(WithContext(rocksdb::Status::OK(), EndState::kInternal, "a").ok());
+}
+
+TEST_CASE("Exit codes follow the documented table", "[format]") {
+  REQUIRE(ExitCodeOf(EndState::kOk) == 0);
+  REQUIRE(ExitCodeOf(EndState::kInternal) == 1);
+  REQUIRE(ExitCodeOf(EndState::kDifferent) == 3);
+  REQUIRE(ExitCodeOf(EndState::kCancelled) == 4);
+  REQUIRE(ExitCodeOf(EndState::kChangedSince) == 4);
+  REQUIRE(ExitCodeOf(EndState::kBusy) == 5);
+}
+
+}  // namespace sstferry
