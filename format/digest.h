@@ -1,0 +1,72 @@
+// Digests: XXH3 behind types of our own, so that no other header needs xxHash.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rocksdb/slice.h"
+
+namespace sstferry {
+
+struct Digest128 {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  friend bool operator==(const Digest128&, const Digest128&) = default;
+};
+
+// 32 lower-case hex digits, high half first.
+std::string ToHex(const Digest128& digest);
+
+uint64_t Digest64(const rocksdb::Slice& data, uint64_t seed = 0);
+Digest128 DigestOf(const rocksdb::Slice& data);
+
+// The digest of a chunk: XXH3-128 over the 8-byte little-endian digests of its
+// ChunkData frames in order, so that each byte is hashed once per side.
+class ChunkDigest {
+ public:
+  ChunkDigest();
+  ~ChunkDigest();
+  ChunkDigest(ChunkDigest&&) noexcept;
+  ChunkDigest& operator=(ChunkDigest&&) noexcept;
+  void AddFrame(uint64_t frame_digest);
+  Digest128 Finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The content digest of an interval: XXH3-128 over, for each entry in key
+// order, fixed32 key length, fixed32 value length, key, value. Two intervals
+// with the same digest and entry count hold the same entries; block layout,
+// compression and sequence numbers do not matter.
+// For a wide-column entity the "value" is the sequence of fixed32 name length,
+// fixed32 value length, name, value of each column, and kEntityMark is set in
+// the value length.
+class ContentDigest {
+ public:
+  static constexpr uint32_t kEntityMark = 1u << 31;
+
+  ContentDigest();
+  ~ContentDigest();
+  ContentDigest(ContentDigest&&) noexcept;
+  ContentDigest& operator=(ContentDigest&&) noexcept;
+
+  void Add(const rocksdb::Slice& key, const rocksdb::Slice& value,
+           bool is_entity = false);
+  Digest128 Finish() const;
+  uint64_t entries() const { return entries_; }
+  uint64_t key_value_bytes() const { return key_value_bytes_; }
+
+ private:
+  void Append(const rocksdb::Slice& data);
+
+  struct State;  // streaming hash and a small gathering buffer
+  std::unique_ptr<State> state_;
+  uint64_t entries_ = 0;
+  uint64_t key_value_bytes_ = 0;
+};
+
+}  // namespace sstferry

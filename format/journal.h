@@ -1,0 +1,103 @@
+// The journal: what a target has made durable, in the order it did so. An
+// append-only file of records; a torn tail (a crash while appending) is normal
+// and ends the journal, a damaged record before the tail is Corruption.
+// Normative text: format/FORMAT.md, "Journal".
+//
+//   file:    offset  size  field
+//            0       8     magic 53 46 4a 4f 55 52 4e 31 ("SFJOURN1")
+//            8       ...   records
+//
+//   record:  0       4     payload_bytes, at most kMaxJournalPayloadBytes
+//            4       1     type
+//            5       3     reserved, 0
+//            8       8     XXH3-64 of payload, seeded with the XXH3-64 of
+//                          bytes [0, 8) and of the record's file offset
+//            16      ...   payload
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+
+namespace sstferry {
+
+inline constexpr char kJournalMagic[9] = "SFJOURN1";
+inline constexpr uint32_t kJournalMagicBytes = 8;
+inline constexpr uint32_t kJournalHeaderBytes = 16;
+inline constexpr uint32_t kMaxJournalPayloadBytes = 1u << 20;
+
+enum class JournalRecordType : uint8_t {
+  kTransfer = 1,  // first record: what this journal is bound to
+  kRange = 2,     // one per range of the plan
+  kChunk = 3,     // a chunk is durable in staging, not yet surely ingested
+  kRangeDone = 4, // every chunk of the range has its record
+  kComplete = 5,  // totals agreed with the source; only the rename is left
+};
+const char* JournalRecordTypeName(JournalRecordType type);
+
+struct JournalTransfer {
+  TransferId transfer_id{};
+  std::string source;              // as the operator named it
+  std::string source_database_id;
+  uint64_t snapshot_sequence = 0;
+  std::string mode;                // "seed"
+  Digest128 options_digest;        // over family descriptions and formats
+  std::vector<std::string> families;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+};
+
+struct JournalRange {
+  Range range;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+};
+
+struct JournalChunk {
+  ChunkEnd chunk;
+  ChunkKind kind = ChunkKind::kRebuilt;
+  // The SST's unique id (creating database id, session id, file number as the
+  // file's properties give them): what the target's MANIFEST is compared with.
+  std::string creating_database_id;
+  std::string creating_session_id;
+  uint64_t original_file_number = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+};
+
+struct JournalRangeDone {
+  uint32_t range_id = 0;
+  Totals totals;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+};
+
+struct JournalComplete {
+  Totals totals;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+};
+
+// Appends one whole record that will stand at `file_offset`.
+void AppendJournalRecord(JournalRecordType type, const rocksdb::Slice& payload,
+                         uint64_t file_offset, std::string* out);
+
+struct JournalRecord {
+  uint64_t offset = 0;
+  uint64_t total_bytes = 0;
+  JournalRecordType type = JournalRecordType::kTransfer;
+  rocksdb::Slice payload;  // points into the input
+};
+
+// Reads the record at `offset` of a whole journal's bytes.
+// OK           *record is set.
+// NotFound     `offset` is the end of the file.
+// Incomplete   a torn tail begins here: nothing after it was ever promised.
+// Corruption   damaged, and more of the journal follows.
+[[nodiscard]] rocksdb::Status ReadJournalRecord(const rocksdb::Slice& journal,
+                                                uint64_t offset,
+                                                JournalRecord* record);
+
+}  // namespace sstferry
