@@ -1,0 +1,125 @@
+// Frames over a connection: numbering, digests and limits on one side,
+// checking them on the other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "format/frame.h"
+#include "format/messages.h"
+#include "pipeline/wire/transport.h"
+
+namespace sstferry {
+
+struct Frame {
+  FrameType type = FrameType::kEnd;
+  uint64_t digest = 0;      // as checked
+  rocksdb::Slice payload;   // valid until the next Receive() of the channel
+};
+
+// Ownership: owns its connection.
+// Threads:   any number of senders (a frame goes out whole), one receiver.
+//   Close() from any thread wakes them all.
+// Memory:    one receive buffer of at most kMaxPayloadBytes; sending copies
+//   nothing.
+// Errors:    those of Connection, and Corruption for bytes that are not the
+//   next frame (magic, sequence, length, digest), naming peer and offset.
+class Channel {
+ public:
+  explicit Channel(std::unique_ptr<Connection> connection);
+  ~Channel();
+
+  [[nodiscard]] rocksdb::Status Send(FrameType type,
+                                     const rocksdb::Slice& payload,
+                                     const WaitLimit& limit = {});
+  // The payload is the concatenation of the parts (at most 8 of them);
+  // *digest (may be null) gets the frame's digest.
+  [[nodiscard]] rocksdb::Status SendParts(FrameType type,
+                                          const rocksdb::Slice* parts,
+                                          size_t part_count,
+                                          const WaitLimit& limit,
+                                          uint64_t* digest);
+
+  // kDeadPeer when the peer closed instead of sending a frame.
+  // An End frame is returned like any other.
+  [[nodiscard]] rocksdb::Status Receive(const WaitLimit& limit, Frame* frame);
+
+  // Encodes and sends; receives, checks the type and decodes. When the peer
+  // sent End with a state that is not OK, ReceiveMessage returns that state and
+  // its message as a Status.
+  template <typename Message>
+  [[nodiscard]] rocksdb::Status SendMessage(FrameType type,
+                                            const Message& message,
+                                            const WaitLimit& limit = {}) {
+    std::string payload;
+    message.EncodeTo(&payload);
+    return Send(type, payload, limit);
+  }
+  template <typename Message>
+  [[nodiscard]] rocksdb::Status ReceiveMessage(FrameType type,
+                                               const WaitLimit& limit,
+                                               Message* message) {
+    Frame frame;
+    rocksdb::Status status = Receive(limit, &frame);
+    if (status.ok()) {
+      status = ExpectType(frame, type);
+    }
+    return status.ok() ? message->DecodeFrom(frame.payload) : status;
+  }
+
+  // OK when `frame` has that type; what an End frame says, as a Status;
+  // Corruption for any other type.
+  [[nodiscard]] rocksdb::Status ExpectType(const Frame& frame,
+                                           FrameType type) const;
+
+  void Close();
+
+  const std::string& peer() const;
+  uint64_t bytes_sent() const { return bytes_sent_.load(); }
+  uint64_t bytes_received() const { return bytes_received_.load(); }
+  // Steady microseconds when the last byte arrived: liveness of the peer.
+  int64_t last_received_micros() const { return last_received_micros_.load(); }
+
+ private:
+  [[nodiscard]] rocksdb::Status ReadExactly(char* buffer, size_t bytes,
+                                            const WaitLimit& limit,
+                                            bool* closed_at_start);
+
+  const std::unique_ptr<Connection> connection_;
+  std::atomic<uint64_t> bytes_sent_{0};
+  std::atomic<uint64_t> bytes_received_{0};
+  std::atomic<int64_t> last_received_micros_{0};
+
+  // The receiver's alone.
+  std::vector<char> receive_buffer_;
+  uint64_t next_receive_sequence_ = 0;
+
+  std::mutex send_mu_;
+  uint64_t next_send_sequence_ = 0;  // under send_mu_
+};
+
+// The first two frames of every connection.
+// Client side: sends `hello`, receives the answer. kIncompatible when no common
+// protocol version exists (the message names both sides' versions).
+[[nodiscard]] rocksdb::Status ClientHandshake(Channel* channel,
+                                              const Hello& hello,
+                                              const WaitLimit& limit,
+                                              HelloAck* ack);
+// Server side: receives a Hello and answers it; on refusal sends End and
+// returns the same state.
+[[nodiscard]] rocksdb::Status ServerHandshake(Channel* channel,
+                                              const std::string& software,
+                                              const std::string& rocksdb_version,
+                                              const WaitLimit& limit,
+                                              Hello* hello, HelloAck* ack);
+
+// Sends End with the state and message of `status` (best effort within a
+// second) so that the peer ends with the same words.
+void SendEnd(Channel* channel, const rocksdb::Status& status,
+             const std::string& where);
+
+}  // namespace sstferry

@@ -1,0 +1,51 @@
+// A byte-rate limit shared by any number of threads.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Tokens are bytes; the bucket holds at most a tenth of a second's worth (but
+// at least one request), so a burst after a pause stays small. Requests are
+// served in arrival order. A request larger than the bucket goes through and
+// leaves a debt that later requests wait for.
+//
+// Threads: all members from any thread.
+class TokenBucket {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  // rate 0 means no limit. `now` is for tests.
+  explicit TokenBucket(uint64_t bytes_per_sec,
+                       std::function<TimePoint()> now = nullptr);
+
+  // Waits until `bytes` may pass. Aborted (kCancelled) after Close().
+  [[nodiscard]] rocksdb::Status Take(uint64_t bytes);
+  // What Take() would wait now; never blocks, takes nothing.
+  std::chrono::microseconds DelayFor(uint64_t bytes);
+
+  void SetRate(uint64_t bytes_per_sec);
+  uint64_t bytes_per_sec() const;
+  void Close();
+
+ private:
+  TimePoint Now() const;
+  void Refill();  // under mu_
+
+  const std::function<TimePoint()> now_;
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  uint64_t bytes_per_sec_;
+  double tokens_ = 0;
+  TimePoint last_refill_;
+  uint64_t next_ticket_ = 0;
+  uint64_t serving_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,112 @@
+// What a connection is, whatever carries it: TCP, or two ends in one process.
+// TLS will be a third implementation; nothing above knows the difference.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+using Clock = std::chrono::steady_clock;
+
+// How long one call may wait: at most `idle` without a byte of progress, and
+// never past `until`.
+struct WaitLimit {
+  std::chrono::milliseconds idle{30'000};
+  Clock::time_point until = Clock::time_point::max();
+
+  static WaitLimit Within(std::chrono::milliseconds total) {
+    return WaitLimit{total, Clock::now() + total};
+  }
+  static WaitLimit Forever() {
+    return WaitLimit{std::chrono::milliseconds::max(),
+                     Clock::time_point::max()};
+  }
+};
+
+// A byte stream in both directions.
+//
+// Threads: one thread may read while another writes; Close() may be called
+//   from any thread at any time, more than once, and wakes both.
+// Errors:  TimedOut  the limit passed (kDeadPeer)
+//          Aborted   Close() was called on this side (kCancelled)
+//          IOError   the peer reset or vanished (kDeadPeer)
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  // Reads 1..capacity bytes; *bytes == 0 means the peer closed in order.
+  // REQUIRES: capacity > 0.
+  [[nodiscard]] virtual rocksdb::Status Read(char* buffer, size_t capacity,
+                                             const WaitLimit& limit,
+                                             size_t* bytes) = 0;
+
+  // Writes all parts in order, gathered into as few system calls as possible.
+  [[nodiscard]] virtual rocksdb::Status Write(const rocksdb::Slice* parts,
+                                              size_t part_count,
+                                              const WaitLimit& limit) = 0;
+
+  virtual void Close() = 0;
+
+  // The other side, for logs: "192.0.2.7:52114" or "in-process".
+  virtual const std::string& peer() const = 0;
+};
+
+// Waits for connections. Accept() is for one thread; Close() for any.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  // Aborted after Close(). A failed handshake of one peer is not an error of
+  // the listener and is not reported here.
+  [[nodiscard]] virtual rocksdb::Status Accept(
+      std::unique_ptr<Connection>* connection) = 0;
+  virtual void Close() = 0;
+  // "127.0.0.1:7420", with the port really bound.
+  virtual const std::string& address() const = 0;
+};
+
+// Opens connections to one place. Any thread, several at once.
+class Dialer {
+ public:
+  virtual ~Dialer() = default;
+  // kInternal  the host name does not resolve (a person must act)
+  // kDeadPeer  refused, unreachable or no answer within `limit`
+  [[nodiscard]] virtual rocksdb::Status Dial(
+      const WaitLimit& limit, std::unique_ptr<Connection>* connection) = 0;
+  // Makes current and later calls of Dial() return Aborted.
+  virtual void Close() = 0;
+  virtual const std::string& address() const = 0;
+};
+
+// "HOST[:PORT]", "[::1]:PORT"; port 0 only where allowed by the caller.
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+inline constexpr uint16_t kDefaultPort = 7420;
+// InvalidArgument: what is wrong with the text.
+[[nodiscard]] rocksdb::Status ParseHostPort(const std::string& text,
+                                            HostPort* out);
+std::string ToString(const HostPort& host_port);  // brackets IPv6
+
+// True for 127.0.0.0/8, ::1 and names that resolve only to those.
+bool IsLoopback(const std::string& host);
+
+[[nodiscard]] rocksdb::Status ListenTcp(const HostPort& where,
+                                        std::unique_ptr<Listener>* listener);
+std::unique_ptr<Dialer> MakeTcpDialer(const HostPort& where);
+
+// Both ends in one process: what the dialer opens, the listener accepts.
+// Each direction buffers at most `buffer_bytes`.
+struct MemoryTransport {
+  std::unique_ptr<Listener> listener;
+  std::unique_ptr<Dialer> dialer;
+};
+MemoryTransport MakeMemoryTransport(size_t buffer_bytes = 1u << 20);
+
+}  // namespace sstferry
