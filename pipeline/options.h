@@ -1,0 +1,184 @@
+// Options and results shared by the source and the target. Plain structs with
+// their defaults; sizes in bytes, durations as std::chrono.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/end_state.h"
+#include "format/messages.h"
+
+namespace rocksdb {
+class Comparator;
+class FileSystem;
+class MergeOperator;
+class SliceTransform;
+}  // namespace rocksdb
+
+namespace sstferry {
+
+enum class LogLevel { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
+// Called from any thread, one call at a time is not promised.
+using LogFunction = std::function<void(LogLevel, const std::string&)>;
+
+// What an application adds to RocksDB's built-in operators. Borrowed objects
+// must outlive every transfer that uses them.
+struct OperatorRegistry {
+  std::vector<const rocksdb::Comparator*> comparators;
+  std::vector<std::shared_ptr<rocksdb::MergeOperator>> merge_operators;
+  std::vector<std::shared_ptr<const rocksdb::SliceTransform>>
+      prefix_extractors;
+};
+
+// Where data comes from: a database directory, or sst://HOST[:PORT]/NAME.
+struct SourceAddress {
+  std::string directory;  // set, or:
+  std::string host;
+  uint16_t port = 0;
+  std::string name;       // empty only where a list of names is asked for
+  bool is_directory() const { return host.empty(); }
+  std::string ToString() const;
+};
+// InvalidArgument says what is wrong with the text.
+[[nodiscard]] rocksdb::Status ParseSourceAddress(const std::string& text,
+                                                 SourceAddress* out);
+// [A-Za-z0-9._-]{1,64}
+bool IsValidDatabaseName(const std::string& name);
+
+enum class Durability {
+  kChunk,  // each chunk is synced before it is recorded; a crash loses none
+  kNone,   // everything is synced once, before the final rename
+};
+
+// What to take of a source; the same for pull, plan and verify.
+struct Selection {
+  std::vector<std::string> families;  // empty: all
+  KeyInterval interval;
+};
+
+struct PullOptions {
+  SourceAddress source;
+  std::string target_dir;
+  bool replace = false;  // a non-empty target_dir is exchanged, not refused
+  Selection selection;
+  uint32_t lanes = 4;
+  uint64_t chunk_bytes = 64'000'000;
+  uint64_t max_rate_bytes_per_sec = 0;  // SST bytes; 0: no limit
+  Durability durability = Durability::kChunk;
+  bool verify = false;          // compare with the source before the rename
+  uint32_t format_version = 0;  // of SST files; 0: as the source's files
+  std::string timeline_file;    // CSV, one line a second; empty: none
+  std::string snapshot_dir;     // for a directory source; empty: beside it
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
+  OperatorRegistry registry;
+  // Everything the target writes goes through this; null: the default one.
+  std::shared_ptr<rocksdb::FileSystem> file_system;
+  LogFunction log;
+};
+
+struct VerifyOptions {
+  SourceAddress left;
+  SourceAddress right;
+  Selection selection;
+  uint32_t lanes = 4;
+  uint32_t max_differences_shown = 10;
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds peer_timeout{10'000};
+  std::string snapshot_dir;
+  OperatorRegistry registry;
+  LogFunction log;
+};
+
+// Where a transfer stands; every member only grows, but for the rates.
+struct Progress {
+  std::string phase;  // connect, snapshot, plan, transfer, sync, verify, swap
+  uint64_t planned_bytes = 0;
+  uint64_t done_bytes = 0;  // SST bytes received, or compared by verify
+  uint64_t entries = 0;
+  uint32_t lanes = 0;
+  double seconds = 0;
+  bool finished = false;
+};
+
+struct SideVersions {
+  std::string software;
+  std::string rocksdb;
+};
+
+struct PlanItemSummary {
+  std::string column_family;
+  std::optional<std::string> begin;
+  std::optional<std::string> end;
+  std::string file;
+  uint64_t bytes = 0;
+  std::string action;
+  std::string reason;
+};
+
+struct DifferenceSummary {
+  std::string column_family;
+  std::string key;
+  std::string what;  // "only left", "only right", "value differs"
+};
+
+// What a command reports; one struct so that JSON has one shape. Numbers that
+// do not apply stay zero.
+struct Summary {
+  rocksdb::Status status;
+  std::string error_where;
+  std::string started_at;   // RFC 3339 UTC
+  std::string finished_at;
+  SideVersions source_versions;
+  SideVersions target_versions;
+  std::string mode;         // "seed"
+  std::string source;
+  std::string target;
+  std::string replaced;     // where --replace left the old directory
+  std::string transfer_id;  // 32 hex digits
+  std::string source_database_id;
+  uint64_t snapshot_sequence = 0;
+  std::vector<std::string> column_families;
+  uint64_t ranges = 0;
+  uint64_t chunks = 0;
+  uint64_t chunks_built = 0;
+  uint64_t chunks_carried = 0;
+  uint64_t chunks_resumed = 0;
+  uint64_t entries = 0;
+  uint64_t key_value_bytes = 0;
+  uint64_t sst_bytes = 0;
+  uint64_t wire_bytes = 0;
+  uint64_t ingest_calls = 0;
+  std::map<int, uint64_t> levels;  // level -> files of the finished target
+  double seconds = 0;
+  std::map<std::string, double> source_stage_seconds;
+  std::map<std::string, double> target_stage_seconds;
+  uint64_t peak_rss_bytes = 0;
+  uint32_t lanes = 0;
+  uint32_t retries = 0;
+  bool verified = false;           // pull --verify found both sides equal
+  std::vector<std::string> notes;  // warnings and dropped options
+  // verify
+  uint64_t entries_left = 0;
+  uint64_t entries_right = 0;
+  uint64_t differences = 0;
+  std::vector<DifferenceSummary> first_differences;
+  // plan
+  std::vector<PlanItemSummary> items;
+  std::vector<std::string> served_names;  // plan sst://HOST:PORT
+};
+
+// The object of `--json` and of last_transfer.json: keys as README lists them.
+// `command` is "pull", "verify", "plan" or "serve". Keys hold bytes that need
+// not be UTF-8: text keys stay text, others become "0x...".
+std::string SummaryToJson(const Summary& summary, const std::string& command);
+std::string NowRfc3339();
+uint64_t PeakRssBytes();  // VmHWM of this process
+
+}  // namespace sstferry

@@ -1,0 +1,76 @@
+// The source's public face: serve databases to targets. Never writes into a
+// served database.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/options.h"
+#include "pipeline/wire/transport.h"
+
+namespace rocksdb {
+class DB;
+}
+
+namespace sstferry {
+
+// A directory (closed, a checkpoint, or open and written by another process:
+// the same), or an application's open database.
+struct ServedDatabase {
+  std::string name;
+  std::string directory;       // set, or:
+  rocksdb::DB* db = nullptr;   // borrowed; RocksDB's Checkpoint pins it
+};
+
+// One ended transfer, for the log and for --once.
+struct TransferReport {
+  std::string transfer_id;
+  std::string name;
+  std::string peer;
+  rocksdb::Status status;
+  std::string error_where;
+  uint64_t entries = 0;
+  uint64_t sst_bytes = 0;
+  uint64_t wire_bytes = 0;
+  double seconds = 0;
+};
+
+struct ServeOptions {
+  std::vector<ServedDatabase> databases;
+  uint32_t max_lanes = 16;              // per transfer
+  uint64_t max_rate_bytes_per_sec = 0;  // wire bytes of all transfers together
+  std::string snapshot_dir;             // empty: beside each database
+  uint32_t max_transfers = 64;
+  uint32_t max_connections = 1024;      // handshakes and lanes included
+  std::chrono::milliseconds handshake_timeout{10'000};
+  std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
+  std::chrono::milliseconds ping_interval{5'000};
+  OperatorRegistry registry;
+  LogFunction log;
+  // Called once per ended transfer (and per refused one that named a
+  // database), from a thread of the server.
+  std::function<void(const TransferReport&)> on_transfer_end;
+};
+
+// Ownership: owns the listener and all snapshots; they are gone when it is.
+// Threads:   Run() blocks until Stop() and joins every thread before it
+//   returns; Stop() from any thread, within five seconds.
+class SourceServer {
+ public:
+  virtual ~SourceServer() = default;
+  [[nodiscard]] virtual rocksdb::Status Run() = 0;
+  virtual void Stop() = 0;
+  virtual const std::string& address() const = 0;
+};
+
+// kRefused for a doubled or bad name; removes what dead processes left in the
+// snapshot directories.
+[[nodiscard]] rocksdb::Status MakeSourceServer(
+    const ServeOptions& options, std::unique_ptr<Listener> listener,
+    std::unique_ptr<SourceServer>* server);
+
+}  // namespace sstferry
