@@ -1,0 +1,125 @@
+#include "pipeline/interval_reader.h"
+
+#include "format/coding.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/wide_columns.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// Entries between two looks at `cancelled`.
+constexpr uint64_t kCancelInterval = 4096;
+
+}  // namespace
+
+IntervalReader::IntervalReader(rocksdb::DB* db,
+                               rocksdb::ColumnFamilyHandle* family,
+                               const KeyInterval& interval,
+                               uint64_t readahead_bytes,
+                               const rocksdb::Snapshot* snapshot)
+    : interval_(interval), comparator_(family->GetComparator()) {
+  rocksdb::ReadOptions options;
+  options.total_order_seek = true;
+  options.verify_checksums = true;
+  options.fill_cache = false;
+  options.readahead_size = readahead_bytes;
+  options.snapshot = snapshot;
+  if (interval_.begin.has_value()) {
+    lower_ = *interval_.begin;
+    options.iterate_lower_bound = &lower_;
+  }
+  if (interval_.end.has_value()) {
+    upper_ = *interval_.end;
+    options.iterate_upper_bound = &upper_;
+  }
+  iterator_.reset(db->NewIterator(options, family));
+}
+
+IntervalReader::~IntervalReader() = default;
+
+void IntervalReader::SeekToBegin() {
+  if (interval_.begin.has_value()) {
+    iterator_->Seek(*interval_.begin);
+  } else {
+    iterator_->SeekToFirst();
+  }
+}
+
+void IntervalReader::SeekAfter(const Slice& key) {
+  iterator_->Seek(key);
+  if (iterator_->Valid() && comparator_->Compare(iterator_->key(), key) == 0) {
+    iterator_->Next();
+  }
+}
+
+bool IntervalReader::is_entity() const {
+  const rocksdb::WideColumns& columns = iterator_->columns();
+  return columns.size() > 1 ||
+         (columns.size() == 1 &&
+          columns[0].name() != rocksdb::kDefaultWideColumnName);
+}
+
+Slice IntervalReader::DigestValue(std::string* scratch) const {
+  if (!is_entity()) {
+    return iterator_->value();
+  }
+  scratch->clear();
+  for (const rocksdb::WideColumn& column : iterator_->columns()) {
+    PutFixed32(scratch, static_cast<uint32_t>(column.name().size()));
+    PutFixed32(scratch, static_cast<uint32_t>(column.value().size()));
+    scratch->append(column.name().data(), column.name().size());
+    scratch->append(column.value().data(), column.value().size());
+  }
+  return *scratch;
+}
+
+Status DigestInterval(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+                      const KeyInterval& interval, uint64_t readahead_bytes,
+                      const std::function<bool()>& cancelled,
+                      DigestReply* reply) {
+  IntervalReader reader(db, family, interval, readahead_bytes);
+  ContentDigest digest;
+  std::string scratch;
+  for (reader.SeekToBegin(); reader.Valid(); reader.Next()) {
+    digest.Add(reader.key(), reader.DigestValue(&scratch), reader.is_entity());
+    if (digest.entries() % kCancelInterval == 0 && cancelled && cancelled()) {
+      return MakeStatus(EndState::kCancelled, "digest: stopped on request");
+    }
+  }
+  reply->entries = digest.entries();
+  reply->key_value_bytes = digest.key_value_bytes();
+  reply->content = digest.Finish();
+  return reader.status();
+}
+
+Status ReadEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+                   const EntriesRequest& request, uint64_t readahead_bytes,
+                   size_t page_bytes, EntriesReply* reply) {
+  IntervalReader reader(db, family, request.interval, readahead_bytes);
+  if (request.after.has_value()) {
+    reader.SeekAfter(*request.after);
+  } else {
+    reader.SeekToBegin();
+  }
+  reply->entries.clear();
+  std::string scratch;
+  size_t bytes = 0;
+  while (reader.Valid() && bytes < page_bytes) {
+    const Slice value = reader.DigestValue(&scratch);
+    EntryDigest entry;
+    entry.key = reader.key().ToString();
+    entry.value_bytes = value.size();
+    entry.value = DigestOf(value);
+    bytes += entry.key.size() + 32;
+    reply->entries.push_back(std::move(entry));
+    reader.Next();
+  }
+  reply->complete = !reader.Valid();
+  return reader.status();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,192 @@
+#include "pipeline/source/chunk_builder.h"
+
+#include "format/limits.h"
+#include "pipeline/interval_reader.h"
+#include "pipeline/rocksdb_compat.h"
+#include "rocksdb/sst_file_writer.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Entries between two looks at the file size and at `cancelled`: the writer
+// knows its size only by flushed blocks, so looking at each entry buys nothing.
+constexpr uint64_t kLookInterval = 64;
+
+std::string KeyForMessage(const Slice& key) {
+  const size_t shown = std::min<size_t>(key.size(), 32);
+  return "0x" + Slice(key.data(), shown).ToString(/*hex=*/true) +
+         (shown < key.size() ? "..." : "");
+}
+
+}  // namespace
+
+// One SST file under construction.
+class ChunkBuilder::Writer {
+ public:
+  explicit Writer(const rocksdb::Options& options)
+      : writer_(rocksdb::EnvOptions(), options, /*column_family=*/nullptr,
+                /*invalidate_page_cache=*/false) {}
+
+  Status Open() { return writer_.Open("/chunk.sst"); }
+
+  Status Add(const IntervalReader& reader, const Slice& key,
+             const Slice& value) {
+    if (reader.is_entity()) {
+      return PutEntityInto(&writer_, key, *const_cast<IntervalReader&>(reader)
+                                               .iterator());
+    }
+    return writer_.Put(key, value);
+  }
+
+  uint64_t file_bytes() { return writer_.FileSize(); }
+  Status Finish(rocksdb::ExternalSstFileInfo* info) {
+    return writer_.Finish(info);
+  }
+
+ private:
+  rocksdb::SstFileWriter writer_;
+};
+
+ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
+                           rocksdb::ColumnFamilyHandle* family,
+                           const rocksdb::Options& chunk_options,
+                           const ChunkBuilderOptions& options, ChunkSink* sink)
+    : db_(db),
+      family_(family),
+      options_(options),
+      sink_(sink),
+      file_system_(MakeSinkFileSystem(sink)),
+      env_(rocksdb::NewCompositeEnv(file_system_)),
+      chunk_options_(chunk_options) {
+  chunk_options_.env = env_.get();
+}
+
+ChunkBuilder::~ChunkBuilder() = default;
+
+Status ChunkBuilder::Build(const Range& range, const RangeRequest& request,
+                           RangeEnd* end) {
+  *end = RangeEnd{};
+  end->range_id = range.id;
+  IntervalReader reader(db_, family_, range.interval,
+                        options_.readahead_bytes);
+  if (request.after.has_value()) {
+    reader.SeekAfter(*request.after);
+  } else {
+    reader.SeekToBegin();
+  }
+  uint32_t ordinal = request.first_ordinal;
+  while (reader.Valid()) {
+    const Status status = BuildChunk(&reader, range, ordinal++, end);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return WithContext(reader.status(), EndState::kSourceError,
+                     "read range " + std::to_string(range.id) +
+                         " of column family '" + family_->GetName() + "'");
+}
+
+Status ChunkBuilder::BuildChunk(IntervalReader* reader, const Range& range,
+                                uint32_t ordinal, RangeEnd* end) {
+  ChunkBegin begin;
+  begin.range_id = range.id;
+  begin.ordinal = ordinal;
+  Status status = sink_->Begin(begin);
+  if (!status.ok()) {
+    return status;
+  }
+  ChunkEnd chunk;
+  chunk.range_id = range.id;
+  chunk.ordinal = ordinal;
+  chunk.smallest = reader->key().ToString();
+  Writer writer(chunk_options_);
+  status = writer.Open();
+  if (status.ok()) {
+    status = AddEntries(reader, &writer, &chunk);
+  }
+  rocksdb::ExternalSstFileInfo info;
+  if (status.ok()) {
+    status = WithContext(writer.Finish(&info), EndState::kInternal,
+                         "finish chunk");
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  chunk.largest = info.largest_key;
+  chunk.file_bytes = info.file_size;
+  if (info.num_entries != chunk.entries) {
+    return MakeStatus(EndState::kInternal,
+                      "finish chunk: expected " +
+                          std::to_string(chunk.entries) + " entries, found " +
+                          std::to_string(info.num_entries));
+  }
+  status = sink_->End(&chunk);
+  end->totals.chunks++;
+  end->totals.entries += chunk.entries;
+  end->totals.key_value_bytes += chunk.key_bytes + chunk.value_bytes;
+  end->totals.sst_bytes += chunk.file_bytes;
+  return status;
+}
+
+Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
+                                ChunkEnd* chunk) {
+  uint64_t reported_entries = 0;
+  uint64_t reported_bytes = 0;
+  uint64_t bytes_to_look = 0;
+  while (reader->Valid()) {
+    const Slice key = reader->key();
+    const Slice value = reader->value();
+    if (key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family_->GetName() + "' key " +
+                            KeyForMessage(key) + ": expected at most " +
+                            std::to_string(kMaxKeyBytes) + " key and " +
+                            std::to_string(kMaxValueBytes) +
+                            " value bytes, found " +
+                            std::to_string(key.size()) + " and " +
+                            std::to_string(value.size()));
+    }
+    Status status = writer->Add(*reader, key, value);
+    if (!status.ok()) {
+      return WithContext(status, EndState::kInternal,
+                         "column family '" + family_->GetName() + "' key " +
+                             KeyForMessage(key));
+    }
+    chunk->entries++;
+    chunk->key_bytes += key.size();
+    chunk->value_bytes += value.size();
+    bytes_to_look += key.size() + value.size();
+    reader->Next();
+    if (chunk->entries % kLookInterval != 0 && bytes_to_look < 65536) {
+      continue;
+    }
+    bytes_to_look = 0;
+    const uint64_t now_bytes = chunk->key_bytes + chunk->value_bytes;
+    if (options_.on_progress) {
+      options_.on_progress(chunk->entries - reported_entries,
+                           now_bytes - reported_bytes);
+      reported_entries = chunk->entries;
+      reported_bytes = now_bytes;
+    }
+    if (options_.cancelled && options_.cancelled()) {
+      return MakeStatus(EndState::kCancelled, "build: stopped on request");
+    }
+    if (writer->file_bytes() >= options_.chunk_bytes) {
+      break;
+    }
+  }
+  if (options_.on_progress) {
+    options_.on_progress(
+        chunk->entries - reported_entries,
+        chunk->key_bytes + chunk->value_bytes - reported_bytes);
+  }
+  // Next() leaves Valid() false on an error too: a range that could not be
+  // read must not end as if it were complete.
+  return WithContext(reader->status(), EndState::kSourceError,
+                     "read column family '" + family_->GetName() + "'");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,26 @@
+// A file system whose files are not stored: what RocksDB appends goes to a
+// sink at once. SstFileWriter writes its file on it, so a chunk is on the wire
+// while it is being built and the source's disk is not touched.
+#pragma once
+
+#include <memory>
+
+#include "rocksdb/file_system.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Receives the bytes of one file in order.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  [[nodiscard]] virtual rocksdb::Status Append(const rocksdb::Slice& data) = 0;
+};
+
+// Every file opened for writing appends to `sink`, one file at a time.
+// Reading, renaming and listing are refused; deleting does nothing.
+// Ownership: borrows the sink, which must outlive it.
+std::shared_ptr<rocksdb::FileSystem> MakeSinkFileSystem(ByteSink* sink);
+
+}  // namespace sstferry

@@ -1,0 +1,85 @@
+// Where a lane's time goes: every microsecond between Start() and Stop()
+// belongs to exactly one stage, waiting included.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace sstferry {
+
+enum class Stage : uint8_t {
+  kIdle = 0,  // no work is at hand
+  // source
+  kReadBuild,
+  kSendWait,
+  // target
+  kReceive,
+  kStageWrite,
+  kCheck,
+  kIngest,
+  kSync,
+};
+inline constexpr size_t kStages = 8;
+
+// The sums of many lanes; any thread.
+class StageTotals {
+ public:
+  void Add(Stage stage, uint64_t micros) {
+    micros_[static_cast<size_t>(stage)].fetch_add(micros,
+                                                  std::memory_order_relaxed);
+  }
+  uint64_t micros(Stage stage) const {
+    return micros_[static_cast<size_t>(stage)].load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::array<std::atomic<uint64_t>, kStages> micros_{};
+};
+
+// One thread's clock. Starts in `first`; the destructor books the rest.
+class StageClock {
+ public:
+  StageClock(StageTotals* totals, Stage first)
+      : totals_(totals), stage_(first), since_(Now()) {}
+  ~StageClock() { Enter(stage_); }
+  StageClock(const StageClock&) = delete;
+  StageClock& operator=(const StageClock&) = delete;
+
+  // Books the time since the last call to the old stage; returns that stage.
+  Stage Enter(Stage next) {
+    const Stage old = stage_;
+    const int64_t now = Now();
+    totals_->Add(old, static_cast<uint64_t>(now - since_));
+    since_ = now;
+    stage_ = next;
+    return old;
+  }
+
+ private:
+  static int64_t Now() {
+    return std::chrono::duration_cast<std::chrono::microseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  StageTotals* const totals_;
+  Stage stage_;
+  int64_t since_;
+};
+
+// Books a stage for a scope and returns to the stage before it.
+class StageScope {
+ public:
+  StageScope(StageClock* clock, Stage stage)
+      : clock_(clock), before_(clock->Enter(stage)) {}
+  ~StageScope() { clock_->Enter(before_); }
+  StageScope(const StageScope&) = delete;
+  StageScope& operator=(const StageScope&) = delete;
+
+ private:
+  StageClock* const clock_;
+  const Stage before_;
+};
+
+}  // namespace sstferry
