@@ -1,0 +1,228 @@
+#include "pipeline/source/control_session.h"
+
+#include "format/limits.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTickInterval{1000};
+// How long a session whose transfer failed waits for the target to hang up, so
+// that the End frame is read before the connection goes.
+constexpr milliseconds kDrainLimit{2000};
+
+Status Unexpected(FrameType type) {
+  return MakeStatus(EndState::kCorrupt,
+                    std::string("control: unexpected frame ") +
+                        FrameTypeName(type));
+}
+
+}  // namespace
+
+ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
+                               Channel* channel)
+    : host_(host), hello_(hello), channel_(channel) {}
+
+ControlSession::~ControlSession() = default;
+
+void ControlSession::Run() {
+  ticker_ = std::thread([this] { Tick(); });
+  Status status = Serve();
+  const std::string where = "source control";
+  if (transfer_ != nullptr && !finished_) {
+    // Tells the target unless a lane has already said why.
+    transfer_->Fail(status.ok() ? MakeStatus(EndState::kCancelled,
+                                             "the target ended the transfer")
+                                : status,
+                    where);
+    status = transfer_->status();
+  } else if (!status.ok()) {
+    SendEnd(channel_, status, where);
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (!status.ok() && !status.IsAborted()) {
+    DrainUntilClosed();
+  }
+  if (worker_.joinable()) {
+    worker_.join();
+  }
+  ticker_.join();
+  if (transfer_ != nullptr) {
+    transfer_->set_control(nullptr);
+    if (registered_) {
+      host_.remove_transfer(transfer_);
+    }
+    if (transfer_->request().purpose == Purpose::kPull &&
+        host_.options->on_transfer_end) {
+      host_.options->on_transfer_end(transfer_->Report());
+    }
+  }
+}
+
+Status ControlSession::Serve() {
+  WaitLimit limit;
+  limit.idle = host_.options->peer_timeout;
+  bool done = false;
+  while (!done) {
+    Frame frame;
+    Status status = channel_->Receive(limit, &frame);
+    if (status.ok()) {
+      status = Handle(frame, &done);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+Status ControlSession::Handle(const Frame& frame, bool* done) {
+  switch (frame.type) {
+    case FrameType::kListRequest: {
+      ListReply reply;
+      for (const ServedDatabase& database : host_.options->databases) {
+        reply.names.push_back(database.name);
+      }
+      return channel_->SendMessage(FrameType::kListReply, reply);
+    }
+    case FrameType::kOpenRequest: {
+      OpenRequest request;
+      const Status status = request.DecodeFrom(frame.payload);
+      return status.ok() ? StartOpen(request) : status;
+    }
+    case FrameType::kPing: {
+      Ping ping;
+      const Status status = ping.DecodeFrom(frame.payload);
+      return status.ok() ? channel_->SendMessage(FrameType::kPong, ping)
+                         : status;
+    }
+    case FrameType::kPong:
+      return Status::OK();
+    case FrameType::kFinish: {
+      Finish theirs;
+      const Status status = theirs.DecodeFrom(frame.payload);
+      return status.ok() ? AgreeOnTotals(theirs) : status;
+    }
+    case FrameType::kEnd: {
+      *done = true;
+      End end;
+      Status status = end.DecodeFrom(frame.payload);
+      if (status.ok() && end.state != EndState::kOk) {
+        status = MakeStatus(end.state, "target: " + end.message);
+      }
+      if (status.ok() && transfer_ != nullptr &&
+          transfer_->request().purpose != Purpose::kPull) {
+        finished_ = true;  // a plan or a verify has no totals to agree on
+      }
+      return status;
+    }
+    default:
+      return Unexpected(frame.type);
+  }
+}
+
+Status ControlSession::StartOpen(const OpenRequest& request) {
+  if (transfer_ != nullptr) {
+    return Unexpected(FrameType::kOpenRequest);
+  }
+  ServedDatabase database;
+  const Status status = host_.find_database(request.database, &database);
+  if (!status.ok()) {
+    return status;
+  }
+  transfer_ = std::make_shared<Transfer>(database, *host_.options, request,
+                                         hello_, channel_->peer(),
+                                         host_.wire_bucket);
+  transfer_->set_control(channel_);
+  worker_ = std::thread([this] { Open(); });
+  return Status::OK();
+}
+
+void ControlSession::Open() {
+  Status status = transfer_->Pin();
+  if (status.ok() && !transfer_->ended()) {
+    status = host_.add_transfer(transfer_);
+    if (status.ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      registered_ = true;
+    }
+  }
+  if (status.ok() && !transfer_->ended()) {
+    status = transfer_->Announce(channel_);
+  }
+  if (!status.ok()) {
+    transfer_->Fail(status, "source");
+    return;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  announced_ = true;
+}
+
+void ControlSession::Tick() {
+  uint64_t ticks = 0;
+  const uint64_t ping_every = std::max<uint64_t>(
+      1, host_.options->ping_interval / kTickInterval);
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
+    const bool send_stats = announced_;
+    lock.unlock();
+    Status status;
+    if (++ticks % ping_every == 0) {
+      Ping ping;
+      ping.token = ticks;
+      status = channel_->SendMessage(FrameType::kPing, ping);
+    }
+    if (status.ok() && send_stats) {
+      status = channel_->SendMessage(FrameType::kStats,
+                                     transfer_->CurrentStats());
+    }
+    // A send that fails is found by the reader, which ends the session.
+    status.PermitUncheckedError();
+    lock.lock();
+  }
+}
+
+Status ControlSession::AgreeOnTotals(const Finish& theirs) {
+  if (transfer_ == nullptr || finished_) {
+    return Unexpected(FrameType::kFinish);
+  }
+  const Finish ours = transfer_->Totals();
+  if (theirs.families.size() != ours.families.size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: expected " +
+                          std::to_string(ours.families.size()) +
+                          " column families, found " +
+                          std::to_string(theirs.families.size()));
+  }
+  for (size_t i = 0; i < ours.families.size(); ++i) {
+    const Totals& sent = ours.families[i];
+    const Totals& got = theirs.families[i];
+    if (!(sent == got)) {
+      return MakeStatus(
+          EndState::kCorrupt,
+          "totals of column family '" +
+              transfer_->families()[i].wire.description.name +
+              "': sent " + std::to_string(sent.entries) + " entries in " +
+              std::to_string(sent.chunks) + " chunks, the target has " +
+              std::to_string(got.entries) + " in " +
+              std::to_string(got.chunks));
+    }
+  }
+  finished_ = true;
+  return channel_->SendMessage(FrameType::kFinished, ours);
+}
+
+void ControlSession::DrainUntilClosed() {
+  const WaitLimit limit = WaitLimit::Within(kDrainLimit);
+  Frame frame;
+  while (channel_->Receive(limit, &frame).ok()) {
+  }
+}
+
+}  // namespace sstferry

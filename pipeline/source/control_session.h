@@ -1,0 +1,63 @@
+// The control connection of one target at the source: pins and plans what it
+// asks for, keeps both sides aware of each other, agrees on the totals.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "pipeline/source/transfer.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+
+// What a session needs of its server.
+struct SessionHost {
+  const ServeOptions* options = nullptr;
+  TokenBucket* wire_bucket = nullptr;
+  // kRefused with a sentence when the name is not served.
+  std::function<rocksdb::Status(const std::string& name,
+                                ServedDatabase* database)>
+      find_database;
+  // Makes a transfer known to lanes, and forgets it. kRefused when there are
+  // too many.
+  std::function<rocksdb::Status(std::shared_ptr<Transfer>)> add_transfer;
+  std::function<void(const std::shared_ptr<Transfer>&)> remove_transfer;
+};
+
+// Threads: Run() reads on its caller's thread; a worker pins and plans, a
+//   ticker pings and sends Stats. Both are joined before Run() returns.
+class ControlSession {
+ public:
+  ControlSession(const SessionHost& host, const Hello& hello,
+                 Channel* channel);
+  ~ControlSession();
+  void Run();
+
+ private:
+  [[nodiscard]] rocksdb::Status Serve();
+  [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
+  [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
+  [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
+  void Open();
+  void Tick();
+  void DrainUntilClosed();
+
+  const SessionHost host_;
+  const Hello hello_;
+  Channel* const channel_;
+  std::shared_ptr<Transfer> transfer_;
+  bool registered_ = false;
+  bool finished_ = false;
+  std::thread worker_;
+  std::thread ticker_;
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool stopping_ = false;   // under mu_
+  bool announced_ = false;  // under mu_
+};
+
+}  // namespace sstferry

@@ -1,0 +1,234 @@
+#include "pipeline/source/lane_session.h"
+
+#include "format/limits.h"
+#include "pipeline/interval_reader.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// A page of EntriesReply: far below kMaxPayloadBytes even with one key of the
+// maximum size on top.
+constexpr size_t kEntriesPageBytes = 256u << 10;
+
+// Frames a chunk's bytes onto a lane and digests them on the way.
+class LaneSink : public ChunkSink {
+ public:
+  LaneSink(Transfer* transfer, Channel* channel, StageClock* clock)
+      : transfer_(transfer), channel_(channel), clock_(clock) {}
+
+  Status Begin(const ChunkBegin& begin) override {
+    digest_ = ChunkDigest();
+    bytes_ = 0;
+    StageScope scope(clock_, Stage::kSendWait);
+    return channel_->SendMessage(FrameType::kChunkBegin, begin,
+                                 WaitLimit::Forever());
+  }
+
+  Status Append(const Slice& data) override {
+    Slice rest = data;
+    while (!rest.empty()) {
+      const size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
+      const Status status = SendPiece(Slice(rest.data(), bytes));
+      if (!status.ok()) {
+        return status;
+      }
+      rest.remove_prefix(bytes);
+    }
+    return Status::OK();
+  }
+
+  Status End(ChunkEnd* end) override {
+    if (end->file_bytes != bytes_) {
+      return MakeStatus(EndState::kInternal,
+                        "send chunk: expected " +
+                            std::to_string(end->file_bytes) +
+                            " bytes, sent " + std::to_string(bytes_));
+    }
+    const Digest128 digest = digest_.Finish();
+    end->digest = digest;
+    chain_.AddFrame(digest.high);
+    chain_.AddFrame(digest.low);
+    StageScope scope(clock_, Stage::kSendWait);
+    return channel_->SendMessage(FrameType::kChunkEnd, *end,
+                                 WaitLimit::Forever());
+  }
+
+  Digest128 chain() const { return chain_.Finish(); }
+
+ private:
+  Status SendPiece(const Slice& piece) {
+    StageScope scope(clock_, Stage::kSendWait);
+    Status status = transfer_->rate_bucket()->Take(piece.size());
+    if (status.ok()) {
+      status = transfer_->wire_bucket()->Take(piece.size() + kFrameHeaderBytes);
+    }
+    uint64_t frame_digest = 0;
+    if (status.ok()) {
+      status = channel_->SendParts(FrameType::kChunkData, &piece, 1,
+                                   WaitLimit::Forever(), &frame_digest);
+    }
+    if (status.ok()) {
+      digest_.AddFrame(frame_digest);
+      bytes_ += piece.size();
+      transfer_->counters()->sst_bytes += piece.size();
+    }
+    return status;
+  }
+
+  Transfer* const transfer_;
+  Channel* const channel_;
+  StageClock* const clock_;
+  ChunkDigest digest_;
+  ChunkDigest chain_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
+                         uint32_t lane)
+    : transfer_(std::move(transfer)),
+      channel_(channel),
+      lane_(lane),
+      clock_(&transfer_->counters()->stages, Stage::kIdle) {}
+
+void LaneSession::Run() {
+  const Status attached = transfer_->Attach(lane_, channel_);
+  if (!attached.ok()) {
+    SendEnd(channel_, attached, "lane " + std::to_string(lane_));
+    return;
+  }
+  const Status status = Serve();
+  if (!status.ok() && !transfer_->ended()) {
+    const std::string where = "source lane " + std::to_string(lane_);
+    SendEnd(channel_, status, where);
+    transfer_->Fail(status, where);
+  }
+  transfer_->counters()->wire_bytes += channel_->bytes_sent();
+  transfer_->Detach(lane_, channel_);
+}
+
+Status LaneSession::Serve() {
+  while (true) {
+    clock_.Enter(Stage::kIdle);
+    Frame frame;
+    Status status = channel_->Receive(WaitLimit::Forever(), &frame);
+    if (!status.ok()) {
+      return status;
+    }
+    clock_.Enter(Stage::kReadBuild);
+    switch (frame.type) {
+      case FrameType::kRangeRequest: {
+        RangeRequest request;
+        status = request.DecodeFrom(frame.payload);
+        status = status.ok() ? SendRange(request) : status;
+        break;
+      }
+      case FrameType::kDigestRequest: {
+        DigestRequest request;
+        status = request.DecodeFrom(frame.payload);
+        status = status.ok() ? SendDigest(request) : status;
+        break;
+      }
+      case FrameType::kEntriesRequest: {
+        EntriesRequest request;
+        status = request.DecodeFrom(frame.payload);
+        status = status.ok() ? SendEntries(request) : status;
+        break;
+      }
+      case FrameType::kEnd: {
+        // A lane that is no longer needed; the control connection knows why.
+        End end;
+        return end.DecodeFrom(frame.payload);
+      }
+      default:
+        status = MakeStatus(
+            EndState::kCorrupt,
+            std::string("lane: expected a request, found frame ") +
+                FrameTypeName(frame.type));
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+}
+
+Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
+  if (index >= transfer_->families().size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: expected a family below " +
+                          std::to_string(transfer_->families().size()) +
+                          ", found " + std::to_string(index));
+  }
+  *family = &transfer_->families()[index];
+  return Status::OK();
+}
+
+Status LaneSession::SendRange(const RangeRequest& request) {
+  if (request.range_id >= transfer_->ranges().size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: expected a range below " +
+                          std::to_string(transfer_->ranges().size()) +
+                          ", found " + std::to_string(request.range_id));
+  }
+  const Range& range = transfer_->ranges()[request.range_id];
+  const TransferFamily& family = transfer_->families()[range.family];
+  LaneSink sink(transfer_.get(), channel_, &clock_);
+  ChunkBuilderOptions options;
+  options.chunk_bytes = transfer_->request().chunk_bytes;
+  options.readahead_bytes = family.readahead_bytes;
+  options.cancelled = [this] { return transfer_->ended(); };
+  TransferCounters* counters = transfer_->counters();
+  options.on_progress = [counters](uint64_t entries, uint64_t bytes) {
+    counters->entries.fetch_add(entries, std::memory_order_relaxed);
+    counters->key_value_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  };
+  ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
+                       options, &sink);
+  RangeEnd end;
+  const Status status = builder.Build(range, request, &end);
+  if (!status.ok()) {
+    return status;
+  }
+  end.chain = sink.chain();
+  transfer_->RecordRange(end);
+  StageScope scope(&clock_, Stage::kSendWait);
+  return channel_->SendMessage(FrameType::kRangeEnd, end,
+                               WaitLimit::Forever());
+}
+
+Status LaneSession::SendDigest(const DigestRequest& request) {
+  const TransferFamily* family = nullptr;
+  Status status = FindFamily(request.family, &family);
+  DigestReply reply;
+  if (status.ok()) {
+    status = WithContext(
+        DigestInterval(transfer_->db(), family->handle, request.interval,
+                       family->readahead_bytes,
+                       [this] { return transfer_->ended(); }, &reply),
+        EndState::kSourceError, "digest");
+  }
+  return status.ok() ? channel_->SendMessage(FrameType::kDigestReply, reply,
+                                             WaitLimit::Forever())
+                     : status;
+}
+
+Status LaneSession::SendEntries(const EntriesRequest& request) {
+  const TransferFamily* family = nullptr;
+  Status status = FindFamily(request.family, &family);
+  EntriesReply reply;
+  if (status.ok()) {
+    status = WithContext(
+        ReadEntries(transfer_->db(), family->handle, request,
+                    family->readahead_bytes, kEntriesPageBytes, &reply),
+        EndState::kSourceError, "entries");
+  }
+  return status.ok() ? channel_->SendMessage(FrameType::kEntriesReply, reply,
+                                             WaitLimit::Forever())
+                     : status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,243 @@
+// The accept loop and what all sessions share.
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/source.h"
+#include "pipeline/source/control_session.h"
+#include "pipeline/source/lane_session.h"
+#include "pipeline/source/snapshot.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+class Server : public SourceServer {
+ public:
+  Server(const ServeOptions& options, std::unique_ptr<Listener> listener)
+      : options_(options),
+        listener_(std::move(listener)),
+        wire_bucket_(options.max_rate_bytes_per_sec) {
+    host_.options = &options_;
+    host_.wire_bucket = &wire_bucket_;
+    host_.find_database = [this](const std::string& name,
+                                 ServedDatabase* database) {
+      return FindDatabase(name, database);
+    };
+    host_.add_transfer = [this](std::shared_ptr<Transfer> transfer) {
+      return AddTransfer(std::move(transfer));
+    };
+    host_.remove_transfer = [this](const std::shared_ptr<Transfer>& transfer) {
+      std::lock_guard<std::mutex> lock(mu_);
+      transfers_.erase(transfer->id());
+    };
+  }
+
+  ~Server() override {
+    Stop();
+    JoinAll();
+  }
+
+  Status Run() override {
+    Status status;
+    while (status.ok()) {
+      std::unique_ptr<Connection> connection;
+      status = listener_->Accept(&connection);
+      if (status.ok()) {
+        StartSession(std::move(connection));
+      }
+    }
+    const bool stopped = stopping_;
+    Stop();
+    JoinAll();
+    return stopped ? Status::OK() : status;
+  }
+
+  void Stop() override {
+    stopping_ = true;
+    listener_->Close();
+    wire_bucket_.Close();
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& entry : transfers_) {
+      entry.second->Fail(MakeStatus(EndState::kCancelled,
+                                    "the source is shutting down"),
+                         "source");
+    }
+    for (Session& session : sessions_) {
+      session.channel->Close();
+    }
+  }
+
+  const std::string& address() const override { return listener_->address(); }
+
+ private:
+  struct Session {
+    std::unique_ptr<Channel> channel;
+    std::thread thread;
+    std::atomic<bool> done{false};
+  };
+
+  void Log(LogLevel level, const std::string& text) const {
+    if (options_.log) {
+      options_.log(level, text);
+    }
+  }
+
+  void StartSession(std::unique_ptr<Connection> connection) {
+    JoinFinished();
+    std::lock_guard<std::mutex> lock(mu_);
+    if (stopping_ || sessions_.size() >= options_.max_connections) {
+      Log(LogLevel::kWarning, "refused a connection of " + connection->peer() +
+                                  ": " + std::to_string(sessions_.size()) +
+                                  " are open");
+      return;
+    }
+    sessions_.emplace_back();
+    Session* session = &sessions_.back();
+    session->channel = std::make_unique<Channel>(std::move(connection));
+    session->thread = std::thread([this, session] {
+      Serve(session->channel.get());
+      session->channel->Close();
+      session->done = true;
+    });
+  }
+
+  void Serve(Channel* channel) {
+    Hello hello;
+    HelloAck ack;
+    const Status status = ServerHandshake(
+        channel, std::string("sstferry ") + SSTFERRY_VERSION, RocksDbVersion(),
+        WaitLimit::Within(options_.handshake_timeout), &hello, &ack);
+    if (!status.ok()) {
+      Log(LogLevel::kWarning, "handshake with " + channel->peer() +
+                                  " failed: " + MessageOf(status));
+      return;
+    }
+    if (hello.kind == ConnectionKind::kControl) {
+      ControlSession(host_, hello, channel).Run();
+      return;
+    }
+    std::shared_ptr<Transfer> transfer;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      const auto found = transfers_.find(hello.transfer_id);
+      if (found != transfers_.end()) {
+        transfer = found->second;
+      }
+    }
+    if (transfer == nullptr) {
+      SendEnd(channel,
+              MakeStatus(EndState::kSnapshotGone,
+                         "no transfer " + ToHex(hello.transfer_id) +
+                             " is held here"),
+              "source");
+      return;
+    }
+    LaneSession(transfer, channel, hello.lane).Run();
+  }
+
+  Status FindDatabase(const std::string& name, ServedDatabase* database) {
+    for (const ServedDatabase& served : options_.databases) {
+      if (served.name == name) {
+        *database = served;
+        return Status::OK();
+      }
+    }
+    return MakeStatus(EndState::kRefused,
+                      "no database named '" + name + "' is served here");
+  }
+
+  Status AddTransfer(std::shared_ptr<Transfer> transfer) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (stopping_) {
+      return MakeStatus(EndState::kCancelled, "the source is shutting down");
+    }
+    if (transfers_.size() >= options_.max_transfers) {
+      return MakeStatus(EndState::kRefused,
+                        "expected at most " +
+                            std::to_string(options_.max_transfers) +
+                            " transfers at once");
+    }
+    transfers_[transfer->id()] = std::move(transfer);
+    return Status::OK();
+  }
+
+  // Joins and forgets sessions whose thread is at its end.
+  void JoinFinished() {
+    std::list<Session> finished;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      for (auto it = sessions_.begin(); it != sessions_.end();) {
+        const auto next = std::next(it);
+        if (it->done) {
+          finished.splice(finished.end(), sessions_, it);
+        }
+        it = next;
+      }
+    }
+    for (Session& session : finished) {
+      session.thread.join();
+    }
+  }
+
+  void JoinAll() {
+    std::list<Session> all;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      all.swap(sessions_);
+    }
+    for (Session& session : all) {
+      session.thread.join();
+    }
+  }
+
+  const ServeOptions options_;
+  const std::unique_ptr<Listener> listener_;
+  TokenBucket wire_bucket_;
+  SessionHost host_;
+  std::atomic<bool> stopping_{false};
+
+  std::mutex mu_;
+  std::list<Session> sessions_;                             // under mu_
+  std::map<TransferId, std::shared_ptr<Transfer>> transfers_;  // under mu_
+};
+
+}  // namespace
+
+Status MakeSourceServer(const ServeOptions& options,
+                        std::unique_ptr<Listener> listener,
+                        std::unique_ptr<SourceServer>* server) {
+  std::set<std::string> names;
+  std::set<std::string> parents;
+  for (const ServedDatabase& database : options.databases) {
+    if (!IsValidDatabaseName(database.name)) {
+      return MakeStatus(EndState::kRefused,
+                        "database name '" + database.name +
+                            "': expected 1 to 64 of A-Z a-z 0-9 . _ -");
+    }
+    if (!names.insert(database.name).second) {
+      return MakeStatus(EndState::kRefused,
+                        "database name '" + database.name + "' is doubled");
+    }
+    if (!database.directory.empty()) {
+      parents.insert(SnapshotParent(options.snapshot_dir, database.directory));
+    }
+  }
+  for (const std::string& parent : parents) {
+    const Status status = RemoveLeftoverSnapshots(parent, options.log);
+    if (!status.ok() && options.log) {
+      options.log(LogLevel::kWarning,
+                  "leftover snapshots in " + parent + ": " + MessageOf(status));
+    }
+  }
+  *server = std::make_unique<Server>(options, std::move(listener));
+  return Status::OK();
+}
+
+}  // namespace sstferry

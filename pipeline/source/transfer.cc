@@ -1,0 +1,379 @@
+#include "pipeline/source/transfer.h"
+
+#include <algorithm>
+#include <random>
+
+#include "format/limits.h"
+#include "pipeline/family_options.h"
+#include "pipeline/rocksdb_compat.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+// Memory for readahead of all lanes and sorted runs together.
+constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
+constexpr uint64_t kMinReadaheadBytes = 64u << 10;
+constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
+// Batches of ranges and plan items stay well below a frame.
+constexpr size_t kBatchBytes = 256u << 10;
+
+TransferId RandomTransferId() {
+  std::random_device device;
+  TransferId id;
+  for (size_t i = 0; i < id.size(); i += 4) {
+    const uint32_t word = device();
+    for (size_t j = 0; j < 4; ++j) {
+      id[i + j] = static_cast<uint8_t>(word >> (8 * j));
+    }
+  }
+  return id;
+}
+
+uint64_t MicrosSince(steady_clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          steady_clock::now() - start)
+          .count());
+}
+
+size_t IntervalBytes(const KeyInterval& interval) {
+  return (interval.begin ? interval.begin->size() : 0) +
+         (interval.end ? interval.end->size() : 0) + 64;
+}
+
+}  // namespace
+
+Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
+                   const OpenRequest& request, const Hello& target,
+                   std::string peer, TokenBucket* wire_bucket)
+    : database_(database),
+      serve_(serve),
+      request_(request),
+      target_(target),
+      peer_(std::move(peer)),
+      wire_bucket_(wire_bucket),
+      started_(steady_clock::now()),
+      id_(RandomTransferId()),
+      lanes_(std::clamp(request.lanes, 1u,
+                        std::min(serve.max_lanes, kMaxLanes))),
+      rate_bucket_(request.max_rate_bytes_per_sec),
+      attached_(lanes_, nullptr) {}
+
+Transfer::~Transfer() = default;
+
+Status Transfer::Pin() {
+  const steady_clock::time_point start = steady_clock::now();
+  Status status = PinSnapshot();
+  snapshot_micros_ = MicrosSince(start);
+  if (status.ok()) {
+    status = DescribeFamilies();
+  }
+  if (status.ok()) {
+    status = PlanFamilies();
+  }
+  plan_micros_ = MicrosSince(start) - snapshot_micros_;
+  std::lock_guard<std::mutex> lock(mu_);
+  sent_.resize(ranges_.size());
+  return status;
+}
+
+Status Transfer::PinSnapshot() {
+  SnapshotOptions options;
+  options.database_dir = database_.directory;
+  options.snapshot_dir = serve_.snapshot_dir;
+  options.families = request_.families;
+  options.registry = serve_.registry;
+  options.cancelled = [this] { return ended(); };
+  options.log = serve_.log;
+  Status status =
+      database_.db != nullptr
+          ? Snapshot::FromOpenDatabase(database_.db, options, &snapshot_)
+          : Snapshot::Create(options, &snapshot_);
+  if (status.ok()) {
+    notes_ = snapshot_->notes();
+  }
+  return WithContext(status, EndState::kSourceError, "snapshot");
+}
+
+Status Transfer::DescribeFamilies() {
+  DatabaseDescription described;
+  if (!snapshot_->options_text().empty()) {
+    const Status status =
+        ParseOptionsText(snapshot_->options_text(), &described, &notes_);
+    if (!status.ok()) {
+      return WithContext(status, EndState::kSourceError, "OPTIONS");
+    }
+  }
+  database_options_ = described.options;
+  for (const SnapshotFamily& source : snapshot_->families()) {
+    TransferFamily family;
+    family.handle = source.handle;
+    family.wire.index = static_cast<uint32_t>(families_.size());
+    bool found = false;
+    for (FamilyDescription& description : described.families) {
+      if (description.name == source.name) {
+        family.wire.description = std::move(description);
+        found = true;
+      }
+    }
+    if (!found) {
+      const Status status = DescribeFamily(source.name, source.options,
+                                           &family.wire.description);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
+                                            source.options);
+    families_.push_back(std::move(family));
+  }
+  return Status::OK();
+}
+
+Status Transfer::ChooseFormat(TransferFamily* family) {
+  const std::string& name = family->wire.description.name;
+  const uint32_t readable =
+      std::min(target_.max_format_version, MaxReadableFormatVersion());
+  uint32_t version = request_.format_version;
+  if (version == 0) {
+    version = family->plan.max_format_version != 0
+                  ? family->plan.max_format_version
+                  : DefaultFormatVersion();
+    version = std::min(version, readable);
+  }
+  if (version > readable || version < 2) {
+    return MakeStatus(EndState::kIncompatible,
+                      "column family '" + name +
+                          "': expected a format version of 2 to " +
+                          std::to_string(readable) +
+                          " that both sides read, found " +
+                          std::to_string(version));
+  }
+  family->wire.format_version = version;
+  const rocksdb::ColumnFamilyOptions own = family->chunk_options;
+  return ChunkOptions(own, version, &family->chunk_options);
+}
+
+Status Transfer::PlanFamilies() {
+  PlannerOptions options;
+  options.interval = request_.interval;
+  options.lanes = lanes_;
+  options.chunk_bytes = request_.chunk_bytes;
+  uint64_t total_bytes = 0;
+  for (const TransferFamily& family : families_) {
+    total_bytes += FamilyBytes(db(), family.handle);
+  }
+  for (size_t i = 0; i < families_.size(); ++i) {
+    TransferFamily& family = families_[i];
+    const SnapshotFamily& source = snapshot_->families()[i];
+    PlannerFamily planned;
+    planned.index = family.wire.index;
+    planned.handle = family.handle;
+    planned.one_range =
+        family.wire.description.table_factory == "PlainTable";
+    Status status = PlanFamily(db(), planned, options, total_bytes,
+                               &family.plan, &ranges_);
+    if (status.ok()) {
+      status = ChooseFormat(&family);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    if (!source.unknown_merge_operator.empty() &&
+        family.plan.merge_operands > 0) {
+      return MakeStatus(
+          EndState::kRefused,
+          "column family '" + source.name + "' holds " +
+              std::to_string(family.plan.merge_operands) +
+              " merge operands of operator '" + source.unknown_merge_operator +
+              "', which this process does not have");
+    }
+    family.wire.estimated_bytes = family.plan.estimated_bytes;
+    family.wire.estimated_entries = family.plan.estimated_entries;
+    family.wire.source_files = family.plan.files;
+    const uint64_t streams =
+        static_cast<uint64_t>(lanes_) *
+        std::max<uint32_t>(1, family.plan.sorted_runs);
+    family.readahead_bytes =
+        std::clamp(kReadaheadBudgetBytes / streams, kMinReadaheadBytes,
+                   kMaxReadaheadBytes);
+  }
+  if (ranges_.size() > kMaxRanges) {
+    return MakeStatus(EndState::kRefused,
+                      "plan: expected at most " + std::to_string(kMaxRanges) +
+                          " ranges, found " + std::to_string(ranges_.size()));
+  }
+  return Status::OK();
+}
+
+Status Transfer::Announce(Channel* control) {
+  Opened opened;
+  opened.transfer_id = id_;
+  opened.source_database_id = snapshot_->database_id();
+  opened.snapshot_sequence = snapshot_->sequence();
+  opened.lanes = lanes_;
+  opened.family_count = static_cast<uint32_t>(families_.size());
+  opened.database_options = database_options_;
+  opened.notes = notes_;
+  opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
+  opened.snapshot_micros = snapshot_micros_;
+  opened.plan_micros = plan_micros_;
+  Status status = control->SendMessage(FrameType::kOpened, opened);
+  for (const TransferFamily& family : families_) {
+    if (status.ok()) {
+      status = control->SendMessage(FrameType::kFamily, family.wire);
+    }
+  }
+  Ranges batch;
+  size_t batch_bytes = 0;
+  PlanEnd end;
+  for (const Range& range : ranges_) {
+    batch_bytes += IntervalBytes(range.interval);
+    end.estimated_bytes += range.estimated_bytes;
+    batch.ranges.push_back(range);
+    if (status.ok() && batch_bytes >= kBatchBytes) {
+      status = control->SendMessage(FrameType::kRanges, batch);
+      batch.ranges.clear();
+      batch_bytes = 0;
+    }
+  }
+  if (status.ok() && !batch.ranges.empty()) {
+    status = control->SendMessage(FrameType::kRanges, batch);
+  }
+  if (status.ok() && request_.purpose == Purpose::kPlan) {
+    status = SendPlanItems(control);
+  }
+  end.range_count = static_cast<uint32_t>(ranges_.size());
+  return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;
+}
+
+Status Transfer::SendPlanItems(Channel* control) {
+  PlanItems batch;
+  size_t batch_bytes = 0;
+  Status status;
+  for (const Range& range : ranges_) {
+    PlanItem item;
+    item.family = range.family;
+    item.interval = range.interval;
+    item.bytes = range.estimated_bytes;
+    item.action = PlanAction::kRebuild;
+    item.reason = "rebuilt from an iterator";
+    batch_bytes += IntervalBytes(range.interval) + item.reason.size();
+    batch.items.push_back(std::move(item));
+    if (status.ok() && batch_bytes >= kBatchBytes) {
+      status = control->SendMessage(FrameType::kPlanItems, batch);
+      batch.items.clear();
+      batch_bytes = 0;
+    }
+  }
+  if (status.ok() && !batch.items.empty()) {
+    status = control->SendMessage(FrameType::kPlanItems, batch);
+  }
+  return status;
+}
+
+void Transfer::set_control(Channel* control) {
+  std::lock_guard<std::mutex> lock(mu_);
+  control_ = control;
+}
+
+Status Transfer::Attach(uint32_t lane, Channel* channel) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (ended()) {
+    return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
+  }
+  if (lane >= attached_.size() || attached_[lane] != nullptr) {
+    return MakeStatus(EndState::kRefused,
+                      "lane: expected a free lane below " +
+                          std::to_string(attached_.size()) + ", found " +
+                          std::to_string(lane));
+  }
+  attached_[lane] = channel;
+  return Status::OK();
+}
+
+void Transfer::Detach(uint32_t lane, Channel* channel) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (lane < attached_.size() && attached_[lane] == channel) {
+    attached_[lane] = nullptr;
+  }
+}
+
+void Transfer::Fail(const Status& status, const std::string& where) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (ended_.exchange(true)) {
+    return;
+  }
+  status_ = status;
+  error_where_ = where;
+  rate_bucket_.Close();
+  if (control_ != nullptr) {
+    SendEnd(control_, status, where);
+  }
+  for (Channel* channel : attached_) {
+    if (channel != nullptr) {
+      channel->Close();
+    }
+  }
+}
+
+Status Transfer::status() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return status_;
+}
+
+std::string Transfer::error_where() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return error_where_;
+}
+
+void Transfer::RecordRange(const RangeEnd& end) {
+  std::lock_guard<std::mutex> lock(mu_);
+  sent_[end.range_id] = end;
+}
+
+Finish Transfer::Totals() const {
+  Finish finish;
+  finish.families.resize(families_.size());
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (size_t i = 0; i < sent_.size(); ++i) {
+      finish.families[ranges_[i].family] += sent_[i].totals;
+    }
+  }
+  finish.stats = CurrentStats();
+  return finish;
+}
+
+Stats Transfer::CurrentStats() const {
+  Stats stats;
+  stats.entries = counters_.entries;
+  stats.key_value_bytes = counters_.key_value_bytes;
+  stats.sst_bytes = counters_.sst_bytes;
+  stats.wire_bytes = counters_.wire_bytes;
+  stats.peak_rss_bytes = PeakRssBytes();
+  stats.read_build_micros = counters_.stages.micros(Stage::kReadBuild);
+  stats.send_wait_micros = counters_.stages.micros(Stage::kSendWait);
+  stats.idle_micros = counters_.stages.micros(Stage::kIdle);
+  return stats;
+}
+
+TransferReport Transfer::Report() const {
+  TransferReport report;
+  report.transfer_id = ToHex(id_);
+  report.name = database_.name;
+  report.peer = peer_;
+  report.status = status();
+  report.error_where = error_where();
+  report.entries = counters_.entries;
+  report.sst_bytes = counters_.sst_bytes;
+  report.wire_bytes = counters_.wire_bytes;
+  report.seconds = static_cast<double>(MicrosSince(started_)) / 1e6;
+  return report;
+}
+
+}  // namespace sstferry

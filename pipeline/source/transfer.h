@@ -1,0 +1,126 @@
+// One transfer at the source: a pinned snapshot, its plan, and what its lanes
+// have sent. Shared by the control session that made it and its lanes.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/source.h"
+#include "pipeline/source/planner.h"
+#include "pipeline/source/snapshot.h"
+#include "pipeline/stage_clock.h"
+#include "pipeline/wire/channel.h"
+#include "pipeline/wire/token_bucket.h"
+#include "rocksdb/options.h"
+
+namespace sstferry {
+
+struct TransferFamily {
+  Family wire;  // as the target learns it
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  rocksdb::Options chunk_options;
+  uint64_t readahead_bytes = 0;
+  FamilyPlan plan;
+};
+
+// What lanes count; any thread.
+struct TransferCounters {
+  std::atomic<uint64_t> entries{0};
+  std::atomic<uint64_t> key_value_bytes{0};
+  std::atomic<uint64_t> sst_bytes{0};
+  std::atomic<uint64_t> wire_bytes{0};
+  StageTotals stages;
+};
+
+// Threads: Pin() and the plan it fills happen before any lane attaches; after
+//   that families() and ranges() are constant. All else from any thread.
+class Transfer {
+ public:
+  Transfer(const ServedDatabase& database, const ServeOptions& serve,
+           const OpenRequest& request, const Hello& target,
+           std::string peer, TokenBucket* wire_bucket);
+  ~Transfer();
+
+  // Pins the snapshot and plans it. Every reason to refuse what cannot be
+  // moved faithfully and can be known without reading the data is found here.
+  [[nodiscard]] rocksdb::Status Pin();
+
+  // The frames that tell the target about it: Opened, Family..., Ranges...,
+  // PlanItems (for a plan), PlanEnd.
+  [[nodiscard]] rocksdb::Status Announce(Channel* control);
+
+  // A lane's channel, so that Fail() can close it. kCancelled when the
+  // transfer has ended already; kRefused for a lane number not granted or in
+  // use.
+  [[nodiscard]] rocksdb::Status Attach(uint32_t lane, Channel* channel);
+  void Detach(uint32_t lane, Channel* channel);
+
+  // The first failure wins: it becomes the transfer's end, is sent to the
+  // target on the control channel, and stops every lane.
+  void Fail(const rocksdb::Status& status, const std::string& where);
+  bool ended() const { return ended_.load(std::memory_order_relaxed); }
+  rocksdb::Status status() const;
+  std::string error_where() const;
+
+  void RecordRange(const RangeEnd& end);
+  // The totals of every family, and whether each range was sent whole.
+  Finish Totals() const;
+  Stats CurrentStats() const;
+  TransferReport Report() const;
+
+  const TransferId& id() const { return id_; }
+  const OpenRequest& request() const { return request_; }
+  const std::string& name() const { return database_.name; }
+  uint32_t lanes() const { return lanes_; }
+  rocksdb::DB* db() const { return snapshot_->db(); }
+  const std::vector<TransferFamily>& families() const { return families_; }
+  const std::vector<Range>& ranges() const { return ranges_; }
+  TransferCounters* counters() { return &counters_; }
+  TokenBucket* rate_bucket() { return &rate_bucket_; }
+  TokenBucket* wire_bucket() { return wire_bucket_; }
+  const OperatorRegistry& registry() const { return serve_.registry; }
+  void set_control(Channel* control);
+
+ private:
+  [[nodiscard]] rocksdb::Status PinSnapshot();
+  [[nodiscard]] rocksdb::Status DescribeFamilies();
+  [[nodiscard]] rocksdb::Status PlanFamilies();
+  [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
+  [[nodiscard]] rocksdb::Status SendPlanItems(Channel* control);
+
+  const ServedDatabase database_;
+  const ServeOptions& serve_;
+  const OpenRequest request_;
+  const Hello target_;
+  const std::string peer_;
+  TokenBucket* const wire_bucket_;
+  const std::chrono::steady_clock::time_point started_;
+  TransferId id_{};
+  uint32_t lanes_ = 0;
+
+  std::unique_ptr<Snapshot> snapshot_;
+  std::vector<NamedValue> database_options_;
+  std::vector<TransferFamily> families_;
+  std::vector<Range> ranges_;
+  std::vector<std::string> notes_;
+  uint64_t snapshot_micros_ = 0;
+  uint64_t plan_micros_ = 0;
+  TransferCounters counters_;
+  TokenBucket rate_bucket_;
+
+  std::atomic<bool> ended_{false};
+  mutable std::mutex mu_;
+  rocksdb::Status status_;         // under mu_
+  std::string error_where_;        // under mu_
+  Channel* control_ = nullptr;     // under mu_
+  std::vector<Channel*> attached_; // under mu_, by lane number
+  std::vector<RangeEnd> sent_;     // under mu_, by range id
+};
+
+}  // namespace sstferry

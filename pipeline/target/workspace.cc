@@ -1,0 +1,320 @@
+#include "pipeline/target/workspace.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "pipeline/target/durable.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+constexpr char kLockMark[] = "sstferry workspace 1\n";
+
+Status Errno(const std::string& what, int error) {
+  const EndState state =
+      error == ENOSPC ? EndState::kNoSpace : EndState::kInternal;
+  return MakeStatus(state, what + ": " + strerror(error));
+}
+
+Status FromError(const std::string& what, const std::error_code& error) {
+  return error ? Errno(what, error.value()) : Status::OK();
+}
+
+std::string WithoutTrailingSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  return path;
+}
+
+std::string ParentOf(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+// "dev:ino" of a directory; empty when it does not exist.
+std::string IdentityOf(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return "";
+  }
+  return std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino);
+}
+
+// True when a process holds RocksDB's lock on the directory.
+bool IsDatabaseOpen(const std::string& dir) {
+  const int fd = open((dir + "/LOCK").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    return false;
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(fd);
+  return held;
+}
+
+std::string ReadWholeFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+int RenameAt2(const std::string& from, const std::string& to, unsigned flags) {
+  return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from.c_str(),
+                                  AT_FDCWD, to.c_str(), flags));
+}
+
+}  // namespace
+
+Workspace::Workspace(std::string target_dir, bool replace,
+                     std::shared_ptr<rocksdb::FileSystem> file_system,
+                     LogFunction log)
+    : target_dir_(std::move(target_dir)),
+      parent_(ParentOf(target_dir_)),
+      dir_(target_dir_ + ".sstferry"),
+      replace_(replace),
+      file_system_(std::move(file_system)),
+      log_(std::move(log)) {}
+
+Workspace::~Workspace() {
+  if (lock_fd_ >= 0) {
+    close(lock_fd_);
+  }
+}
+
+Status Workspace::Open(const std::string& target_dir, bool replace,
+                       std::shared_ptr<rocksdb::FileSystem> file_system,
+                       const LogFunction& log,
+                       std::unique_ptr<Workspace>* workspace) {
+  std::unique_ptr<Workspace> opened(
+      new Workspace(WithoutTrailingSlash(target_dir), replace,
+                    std::move(file_system), log));
+  Status status = opened->CheckTarget();
+  if (status.ok()) {
+    status = opened->Lock();
+  }
+  if (status.ok()) {
+    status = opened->FinishExchange();
+  }
+  if (status.ok()) {
+    // An exchange just completed has made TARGET_DIR a finished database.
+    status = opened->CheckTarget();
+  }
+  if (status.ok()) {
+    status = opened->RemoveLeftovers();
+  }
+  if (status.ok()) {
+    *workspace = std::move(opened);
+  }
+  return status;
+}
+
+Status Workspace::CheckTarget() {
+  struct stat parent_info;
+  if (stat(parent_.c_str(), &parent_info) != 0) {
+    return MakeStatus(EndState::kRefused, "target " + target_dir_ +
+                                              ": its parent directory " +
+                                              parent_ + " does not exist");
+  }
+  if (access(parent_.c_str(), W_OK | X_OK) != 0) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ + ": expected a parent that can "
+                      "be written, found " + parent_ + " (" +
+                      strerror(errno) + "); name a sub-directory of one");
+  }
+  struct stat info;
+  target_exists_ = false;
+  if (lstat(target_dir_.c_str(), &info) != 0) {
+    return errno == ENOENT ? Status::OK() : Errno(target_dir_, errno);
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ +
+                          ": expected a directory or nothing, found a file "
+                          "or a link");
+  }
+  if (info.st_dev != parent_info.st_dev ||
+      info.st_ino == parent_info.st_ino) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ +
+                          " is a mount point, which cannot be exchanged; use "
+                          "a sub-directory such as " + target_dir_ + "/db");
+  }
+  std::error_code error;
+  const bool empty = fs::is_empty(target_dir_, error);
+  if (error) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ + ": " + error.message());
+  }
+  if (empty) {
+    return Status::OK();
+  }
+  if (!replace_) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ + " is not empty; --replace "
+                      "builds a new database and keeps the old one beside it");
+  }
+  if (IsDatabaseOpen(target_dir_)) {
+    return MakeStatus(EndState::kBusy, "target " + target_dir_ +
+                                           ": a process holds its LOCK");
+  }
+  target_exists_ = true;
+  return Status::OK();
+}
+
+Status Workspace::Lock() {
+  const std::string path = dir_ + "/lock";
+  std::error_code error;
+  if (fs::exists(dir_, error) &&
+      ReadWholeFile(path).rfind(kLockMark, 0) != 0 &&
+      !fs::is_empty(dir_, error)) {
+    return MakeStatus(EndState::kRefused,
+                      dir_ + " exists and was not made by sstferry; move it "
+                      "away");
+  }
+  fs::create_directory(dir_, error);
+  if (error) {
+    return Errno("create " + dir_, error.value());
+  }
+  lock_fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_fd_ < 0) {
+    return Errno("open " + path, errno);
+  }
+  if (flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+    return MakeStatus(EndState::kBusy,
+                      "target " + target_dir_ +
+                          ": another pull holds " + path);
+  }
+  const size_t bytes = strlen(kLockMark);
+  if (pwrite(lock_fd_, kLockMark, bytes, 0) != static_cast<ssize_t>(bytes) ||
+      fsync(lock_fd_) != 0) {
+    return Errno("write " + path, errno);
+  }
+  return Status::OK();
+}
+
+// exchange holds three lines: the transfer id, the identity of the new
+// database and the identity of the old one, as they were before the exchange.
+Status Workspace::FinishExchange() {
+  const std::string path = dir_ + "/exchange";
+  std::istringstream record(ReadWholeFile(path));
+  std::string transfer_id, new_identity, old_identity;
+  if (!std::getline(record, transfer_id) ||
+      !std::getline(record, new_identity) ||
+      !std::getline(record, old_identity)) {
+    return Status::OK();  // no exchange had begun
+  }
+  if (IdentityOf(target_dir_) != new_identity) {
+    return Status::OK();  // recorded, not done: db/ is still ours
+  }
+  if (IdentityOf(db_dir()) == old_identity) {
+    const std::string old_dir = target_dir_ + ".old-" + transfer_id;
+    if (RenameAt2(db_dir(), old_dir, RENAME_NOREPLACE) != 0) {
+      return Errno("rename " + db_dir() + " to " + old_dir, errno);
+    }
+    const Status status = SyncDirectory(parent_);
+    if (!status.ok()) {
+      return status;
+    }
+    if (log_) {
+      log_(LogLevel::kWarning,
+           "completed the exchange of transfer " + transfer_id +
+               " that was cut short; the old database is " + old_dir);
+    }
+  }
+  return Status::OK();
+}
+
+Status Workspace::RemoveLeftovers() {
+  std::error_code error;
+  for (const char* name : {"exchange", "journal", "staging", "db"}) {
+    const std::string path = dir_ + "/" + name;
+    fs::remove_all(path, error);
+    if (error) {
+      return Errno("remove " + path, error.value());
+    }
+  }
+  for (const std::string& path : {staging_dir(), db_dir()}) {
+    fs::create_directory(path, error);
+    if (error) {
+      return Errno("create " + path, error.value());
+    }
+  }
+  return SyncDirectory(dir_);
+}
+
+Status Workspace::Publish(const std::string& transfer_id,
+                          std::string* old_dir) {
+  old_dir->clear();
+  Status status;
+  if (target_exists_) {
+    status = Exchange(transfer_id, old_dir);
+  } else if (rename(db_dir().c_str(), target_dir_.c_str()) != 0) {
+    status = Errno("rename " + db_dir() + " to " + target_dir_, errno);
+  }
+  if (status.ok()) {
+    status = SyncDirectory(parent_);
+  }
+  return status.ok() ? RemoveWorkspace() : status;
+}
+
+Status Workspace::Exchange(const std::string& transfer_id,
+                           std::string* old_dir) {
+  if (IsDatabaseOpen(target_dir_)) {
+    return MakeStatus(EndState::kBusy, "target " + target_dir_ +
+                                           ": a process holds its LOCK");
+  }
+  *old_dir = target_dir_ + ".old-" + transfer_id;
+  const std::string record = transfer_id + "\n" + IdentityOf(db_dir()) + "\n" +
+                             IdentityOf(target_dir_) + "\n";
+  Status status = WriteDurably(file_system_.get(), dir_ + "/exchange", record);
+  if (!status.ok()) {
+    return status;
+  }
+  if (RenameAt2(db_dir(), target_dir_, RENAME_EXCHANGE) != 0) {
+    return Errno("exchange " + db_dir() + " and " + target_dir_, errno);
+  }
+  status = SyncDirectory(parent_);
+  if (!status.ok()) {
+    return status;
+  }
+  FaultPoint("Workspace:Exchanged");
+  if (RenameAt2(db_dir(), *old_dir, RENAME_NOREPLACE) != 0) {
+    return Errno("rename " + db_dir() + " to " + *old_dir, errno);
+  }
+  return Status::OK();
+}
+
+Status Workspace::RemoveWorkspace() {
+  std::error_code error;
+  for (const char* name : {"exchange", "journal", "staging"}) {
+    fs::remove_all(dir_ + "/" + name, error);
+    if (error) {
+      return Errno("remove " + dir_ + "/" + name, error.value());
+    }
+  }
+  // db/ has been renamed away; were it still there, this would fail.
+  fs::remove(dir_ + "/lock", error);
+  if (!error) {
+    fs::remove(dir_, error);
+  }
+  return FromError("remove " + dir_, error);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,75 @@
+// The directories of one pull, and the only code that renames or deletes them.
+//
+//   TARGET_DIR.sstferry/        the workspace; gone after success
+//     lock                      flock held while a pull works here
+//     journal                   what is durable
+//     staging/                  chunks on their way in
+//     db/                       the new database
+//     exchange                  only around the exchange of --replace
+//   TARGET_DIR                  appears (or is exchanged) at the end, at once
+//   TARGET_DIR.old-<transfer>   what --replace took away
+//
+// A directory that this tool did not make is never deleted: the workspace is
+// recognised by its lock file's first line, and what an exchange brought into
+// db/ by the inode numbers recorded before it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pipeline/options.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Threads: one at a time.
+class Workspace {
+ public:
+  // Checks TARGET_DIR, completes an exchange that was cut short, takes the
+  // lock, removes what an unfinished pull left, and makes the directories.
+  //   kRefused  not empty without replace; not a directory; a mount point; the
+  //             parent is missing or cannot be written; a workspace that is
+  //             not ours
+  //   kBusy     another pull works here, or a process has the database open
+  [[nodiscard]] static rocksdb::Status Open(
+      const std::string& target_dir, bool replace,
+      std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
+      std::unique_ptr<Workspace>* workspace);
+  ~Workspace();  // releases the lock; deletes nothing
+
+  const std::string& target_dir() const { return target_dir_; }
+  const std::string& dir() const { return dir_; }
+  std::string db_dir() const { return dir_ + "/db"; }
+  std::string staging_dir() const { return dir_ + "/staging"; }
+  std::string journal_path() const { return dir_ + "/journal"; }
+
+  // Makes db/ the TARGET_DIR and removes the workspace. REQUIRES: db/ is
+  // closed and everything in it synced. *old_dir gets the place of the
+  // replaced directory, empty when there was none. After an error TARGET_DIR
+  // is as it was before, or already the new one.
+  [[nodiscard]] rocksdb::Status Publish(const std::string& transfer_id,
+                                        std::string* old_dir);
+
+ private:
+  Workspace(std::string target_dir, bool replace,
+            std::shared_ptr<rocksdb::FileSystem> file_system, LogFunction log);
+  [[nodiscard]] rocksdb::Status CheckTarget();
+  [[nodiscard]] rocksdb::Status Lock();
+  [[nodiscard]] rocksdb::Status FinishExchange();
+  [[nodiscard]] rocksdb::Status RemoveLeftovers();
+  [[nodiscard]] rocksdb::Status Exchange(const std::string& transfer_id,
+                                         std::string* old_dir);
+  [[nodiscard]] rocksdb::Status RemoveWorkspace();
+
+  const std::string target_dir_;
+  const std::string parent_;
+  const std::string dir_;
+  const bool replace_;
+  const std::shared_ptr<rocksdb::FileSystem> file_system_;
+  const LogFunction log_;
+  bool target_exists_ = false;  // as a non-empty directory
+  int lock_fd_ = -1;
+};
+
+}  // namespace sstferry
