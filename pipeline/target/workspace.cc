@@ -105,7 +105,11 @@ Status Workspace::Open(const std::string& target_dir, bool replace,
   std::unique_ptr<Workspace> opened(
       new Workspace(WithoutTrailingSlash(target_dir), replace,
                     std::move(file_system), log));
-  Status status = opened->CheckTarget();
+  Status status;
+  std::error_code error;
+  if (!fs::exists(opened->dir_ + "/exchange", error)) {
+    status = opened->CheckTarget();  // refuse before a name is made
+  }
   if (status.ok()) {
     status = opened->Lock();
   }
@@ -113,7 +117,7 @@ Status Workspace::Open(const std::string& target_dir, bool replace,
     status = opened->FinishExchange();
   }
   if (status.ok()) {
-    // An exchange just completed has made TARGET_DIR a finished database.
+    // Again, now under the lock and with any exchange completed.
     status = opened->CheckTarget();
   }
   if (status.ok()) {
