@@ -21,7 +21,8 @@ inline constexpr uint64_t kMaxValueBytes = 1ull << 30;
 // A chunk: --chunk-bytes is at most this, and one entry may overrun it.
 inline constexpr uint64_t kMinChunkBytes = 64u << 10;
 inline constexpr uint64_t kMaxChunkBytes = 4ull << 30;
-inline constexpr uint64_t kMaxChunkFileBytes = kMaxChunkBytes + 2 * kMaxValueBytes;
+inline constexpr uint64_t kMaxChunkFileBytes =
+    kMaxChunkBytes + 2 * kMaxValueBytes;
 
 // A name of a served database (also its alphabet: A-Z a-z 0-9 . _ -).
 inline constexpr uint32_t kMaxDatabaseNameBytes = 64;
