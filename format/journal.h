@@ -47,12 +47,15 @@ struct JournalTransfer {
   std::vector<std::string> families;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalTransfer&,
+                         const JournalTransfer&) = default;
 };
 
 struct JournalRange {
   Range range;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalRange&, const JournalRange&) = default;
 };
 
 struct JournalChunk {
@@ -65,6 +68,7 @@ struct JournalChunk {
   uint64_t original_file_number = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
 };
 
 struct JournalRangeDone {
@@ -72,17 +76,25 @@ struct JournalRangeDone {
   Totals totals;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalRangeDone&,
+                         const JournalRangeDone&) = default;
 };
 
 struct JournalComplete {
   Totals totals;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalComplete&,
+                         const JournalComplete&) = default;
 };
 
 // Appends one whole record that will stand at `file_offset`.
 void AppendJournalRecord(JournalRecordType type, const rocksdb::Slice& payload,
                          uint64_t file_offset, std::string* out);
+
+// Incomplete when the journal ends inside its magic, Corruption when it begins
+// with something else.
+[[nodiscard]] rocksdb::Status CheckJournalMagic(const rocksdb::Slice& journal);
 
 struct JournalRecord {
   uint64_t offset = 0;
@@ -91,11 +103,14 @@ struct JournalRecord {
   rocksdb::Slice payload;  // points into the input
 };
 
-// Reads the record at `offset` of a whole journal's bytes.
+// Reads the record at `offset` of a whole journal's bytes; the first stands at
+// kJournalMagicBytes.
 // OK           *record is set.
 // NotFound     `offset` is the end of the file.
 // Incomplete   a torn tail begins here: nothing after it was ever promised.
-// Corruption   damaged, and more of the journal follows.
+//              Damage to the last record looks the same.
+// Corruption   damaged, and a whole record follows (the search for one costs
+//              a pass over the rest of the journal).
 [[nodiscard]] rocksdb::Status ReadJournalRecord(const rocksdb::Slice& journal,
                                                 uint64_t offset,
                                                 JournalRecord* record);

@@ -1,0 +1,299 @@
+#include "tests/format/samples.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+TransferId SampleId() {
+  TransferId id;
+  for (size_t i = 0; i < id.size(); ++i) {
+    id[i] = static_cast<uint8_t>(0xa0 + i);
+  }
+  return id;
+}
+
+const std::string kNulKey("\0\0", 2);
+
+template <typename Message>
+Status DecodeAs(const Slice& payload) {
+  Message message;
+  return message.DecodeFrom(payload);
+}
+
+template <typename Message>
+void AppendRecord(JournalRecordType type, const Message& message,
+                  std::string* journal) {
+  AppendJournalRecord(type, Encode(message), journal->size(), journal);
+}
+
+}  // namespace
+
+Hello SampleHello() {
+  Hello m;
+  m.oldest_version = 1;
+  m.newest_version = 2;
+  m.features = 0x8000000000000001u;
+  m.kind = ConnectionKind::kLane;
+  m.transfer_id = SampleId();
+  m.lane = 3;
+  m.software = "sstferry 0.1.0";
+  m.rocksdb_version = "7.8.3";
+  m.max_format_version = 5;
+  m.compressions = {0, 1, 4, 7};
+  return m;
+}
+
+HelloAck SampleHelloAck() {
+  HelloAck m;
+  m.version = 2;
+  m.features = 1;
+  m.software = "sstferry 0.1.0";
+  m.rocksdb_version = "9.10.0";
+  return m;
+}
+
+End SampleEnd() {
+  return End{EndState::kNoSpace, "staging: disk full", "/data/x.sst"};
+}
+
+ListReply SampleListReply() { return ListReply{{"orders", "users.v2"}}; }
+
+OpenRequest SampleOpenRequest() {
+  OpenRequest m;
+  m.database = "orders";
+  m.purpose = Purpose::kVerify;
+  m.families = {"default", "index"};
+  m.interval.begin = "";
+  m.interval.end = std::string("\xff\xff", 2);
+  m.lanes = 4;
+  m.chunk_bytes = 64000000;
+  m.format_version = 5;
+  m.max_rate_bytes_per_sec = 20000000;
+  return m;
+}
+
+Opened SampleOpened() {
+  Opened m;
+  m.transfer_id = SampleId();
+  m.source_database_id = "7c6a32b2-8e1f";
+  m.snapshot_sequence = 123456789;
+  m.lanes = 2;
+  m.family_count = 2;
+  m.database_options = {{"max_open_files", "-1"}, {"wal_ttl", ""}};
+  m.notes = {"unflushed writes without WAL are not in it"};
+  m.snapshot_micros = 2500;
+  m.plan_micros = 1500;
+  return m;
+}
+
+Family SampleFamily() {
+  Family m;
+  m.index = 1;
+  m.description.name = "index";
+  m.description.comparator = "leveldb.BytewiseComparator";
+  m.description.merge_operator = "uint64add";
+  m.description.table_factory = "BlockBasedTable";
+  m.description.options = {{"compression", "kZSTD"}};
+  m.description.table_options = {{"block_size", "4096"}, {"x", "y"}};
+  m.format_version = 5;
+  m.estimated_entries = 1000;
+  m.estimated_bytes = 272000;
+  m.source_files = 7;
+  return m;
+}
+
+Ranges SampleRanges() {
+  Ranges m;
+  m.ranges.push_back(Range{0, 0, {std::nullopt, "m"}, 1000});
+  m.ranges.push_back(Range{1, 0, {"m", std::nullopt}, 2000});
+  m.ranges.push_back(Range{2, 1, {kNulKey, ""}, 3000});
+  return m;
+}
+
+PlanItems SamplePlanItems() {
+  PlanItems m;
+  m.items.push_back(PlanItem{1, {"a", "b"}, "000012.sst", 4096,
+                             PlanAction::kCarry, "whole file fits"});
+  m.items.push_back(PlanItem{});
+  return m;
+}
+
+PlanEnd SamplePlanEnd() { return PlanEnd{3, 6000}; }
+Ping SamplePing() { return Ping{0x0123456789abcdefu}; }
+Stats SampleStats() { return Stats{1, 2, 3, 4, 5, 6, 7, 8, 9}; }
+
+Finish SampleFinish() {
+  return Finish{{{1, 2, 3, 4}, {5, 6, 7, 8}}, SampleStats()};
+}
+
+RangeRequest SampleRangeRequest() { return RangeRequest{7, kNulKey, 2}; }
+
+ChunkBegin SampleChunkBegin() {
+  return ChunkBegin{7, 2, ChunkKind::kCarried, 65536};
+}
+
+ChunkEnd SampleChunkEnd() {
+  return ChunkEnd{7, 2, 65536, 100, 1600, 25600, "", "\xff",
+                  {0x1122334455667788u, 0x99aabbccddeeff00u}};
+}
+
+RangeEnd SampleRangeEnd() {
+  return RangeEnd{7, {3, 300, 81600, 70000}, {8, 9}};
+}
+
+DigestRequest SampleDigestRequest() {
+  return DigestRequest{1, {"a", std::nullopt}};
+}
+DigestReply SampleDigestReply() { return DigestReply{10, 2720, {1, 2}}; }
+
+EntriesRequest SampleEntriesRequest() {
+  return EntriesRequest{1, {std::nullopt, "z"}, ""};
+}
+
+EntriesReply SampleEntriesReply() {
+  return EntriesReply{{{"", 0, {1, 2}}, {kNulKey, 5, {3, 4}}}, true};
+}
+
+JournalTransfer SampleJournalTransfer() {
+  JournalTransfer m;
+  m.transfer_id = SampleId();
+  m.source = "sst://10.0.0.1:7420/orders";
+  m.source_database_id = "7c6a32b2-8e1f";
+  m.snapshot_sequence = 123456789;
+  m.mode = "seed";
+  m.options_digest = {5, 6};
+  m.families = {"default", "index"};
+  return m;
+}
+
+JournalRange SampleJournalRange() {
+  return JournalRange{{2, 1, {kNulKey, std::nullopt}, 3000}};
+}
+
+JournalChunk SampleJournalChunk() {
+  return JournalChunk{SampleChunkEnd(), ChunkKind::kCarried, "db-id",
+                      "SESSIONID0123456789", 12};
+}
+
+JournalRangeDone SampleJournalRangeDone() {
+  return JournalRangeDone{2, {3, 300, 81600, 70000}};
+}
+JournalComplete SampleJournalComplete() {
+  return JournalComplete{{4, 400, 91600, 80000}};
+}
+
+std::string MakeFrame(FrameType type, uint64_t sequence,
+                      const std::string& payload) {
+  std::string frame(kFrameHeaderBytes, '\0');
+  const Slice part(payload);
+  EncodeFrameHeader(type, sequence, &part, 1, frame.data(), nullptr);
+  return frame + payload;
+}
+
+std::vector<SampleFrame> SampleFrames() {
+  return {
+      {FrameType::kHello, Encode(SampleHello())},
+      {FrameType::kHelloAck, Encode(SampleHelloAck())},
+      {FrameType::kEnd, Encode(SampleEnd())},
+      {FrameType::kListRequest, ""},
+      {FrameType::kListReply, Encode(SampleListReply())},
+      {FrameType::kOpenRequest, Encode(SampleOpenRequest())},
+      {FrameType::kOpened, Encode(SampleOpened())},
+      {FrameType::kFamily, Encode(SampleFamily())},
+      {FrameType::kRanges, Encode(SampleRanges())},
+      {FrameType::kPlanItems, Encode(SamplePlanItems())},
+      {FrameType::kPlanEnd, Encode(SamplePlanEnd())},
+      {FrameType::kPing, Encode(SamplePing())},
+      {FrameType::kPong, Encode(SamplePing())},
+      {FrameType::kStats, Encode(SampleStats())},
+      {FrameType::kFinish, Encode(SampleFinish())},
+      {FrameType::kFinished, Encode(SampleFinish())},
+      {FrameType::kRangeRequest, Encode(SampleRangeRequest())},
+      {FrameType::kChunkBegin, Encode(SampleChunkBegin())},
+      {FrameType::kChunkData, "raw bytes of an SST file"},
+      {FrameType::kChunkEnd, Encode(SampleChunkEnd())},
+      {FrameType::kRangeEnd, Encode(SampleRangeEnd())},
+      {FrameType::kDigestRequest, Encode(SampleDigestRequest())},
+      {FrameType::kDigestReply, Encode(SampleDigestReply())},
+      {FrameType::kEntriesRequest, Encode(SampleEntriesRequest())},
+      {FrameType::kEntriesReply, Encode(SampleEntriesReply())},
+  };
+}
+
+std::string SampleJournal() {
+  std::string journal(kJournalMagic, kJournalMagicBytes);
+  AppendRecord(JournalRecordType::kTransfer, SampleJournalTransfer(),
+               &journal);
+  AppendRecord(JournalRecordType::kRange, SampleJournalRange(), &journal);
+  AppendRecord(JournalRecordType::kChunk, SampleJournalChunk(), &journal);
+  AppendRecord(JournalRecordType::kRangeDone, SampleJournalRangeDone(),
+               &journal);
+  AppendRecord(JournalRecordType::kComplete, SampleJournalComplete(),
+               &journal);
+  return journal;
+}
+
+std::vector<uint64_t> SampleJournalOffsets() {
+  std::vector<uint64_t> offsets = {kJournalMagicBytes};
+  for (size_t payload_bytes :
+       {Encode(SampleJournalTransfer()).size(),
+        Encode(SampleJournalRange()).size(),
+        Encode(SampleJournalChunk()).size(),
+        Encode(SampleJournalRangeDone()).size(),
+        Encode(SampleJournalComplete()).size()}) {
+    offsets.push_back(offsets.back() + kJournalHeaderBytes + payload_bytes);
+  }
+  return offsets;
+}
+
+Status DecodePayload(FrameType type, const Slice& payload) {
+  switch (type) {
+    case FrameType::kHello: return DecodeAs<Hello>(payload);
+    case FrameType::kHelloAck: return DecodeAs<HelloAck>(payload);
+    case FrameType::kEnd: return DecodeAs<End>(payload);
+    case FrameType::kListRequest: return DecodeAs<ListRequest>(payload);
+    case FrameType::kListReply: return DecodeAs<ListReply>(payload);
+    case FrameType::kOpenRequest: return DecodeAs<OpenRequest>(payload);
+    case FrameType::kOpened: return DecodeAs<Opened>(payload);
+    case FrameType::kFamily: return DecodeAs<Family>(payload);
+    case FrameType::kRanges: return DecodeAs<Ranges>(payload);
+    case FrameType::kPlanItems: return DecodeAs<PlanItems>(payload);
+    case FrameType::kPlanEnd: return DecodeAs<PlanEnd>(payload);
+    case FrameType::kPing: return DecodeAs<Ping>(payload);
+    case FrameType::kPong: return DecodeAs<Ping>(payload);
+    case FrameType::kStats: return DecodeAs<Stats>(payload);
+    case FrameType::kFinish: return DecodeAs<Finish>(payload);
+    case FrameType::kFinished: return DecodeAs<Finish>(payload);
+    case FrameType::kRangeRequest: return DecodeAs<RangeRequest>(payload);
+    case FrameType::kChunkBegin: return DecodeAs<ChunkBegin>(payload);
+    case FrameType::kChunkData: return Status::OK();
+    case FrameType::kChunkEnd: return DecodeAs<ChunkEnd>(payload);
+    case FrameType::kRangeEnd: return DecodeAs<RangeEnd>(payload);
+    case FrameType::kDigestRequest: return DecodeAs<DigestRequest>(payload);
+    case FrameType::kDigestReply: return DecodeAs<DigestReply>(payload);
+    case FrameType::kEntriesRequest: return DecodeAs<EntriesRequest>(payload);
+    case FrameType::kEntriesReply: return DecodeAs<EntriesReply>(payload);
+  }
+  return Status::NotSupported("no such type");
+}
+
+Status DecodeRecord(const JournalRecord& record) {
+  switch (record.type) {
+    case JournalRecordType::kTransfer:
+      return DecodeAs<JournalTransfer>(record.payload);
+    case JournalRecordType::kRange:
+      return DecodeAs<JournalRange>(record.payload);
+    case JournalRecordType::kChunk:
+      return DecodeAs<JournalChunk>(record.payload);
+    case JournalRecordType::kRangeDone:
+      return DecodeAs<JournalRangeDone>(record.payload);
+    case JournalRecordType::kComplete:
+      return DecodeAs<JournalComplete>(record.payload);
+  }
+  return Status::NotSupported("no such type");
+}
+
+}  // namespace sstferry

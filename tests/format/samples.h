@@ -1,0 +1,70 @@
+// Hand-written messages with every field set to something that is not its
+// default, for goldens, bit flips, fuzzing and its seed corpora.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "format/frame.h"
+#include "format/journal.h"
+#include "format/messages.h"
+
+namespace sstferry {
+
+Hello SampleHello();
+HelloAck SampleHelloAck();
+End SampleEnd();
+ListReply SampleListReply();
+OpenRequest SampleOpenRequest();
+Opened SampleOpened();
+Family SampleFamily();
+Ranges SampleRanges();
+PlanItems SamplePlanItems();
+PlanEnd SamplePlanEnd();
+Ping SamplePing();
+Stats SampleStats();
+Finish SampleFinish();
+RangeRequest SampleRangeRequest();
+ChunkBegin SampleChunkBegin();
+ChunkEnd SampleChunkEnd();
+RangeEnd SampleRangeEnd();
+DigestRequest SampleDigestRequest();
+DigestReply SampleDigestReply();
+EntriesRequest SampleEntriesRequest();
+EntriesReply SampleEntriesReply();
+
+JournalTransfer SampleJournalTransfer();
+JournalRange SampleJournalRange();
+JournalChunk SampleJournalChunk();
+JournalRangeDone SampleJournalRangeDone();
+JournalComplete SampleJournalComplete();
+
+template <typename Message>
+std::string Encode(const Message& message) {
+  std::string payload;
+  message.EncodeTo(&payload);
+  return payload;
+}
+
+// Header and payload.
+std::string MakeFrame(FrameType type, uint64_t sequence,
+                      const std::string& payload);
+
+struct SampleFrame {
+  FrameType type;
+  std::string payload;
+};
+// One of each type; the sequence of a sample's frame is its index.
+std::vector<SampleFrame> SampleFrames();
+
+// Magic and one record of each type.
+std::string SampleJournal();
+// Offsets of the sample journal's records, then its size.
+std::vector<uint64_t> SampleJournalOffsets();
+
+// DecodeFrom of the message that `type` carries; OK for ChunkData.
+[[nodiscard]] rocksdb::Status DecodePayload(FrameType type,
+                                            const rocksdb::Slice& payload);
+[[nodiscard]] rocksdb::Status DecodeRecord(const JournalRecord& record);
+
+}  // namespace sstferry
