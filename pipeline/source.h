@@ -13,6 +13,7 @@
 #include "pipeline/wire/transport.h"
 
 namespace rocksdb {
+class ColumnFamilyHandle;
 class DB;
 }
 
@@ -24,6 +25,8 @@ struct ServedDatabase {
   std::string name;
   std::string directory;       // set, or:
   rocksdb::DB* db = nullptr;   // borrowed; RocksDB's Checkpoint pins it
+  // Of db: families whose operators RocksDB does not know by name.
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
 };
 
 // One ended transfer, for the log and for --once.

@@ -5,6 +5,7 @@
 
 #include "format/limits.h"
 #include "pipeline/family_options.h"
+#include "pipeline/options_file.h"
 #include "pipeline/rocksdb_compat.h"
 
 namespace sstferry {
@@ -91,7 +92,8 @@ Status Transfer::PinSnapshot() {
   options.log = serve_.log;
   Status status =
       database_.db != nullptr
-          ? Snapshot::FromOpenDatabase(database_.db, options, &snapshot_)
+          ? Snapshot::FromOpenDatabase(database_.db, database_.handles,
+                                       options, &snapshot_)
           : Snapshot::Create(options, &snapshot_);
   if (status.ok()) {
     notes_ = snapshot_->notes();

@@ -1,0 +1,115 @@
+#include "pipeline/target/ingestor.h"
+
+#include <map>
+
+#include "format/end_state.h"
+#include "pipeline/target/durable.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+Ingestor::Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
+                   JournalFile* journal, bool sync_journal, size_t max_waiting)
+    : db_(db),
+      families_(std::move(families)),
+      journal_(journal),
+      sync_journal_(sync_journal),
+      max_waiting_(max_waiting) {}
+
+Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
+  std::unique_lock<std::mutex> lock(mu_);
+  {
+    StageScope scope(clock, Stage::kIngest);
+    changed_.wait(lock, [this] {
+      return !status_.ok() || !ingesting_ || waiting_.size() < max_waiting_;
+    });
+  }
+  if (!status_.ok()) {
+    return status_;
+  }
+  waiting_.push_back(std::move(chunk));
+  if (!ingesting_) {
+    IngestWaiting(&lock, clock);
+  }
+  return status_;
+}
+
+Status Ingestor::Flush(StageClock* clock) {
+  std::unique_lock<std::mutex> lock(mu_);
+  StageScope scope(clock, Stage::kIngest);
+  changed_.wait(lock, [this] { return !ingesting_; });
+  if (status_.ok() && !waiting_.empty()) {
+    IngestWaiting(&lock, clock);
+  }
+  return status_;
+}
+
+uint64_t Ingestor::ingest_calls() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return ingest_calls_;
+}
+
+void Ingestor::IngestWaiting(std::unique_lock<std::mutex>* lock,
+                             StageClock* clock) {
+  ingesting_ = true;
+  while (status_.ok() && !waiting_.empty()) {
+    std::vector<StagedChunk> batch;
+    batch.swap(waiting_);
+    ingest_calls_++;
+    lock->unlock();
+    changed_.notify_all();
+    Status status = Record(batch, clock);
+    if (status.ok()) {
+      status = Ingest(batch, clock);
+    }
+    lock->lock();
+    status_ = status;
+  }
+  ingesting_ = false;
+  changed_.notify_all();
+}
+
+Status Ingestor::Record(const std::vector<StagedChunk>& batch,
+                        StageClock* clock) {
+  StageScope scope(clock, Stage::kSync);
+  for (const StagedChunk& chunk : batch) {
+    const Status status =
+        journal_->Append(JournalRecordType::kChunk, chunk.record);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  FaultPoint("Ingestor:JournalAppended");
+  const Status status = sync_journal_ ? journal_->Sync() : Status::OK();
+  FaultPoint("Ingestor:JournalSynced");
+  return status;
+}
+
+Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
+                        StageClock* clock) {
+  StageScope scope(clock, Stage::kIngest);
+  std::map<uint32_t, rocksdb::IngestExternalFileArg> by_family;
+  for (const StagedChunk& chunk : batch) {
+    const IngestFamily& family = families_[chunk.family];
+    rocksdb::IngestExternalFileArg& arg = by_family[chunk.family];
+    arg.column_family = family.handle;
+    arg.options.move_files = true;
+    arg.options.failed_move_fall_back_to_copy = false;
+    arg.options.write_global_seqno = false;
+    arg.options.allow_global_seqno = family.keeps_level0;
+    arg.options.fail_if_not_bottommost_level = !family.keeps_level0;
+    arg.external_files.push_back(chunk.path);
+  }
+  std::vector<rocksdb::IngestExternalFileArg> args;
+  for (auto& entry : by_family) {
+    args.push_back(std::move(entry.second));
+  }
+  const Status status = db_->IngestExternalFiles(args);
+  FaultPoint("Ingestor:Ingested");
+  return WithContext(status, EndStateOf(status),
+                     "ingest of " + std::to_string(batch.size()) +
+                         " chunks, the first " + batch.front().path);
+}
+
+}  // namespace sstferry

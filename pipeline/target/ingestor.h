@@ -1,0 +1,74 @@
+// Makes finished chunks part of the target database: recorded in the journal,
+// then ingested, everything that waits in one call.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "format/journal.h"
+#include "pipeline/stage_clock.h"
+#include "pipeline/target/journal_file.h"
+#include "rocksdb/db.h"
+
+namespace sstferry {
+
+// A chunk in staging: whole, checked and, where durability asks, synced.
+struct StagedChunk {
+  uint32_t family = 0;
+  std::string path;
+  JournalChunk record;
+};
+
+struct IngestFamily {
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  bool keeps_level0 = false;  // FIFO, or one level: not the last level's
+};
+
+// There is no thread of its own: the lane that finds nobody ingesting does it
+// for all, the others go on receiving.
+//
+// Ownership: borrows db, handles and journal.
+// Threads:   any.
+// Crash:     a chunk's record is durable before the chunk is ingested, and
+//   RocksDB's MANIFEST says which of the recorded ones are.
+// Errors:    the first failure is kept and returned to every later caller.
+class Ingestor {
+ public:
+  Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
+           JournalFile* journal, bool sync_journal, size_t max_waiting);
+
+  // Hands a chunk over; *clock books what this thread does for it. May return
+  // before the chunk is ingested. Waits while max_waiting chunks are queued.
+  [[nodiscard]] rocksdb::Status Add(StagedChunk chunk, StageClock* clock);
+
+  // Waits until everything handed over is ingested.
+  [[nodiscard]] rocksdb::Status Flush(StageClock* clock);
+
+  uint64_t ingest_calls() const;
+
+ private:
+  void IngestWaiting(std::unique_lock<std::mutex>* lock, StageClock* clock);
+  [[nodiscard]] rocksdb::Status Record(const std::vector<StagedChunk>& batch,
+                                       StageClock* clock);
+  [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,
+                                       StageClock* clock);
+
+  rocksdb::DB* const db_;
+  const std::vector<IngestFamily> families_;
+  JournalFile* const journal_;
+  const bool sync_journal_;
+  const size_t max_waiting_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  bool ingesting_ = false;            // under mu_, and all below
+  std::vector<StagedChunk> waiting_;
+  uint64_t ingest_calls_ = 0;
+  rocksdb::Status status_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,349 @@
+#include "pipeline/target/source_session.h"
+
+#include "format/limits.h"
+#include "pipeline/rocksdb_compat.h"
+#include "rocksdb/convenience.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Keys, names and reasons of a whole plan, as held in memory.
+constexpr uint64_t kMaxPlanBytes = 64u << 20;
+
+Status Malformed(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "plan: " + what);
+}
+
+}  // namespace
+
+Hello MakeHello() {
+  Hello hello;
+  hello.software = std::string("sstferry ") + SSTFERRY_VERSION;
+  hello.rocksdb_version = RocksDbVersion();
+  hello.max_format_version = MaxReadableFormatVersion();
+  for (rocksdb::CompressionType type : rocksdb::GetSupportedCompressions()) {
+    hello.compressions.push_back(static_cast<uint8_t>(type));
+  }
+  return hello;
+}
+
+SourceSession::SourceSession(Dialer* dialer,
+                             const SourceSessionOptions& options,
+                             std::unique_ptr<Channel> channel)
+    : dialer_(dialer), options_(options), channel_(std::move(channel)) {}
+
+Status SourceSession::Connect(Dialer* dialer,
+                              const SourceSessionOptions& options,
+                              std::unique_ptr<SourceSession>* session) {
+  const WaitLimit limit = WaitLimit::Within(options.connect_timeout);
+  std::unique_ptr<Connection> connection;
+  Status status = dialer->Dial(limit, &connection);
+  if (!status.ok()) {
+    return status;
+  }
+  std::unique_ptr<SourceSession> opened(
+      new SourceSession(dialer, options,
+                        std::make_unique<Channel>(std::move(connection))));
+  status = ClientHandshake(opened->channel_.get(), MakeHello(), limit,
+                           &opened->ack_);
+  if (!status.ok()) {
+    return status;
+  }
+  SourceSession* raw = opened.get();
+  raw->reader_ = std::thread([raw] { raw->ReadLoop(); });
+  raw->pinger_ = std::thread([raw] { raw->PingLoop(); });
+  *session = std::move(opened);
+  return Status::OK();
+}
+
+SourceSession::~SourceSession() { StopThreads(); }
+
+void SourceSession::StopThreads() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  channel_->Close();
+  for (std::thread* thread : {&reader_, &pinger_}) {
+    if (thread->joinable()) {
+      thread->join();
+    }
+  }
+}
+
+void SourceSession::ReadLoop() {
+  WaitLimit limit;
+  limit.idle = options_.peer_timeout;
+  Status status;
+  while (status.ok()) {
+    Frame frame;
+    status = channel_->Receive(limit, &frame);
+    if (status.ok()) {
+      status = Handle(frame);
+    }
+  }
+  bool report = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    report = !stopping_ && status_.ok();
+    if (status_.ok()) {
+      status_ = status;
+    }
+  }
+  changed_.notify_all();
+  if (report && options_.on_fail) {
+    options_.on_fail(status, "source " + dialer_->address());
+  }
+}
+
+void SourceSession::PingLoop() {
+  uint64_t token = 0;
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, options_.ping_interval, [this] {
+    return stopping_ || !status_.ok();
+  })) {
+    lock.unlock();
+    Ping ping;
+    ping.token = ++token;
+    // A send that fails is found by the reader, which ends the session.
+    channel_->SendMessage(FrameType::kPing, ping).PermitUncheckedError();
+    lock.lock();
+  }
+}
+
+Status SourceSession::Handle(const Frame& frame) {
+  switch (frame.type) {
+    case FrameType::kPing: {
+      Ping ping;
+      const Status status = ping.DecodeFrom(frame.payload);
+      return status.ok() ? channel_->SendMessage(FrameType::kPong, ping)
+                         : status;
+    }
+    case FrameType::kPong:
+      return Status::OK();
+    case FrameType::kStats: {
+      Stats stats;
+      const Status status = stats.DecodeFrom(frame.payload);
+      std::lock_guard<std::mutex> lock(mu_);
+      stats_ = stats;
+      return status;
+    }
+    case FrameType::kListReply: {
+      std::lock_guard<std::mutex> lock(mu_);
+      const Status status = list_.DecodeFrom(frame.payload);
+      listed_ = status.ok();
+      changed_.notify_all();
+      return status;
+    }
+    case FrameType::kFinished: {
+      std::lock_guard<std::mutex> lock(mu_);
+      const Status status = finish_.DecodeFrom(frame.payload);
+      finished_ = status.ok();
+      changed_.notify_all();
+      return status;
+    }
+    default: {
+      std::lock_guard<std::mutex> lock(mu_);
+      return HandlePlanFrame(frame);
+    }
+  }
+}
+
+Status SourceSession::HandlePlanFrame(const Frame& frame) {
+  const bool in_plan = opening_ && !planned_;
+  if (!in_plan ||
+      (frame.type == FrameType::kOpened) == opened_) {
+    // An End frame says why; anything else is out of turn.
+    return channel_->ExpectType(
+        frame, opening_ && !opened_ ? FrameType::kOpened : FrameType::kPing);
+  }
+  plan_bytes_ += frame.payload.size();
+  if (plan_bytes_ > kMaxPlanBytes) {
+    return Malformed("expected at most " + std::to_string(kMaxPlanBytes) +
+                     " bytes");
+  }
+  switch (frame.type) {
+    case FrameType::kOpened:
+      opened_ = true;
+      return plan_.opened.DecodeFrom(frame.payload);
+    case FrameType::kFamily: {
+      Family family;
+      const Status status = family.DecodeFrom(frame.payload);
+      if (status.ok() && (family.index != plan_.families.size() ||
+                          family.index >= plan_.opened.family_count)) {
+        return Malformed("column family " + std::to_string(family.index) +
+                         " is out of turn");
+      }
+      plan_.families.push_back(std::move(family));
+      return status;
+    }
+    case FrameType::kRanges: {
+      Ranges batch;
+      const Status status = batch.DecodeFrom(frame.payload);
+      return status.ok() ? AddRanges(std::move(batch)) : status;
+    }
+    case FrameType::kPlanItems: {
+      PlanItems batch;
+      const Status status = batch.DecodeFrom(frame.payload);
+      for (PlanItem& item : batch.items) {
+        if (item.family >= plan_.families.size()) {
+          return Malformed("an item names an unknown column family");
+        }
+        plan_.items.push_back(std::move(item));
+      }
+      return status;
+    }
+    case FrameType::kPlanEnd: {
+      PlanEnd end;
+      const Status status = end.DecodeFrom(frame.payload);
+      if (status.ok() &&
+          (end.range_count != plan_.ranges.size() ||
+           plan_.families.size() != plan_.opened.family_count)) {
+        return Malformed("expected " + std::to_string(end.range_count) +
+                         " ranges, found " +
+                         std::to_string(plan_.ranges.size()));
+      }
+      plan_.estimated_bytes = end.estimated_bytes;
+      planned_ = true;
+      changed_.notify_all();
+      return status;
+    }
+    default:
+      return channel_->ExpectType(frame, FrameType::kPlanEnd);
+  }
+}
+
+Status SourceSession::AddRanges(Ranges batch) {
+  for (Range& range : batch.ranges) {
+    if (range.id != plan_.ranges.size() || range.id >= kMaxRanges ||
+        range.family >= plan_.families.size()) {
+      return Malformed("range " + std::to_string(range.id) +
+                       " is out of turn");
+    }
+    plan_.ranges.push_back(std::move(range));
+  }
+  return Status::OK();
+}
+
+Status SourceSession::WaitFor(const bool& flag) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait(lock,
+                [this, &flag] { return flag || !status_.ok() || stopping_; });
+  if (!flag && status_.ok()) {
+    return MakeStatus(EndState::kCancelled, "stopped on request");
+  }
+  return flag ? Status::OK() : status_;
+}
+
+Status SourceSession::List(std::vector<std::string>* names) {
+  Status status = channel_->Send(FrameType::kListRequest, "");
+  if (status.ok()) {
+    status = WaitFor(listed_);
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  *names = list_.names;
+  return status;
+}
+
+Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    opening_ = true;
+  }
+  Status status = channel_->SendMessage(FrameType::kOpenRequest, request);
+  if (status.ok()) {
+    status = WaitFor(planned_);
+  }
+  if (status.ok()) {
+    std::lock_guard<std::mutex> lock(mu_);
+    transfer_id_ = plan_.opened.transfer_id;
+    *plan = std::move(plan_);
+  }
+  return status;
+}
+
+Status SourceSession::ConnectLane(uint32_t lane,
+                                  std::unique_ptr<Channel>* channel) {
+  const WaitLimit limit = WaitLimit::Within(options_.connect_timeout);
+  std::unique_ptr<Connection> connection;
+  Status status = dialer_->Dial(limit, &connection);
+  if (!status.ok()) {
+    return status;
+  }
+  auto opened = std::make_unique<Channel>(std::move(connection));
+  Hello hello = MakeHello();
+  hello.kind = ConnectionKind::kLane;
+  hello.lane = lane;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    hello.transfer_id = transfer_id_;
+  }
+  HelloAck ack;
+  status = ClientHandshake(opened.get(), hello, limit, &ack);
+  if (status.ok()) {
+    *channel = std::move(opened);
+  }
+  return status;
+}
+
+Status SourceSession::Finish(const struct Finish& ours,
+                             struct Finish* theirs) {
+  Status status = channel_->SendMessage(FrameType::kFinish, ours);
+  if (status.ok()) {
+    status = WaitFor(finished_);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  *theirs = finish_;
+  if (theirs->families.size() != ours.families.size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: the source counts another number of column "
+                      "families");
+  }
+  for (size_t i = 0; i < ours.families.size(); ++i) {
+    if (!(ours.families[i] == theirs->families[i])) {
+      return MakeStatus(EndState::kCorrupt,
+                        "totals of column family " + std::to_string(i) +
+                            ": expected " +
+                            std::to_string(theirs->families[i].entries) +
+                            " entries, found " +
+                            std::to_string(ours.families[i].entries));
+    }
+  }
+  return Status::OK();
+}
+
+void SourceSession::End(const Status& status, const std::string& where) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  if (status.ok()) {
+    struct End end;
+    channel_->SendMessage(FrameType::kEnd, end, WaitLimit::Within(
+        std::chrono::milliseconds(1000))).PermitUncheckedError();
+  } else {
+    SendEnd(channel_.get(), status, where);
+  }
+  StopThreads();
+}
+
+void SourceSession::Cancel() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+}
+
+Stats SourceSession::stats() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return stats_;
+}
+
+}  // namespace sstferry

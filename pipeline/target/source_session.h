@@ -1,0 +1,108 @@
+// The target's end of a control connection: asks a source for a snapshot and
+// its plan, keeps the connection alive, agrees on totals. Used by pull, plan
+// and verify alike.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/options.h"
+#include "pipeline/wire/channel.h"
+#include "pipeline/wire/transport.h"
+
+namespace sstferry {
+
+// What a source pinned and planned, bounded and checked for shape: families
+// are numbered 0, 1, ...; each family's ranges tile its interval in the order
+// they came (their keys are compared by the puller, which knows comparators).
+struct SourcePlan {
+  Opened opened;
+  std::vector<Family> families;
+  std::vector<Range> ranges;
+  std::vector<PlanItem> items;
+  uint64_t estimated_bytes = 0;
+};
+
+struct SourceSessionOptions {
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds peer_timeout{10'000};
+  std::chrono::milliseconds ping_interval{5'000};
+  // Called once, from a thread of the session, when the session fails after
+  // Connect(); must not call back into the session but for Cancel().
+  std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
+};
+
+// Ownership: borrows the dialer, which must outlive it.
+// Threads:   Cancel() and stats() from any thread, all else from one.
+class SourceSession {
+ public:
+  [[nodiscard]] static rocksdb::Status Connect(
+      Dialer* dialer, const SourceSessionOptions& options,
+      std::unique_ptr<SourceSession>* session);
+  ~SourceSession();  // hangs up; the source then drops its snapshot
+
+  const HelloAck& source() const { return ack_; }
+  [[nodiscard]] rocksdb::Status List(std::vector<std::string>* names);
+  // Blocks while the source pins and plans; no limit but the peer's silence.
+  [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
+                                     SourcePlan* plan);
+  [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
+                                            std::unique_ptr<Channel>* channel);
+  // Sends our totals; OK means that the source's are the same. *theirs holds
+  // the source's last statistics.
+  [[nodiscard]] rocksdb::Status Finish(const struct Finish& ours,
+                                       struct Finish* theirs);
+  // Tells the source how it ended here and hangs up.
+  void End(const rocksdb::Status& status, const std::string& where);
+  void Cancel();
+
+  Stats stats() const;  // the source's newest
+  uint64_t wire_bytes() const {
+    return channel_->bytes_received() + channel_->bytes_sent();
+  }
+
+ private:
+  SourceSession(Dialer* dialer, const SourceSessionOptions& options,
+                std::unique_ptr<Channel> channel);
+  void ReadLoop();
+  void PingLoop();
+  [[nodiscard]] rocksdb::Status Handle(const Frame& frame);
+  [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
+  [[nodiscard]] rocksdb::Status AddRanges(Ranges batch);
+  [[nodiscard]] rocksdb::Status WaitFor(const bool& flag);
+  void StopThreads();
+
+  Dialer* const dialer_;
+  const SourceSessionOptions options_;
+  const std::unique_ptr<Channel> channel_;
+  HelloAck ack_;
+  std::thread reader_;
+  std::thread pinger_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  bool stopping_ = false;     // under mu_, and all below
+  rocksdb::Status status_;    // not OK: the session failed
+  bool opening_ = false;
+  bool opened_ = false;
+  bool planned_ = false;
+  bool listed_ = false;
+  bool finished_ = false;
+  SourcePlan plan_;
+  TransferId transfer_id_{};
+  uint64_t plan_bytes_ = 0;
+  ListReply list_;
+  struct Finish finish_;
+  Stats stats_;
+};
+
+// The Hello this process sends.
+Hello MakeHello();
+
+}  // namespace sstferry

@@ -1,0 +1,178 @@
+#include "pipeline/target/target_db.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "format/end_state.h"
+#include "rocksdb/metadata.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// A pull neither needs nor leaves LOG files.
+class SilentLogger : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+// Bounds the memory that open tables take, whatever the database's size.
+constexpr int kMaxOpenFiles = 64;
+
+Status At(const Status& status, const std::string& where) {
+  return WithContext(status, EndStateOf(status), where);
+}
+
+}  // namespace
+
+Status TargetDb::Create(const std::string& dir,
+                        const rocksdb::DBOptions& final_options,
+                        const std::vector<std::string>& names,
+                        std::vector<BuiltFamily> families,
+                        std::shared_ptr<rocksdb::FileSystem> file_system,
+                        std::unique_ptr<TargetDb>* result) {
+  std::unique_ptr<TargetDb> created(new TargetDb);
+  created->dir_ = dir;
+  created->final_options_ = final_options;
+  created->names_ = names;
+  created->families_ = std::move(families);
+  created->asked_ = names.size();
+  created->file_system_ = std::move(file_system);
+  created->env_ = rocksdb::NewCompositeEnv(created->file_system_);
+  if (std::find(names.begin(), names.end(),
+                rocksdb::kDefaultColumnFamilyName) == names.end()) {
+    created->names_.push_back(rocksdb::kDefaultColumnFamilyName);
+    BuiltFamily plain;
+    plain.pull_options.disable_auto_compactions = true;
+    created->families_.push_back(std::move(plain));
+  }
+  const Status status = created->Open(/*final=*/false);
+  if (status.ok()) {
+    *result = std::move(created);
+  }
+  return status;
+}
+
+TargetDb::~TargetDb() {
+  if (db_ != nullptr) {
+    // Only after a failure: the database is thrown away.
+    CloseHandles().PermitUncheckedError();
+    db_->Close().PermitUncheckedError();
+  }
+}
+
+Status TargetDb::Open(bool final) {
+  rocksdb::DBOptions options = final ? final_options_ : rocksdb::DBOptions();
+  options.env = env_.get();
+  options.info_log = std::make_shared<SilentLogger>();
+  options.max_open_files = kMaxOpenFiles;
+  options.error_if_exists = false;
+  if (!final) {
+    options.create_if_missing = true;
+    options.create_missing_column_families = true;
+    options.max_background_jobs = 2;
+    options.stats_dump_period_sec = 0;
+    options.stats_persist_period_sec = 0;
+    options.max_file_opening_threads = 1;
+    options.write_dbid_to_manifest = final_options_.write_dbid_to_manifest;
+  }
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    rocksdb::ColumnFamilyOptions family =
+        final ? families_[i].final_options : families_[i].pull_options;
+    family.disable_auto_compactions = true;
+    descriptors.emplace_back(names_[i], family);
+  }
+  rocksdb::DB* db = nullptr;
+  handles_.clear();
+  const Status status =
+      rocksdb::DB::Open(options, dir_, descriptors, &handles_, &db);
+  db_.reset(db);
+  return At(status, std::string(final ? "reopen " : "create ") + dir_);
+}
+
+Status TargetDb::Finalize() {
+  Status status = CloseHandles();
+  if (status.ok()) {
+    status = At(db_->Close(), "close " + dir_);
+  }
+  db_.reset();
+  if (status.ok()) {
+    status = Open(/*final=*/true);
+  }
+  if (status.ok()) {
+    status = At(db_->PauseBackgroundWork(), "pause " + dir_);
+  }
+  for (size_t i = 0; i < names_.size() && status.ok(); ++i) {
+    if (!families_[i].final_options.disable_auto_compactions) {
+      status = At(db_->SetOptions(handles_[i],
+                                  {{"disable_auto_compactions", "false"}}),
+                  "column family '" + names_[i] + "'");
+    }
+  }
+  if (status.ok() && final_options_.max_open_files != kMaxOpenFiles) {
+    status = At(db_->SetDBOptions(
+                    {{"max_open_files",
+                      std::to_string(final_options_.max_open_files)}}),
+                "max_open_files");
+  }
+  return status;
+}
+
+Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {
+  for (size_t i = 0; i < asked_; ++i) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(handles_[i], &metadata);
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      if (!level.files.empty()) {
+        (*levels)[level.level] += level.files.size();
+      }
+      for (const rocksdb::SstFileMetaData& file : level.files) {
+        const bool last =
+            level.level == static_cast<int>(metadata.levels.size()) - 1;
+        if (!families_[i].keeps_level0 &&
+            (file.largest_seqno != 0 || (!last && level.level == 0))) {
+          return MakeStatus(EndState::kInternal,
+                            "column family '" + names_[i] + "' file " +
+                                file.relative_filename +
+                                ": expected the last level and sequence 0, "
+                                "found level " + std::to_string(level.level) +
+                                " and sequence " +
+                                std::to_string(file.largest_seqno));
+        }
+      }
+    }
+  }
+  return Status::OK();
+}
+
+Status TargetDb::CloseHandles() {
+  Status status;
+  for (rocksdb::ColumnFamilyHandle* handle : handles_) {
+    const Status destroyed = db_->DestroyColumnFamilyHandle(handle);
+    status = status.ok() ? destroyed : status;
+  }
+  handles_.clear();
+  return At(status, "close " + dir_);
+}
+
+Status TargetDb::Close() {
+  rocksdb::VectorLogPtr wals;
+  Status status = At(db_->GetSortedWalFiles(wals), "WAL of " + dir_);
+  for (const std::unique_ptr<rocksdb::LogFile>& wal : wals) {
+    if (status.ok() && wal->SizeFileBytes() != 0) {
+      status = MakeStatus(EndState::kInternal,
+                          "WAL of " + dir_ + ": expected none, found " +
+                              std::to_string(wal->SizeFileBytes()) + " bytes");
+    }
+  }
+  const Status handles = CloseHandles();
+  const Status closed = At(db_->Close(), "close " + dir_);
+  db_.reset();
+  status = status.ok() ? handles : status;
+  return status.ok() ? closed : status;
+}
+
+}  // namespace sstferry
