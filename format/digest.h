@@ -22,6 +22,21 @@ std::string ToHex(const Digest128& digest);
 uint64_t Digest64(const rocksdb::Slice& data, uint64_t seed = 0);
 Digest128 DigestOf(const rocksdb::Slice& data);
 
+// XXH3-64 of bytes that come in parts.
+class Digest64Stream {
+ public:
+  explicit Digest64Stream(uint64_t seed);
+  ~Digest64Stream();
+  Digest64Stream(const Digest64Stream&) = delete;
+  Digest64Stream& operator=(const Digest64Stream&) = delete;
+  void Add(const rocksdb::Slice& data);
+  uint64_t Finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // The digest of a chunk: XXH3-128 over the 8-byte little-endian digests of its
 // ChunkData frames in order, so that each byte is hashed once per side.
 class ChunkDigest {

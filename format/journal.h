@@ -84,6 +84,10 @@ struct JournalComplete {
 void AppendJournalRecord(JournalRecordType type, const rocksdb::Slice& payload,
                          uint64_t file_offset, std::string* out);
 
+// Incomplete when the journal ends inside its magic, Corruption when it begins
+// with something else.
+[[nodiscard]] rocksdb::Status CheckJournalMagic(const rocksdb::Slice& journal);
+
 struct JournalRecord {
   uint64_t offset = 0;
   uint64_t total_bytes = 0;
@@ -91,11 +95,14 @@ struct JournalRecord {
   rocksdb::Slice payload;  // points into the input
 };
 
-// Reads the record at `offset` of a whole journal's bytes.
+// Reads the record at `offset` of a whole journal's bytes; the first stands at
+// kJournalMagicBytes.
 // OK           *record is set.
 // NotFound     `offset` is the end of the file.
 // Incomplete   a torn tail begins here: nothing after it was ever promised.
-// Corruption   damaged, and more of the journal follows.
+//              Damage to the last record looks the same.
+// Corruption   damaged, and a whole record follows (the search for one costs
+//              a pass over the rest of the journal).
 [[nodiscard]] rocksdb::Status ReadJournalRecord(const rocksdb::Slice& journal,
                                                 uint64_t offset,
                                                 JournalRecord* record);

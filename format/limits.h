@@ -27,7 +27,8 @@ inline constexpr uint64_t kMaxChunkFileBytes = kMaxChunkBytes + 2 * kMaxValueByt
 inline constexpr uint32_t kMaxDatabaseNameBytes = 64;
 // RocksDB puts no bound on family names; longer ones are refused.
 inline constexpr uint32_t kMaxFamilyNameBytes = 4096;
-inline constexpr uint32_t kMaxFamilies = 65536;
+// The totals of every family fit into one Finish frame.
+inline constexpr uint32_t kMaxFamilies = 16384;
 // Comparator, merge operator and other identifiers.
 inline constexpr uint32_t kMaxIdentifierBytes = 1024;
 // One family's options as text; real ones take about 6 KB.
@@ -35,7 +36,11 @@ inline constexpr uint32_t kMaxOptionCount = 1024;
 inline constexpr uint32_t kMaxOptionValueBytes = 16u << 10;
 // Error and log texts that cross the wire.
 inline constexpr uint32_t kMaxMessageTextBytes = 4096;
+// Notes of an opened source: all of them fit into a quarter of a frame.
 inline constexpr uint32_t kMaxNotes = 256;
+inline constexpr uint32_t kMaxNoteBytes = 1024;
+// Compression types a side can list (RocksDB's type is one byte).
+inline constexpr uint32_t kMaxCompressions = 256;
 
 inline constexpr uint32_t kMaxLanes = 64;
 // Ranges of one transfer: bounds the plan in memory (about 200 B each).

@@ -6,6 +6,9 @@
 // format/limits.h before believing it, refuses trailing bytes with Corruption
 // and leaves *this unspecified on error. Nothing here allocates more than the
 // payload's size times a small constant.
+//
+// The sender sees to the limits of keys, names and counts before it encodes;
+// only texts for a person (message, where, notes, reason) are cut to fit.
 #pragma once
 
 #include <array>
@@ -144,12 +147,40 @@ struct Family {
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
 };
 
+struct PlanItem;
+struct EntryDigest;
+
 struct Range {
   uint32_t id = 0;      // 0, 1, ... over the whole transfer
   uint32_t family = 0;  // Family::index
   KeyInterval interval;
   uint64_t estimated_bytes = 0;
 };
+
+// Bytes the item takes inside Ranges, PlanItems or EntriesReply.
+size_t EncodedBytes(const Range& item);
+size_t EncodedBytes(const PlanItem& item);
+size_t EncodedBytes(const EntryDigest& item);
+
+// A list is cut into payloads of about this size.
+inline constexpr size_t kBatchBytes = 256u << 10;
+
+// The end of the batch that begins at items[begin]: at least one item, then as
+// many as fit into kBatchBytes. With keys inside kMaxKeyBytes a batch always
+// fits into one frame. REQUIRES: begin < items.size().
+template <typename Item>
+size_t BatchEnd(const std::vector<Item>& items, size_t begin) {
+  size_t bytes = EncodedBytes(items[begin]);
+  size_t end = begin + 1;
+  while (end < items.size()) {
+    bytes += EncodedBytes(items[end]);
+    if (bytes > kBatchBytes) {
+      break;
+    }
+    ++end;
+  }
+  return end;
+}
 
 // A plan is sent as many of these; ids ascend without holes.
 struct Ranges {

@@ -1,0 +1,95 @@
+// Little-endian integers and length-prefixed byte strings over memory.
+//
+// Writers append to a std::string and cannot fail. The Decoder reads untrusted
+// bytes: each length is compared with its limit and with what is left before
+// anything is allocated, and the first error sticks.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+void EncodeFixed16(char* out, uint16_t value);
+void EncodeFixed32(char* out, uint32_t value);
+void EncodeFixed64(char* out, uint64_t value);
+uint16_t DecodeFixed16(const char* in);
+uint32_t DecodeFixed32(const char* in);
+uint64_t DecodeFixed64(const char* in);
+
+void PutFixed8(std::string* out, uint8_t value);
+void PutFixed16(std::string* out, uint16_t value);
+void PutFixed32(std::string* out, uint32_t value);
+void PutFixed64(std::string* out, uint64_t value);
+// fixed32 length, then the bytes. REQUIRES: data.size() < 2^32.
+void PutBytes(std::string* out, const rocksdb::Slice& data);
+
+// Lower-case hex digits, two per byte.
+std::string ToHex(const rocksdb::Slice& data);
+
+// Reads one structure from front to back.
+//
+// Ownership: borrows the input and all names; slices it hands out point into
+//   the input.
+// Errors:    the first one sticks; every later read yields zero or an empty
+//   slice without moving. Messages read
+//   "Ranges: ranges[3].id: expected at most 7, found 9, offset 12".
+class Decoder {
+ public:
+  // `what` names the structure. Offsets in messages begin at `base_offset`.
+  Decoder(const char* what, const rocksdb::Slice& input,
+          uint64_t base_offset = 0);
+
+  uint8_t Fixed8(const char* field);
+  uint16_t Fixed16(const char* field);
+  uint32_t Fixed32(const char* field);
+  uint64_t Fixed64(const char* field);
+  // An integer of `width` bytes (1, 2, 4 or 8) between `min` and `max`.
+  uint64_t Bounded(const char* field, size_t width, uint64_t min,
+                   uint64_t max);
+  // Exactly `bytes` raw bytes.
+  rocksdb::Slice Raw(const char* field, size_t bytes);
+  // fixed32 length, at most `max_bytes`, then that many bytes.
+  rocksdb::Slice Bytes(const char* field, uint32_t max_bytes);
+  // A fixed32 count, at most `max_count`, of items that take at least
+  // `min_item_bytes` each: a count that cannot fit into the rest is refused.
+  uint32_t Count(const char* field, uint32_t max_count, size_t min_item_bytes);
+
+  // Fields are from now on items of list[index]; null: no list.
+  void EnterItem(const char* list, size_t index);
+
+  // "field", or "list[index].field" inside a list.
+  std::string Path(const char* field) const;
+
+  // Records Corruption "what: field: problem, offset N" unless failed already.
+  void Fail(const char* field, const std::string& problem);
+
+  bool ok() const { return !failed_; }
+  uint64_t offset() const { return base_offset_ + position_; }
+  size_t remaining() const { return input_.size() - position_; }
+  // The bytes read since `offset`.
+  rocksdb::Slice Since(uint64_t offset) const;
+
+  // The sticky error, or Corruption when bytes are left.
+  [[nodiscard]] rocksdb::Status Finish();
+
+ private:
+  // The next `bytes` bytes, or null after recording an error.
+  const char* Take(const char* field, size_t bytes);
+  void FailAt(const char* field, const std::string& problem, uint64_t at);
+
+  const char* what_;
+  rocksdb::Slice input_;
+  uint64_t base_offset_;
+  size_t position_ = 0;
+  const char* list_ = nullptr;
+  size_t index_ = 0;
+  bool failed_ = false;
+  std::string error_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,129 @@
+#include "format/digest.h"
+
+// The streaming states by value: no separate allocation, no failure.
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "format/coding.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+
+namespace {
+
+// Large enough that the cost of a call into the hash does not matter, small
+// enough to stay in the first-level cache.
+constexpr size_t kGatherBytes = 4096;
+
+Digest128 FromHash(const XXH128_hash_t& hash) {
+  return Digest128{hash.high64, hash.low64};
+}
+
+}  // namespace
+
+std::string ToHex(const Digest128& digest) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical,
+                           XXH128_hash_t{digest.low, digest.high});
+  return ToHex(Slice(reinterpret_cast<const char*>(canonical.digest),
+                     sizeof(canonical.digest)));
+}
+
+uint64_t Digest64(const Slice& data, uint64_t seed) {
+  return XXH3_64bits_withSeed(data.data(), data.size(), seed);
+}
+
+Digest128 DigestOf(const Slice& data) {
+  return FromHash(XXH3_128bits(data.data(), data.size()));
+}
+
+struct Digest64Stream::State {
+  XXH3_state_t hash;
+};
+
+Digest64Stream::Digest64Stream(uint64_t seed)
+    : state_(std::make_unique<State>()) {
+  XXH3_64bits_reset_withSeed(&state_->hash, seed);
+}
+Digest64Stream::~Digest64Stream() = default;
+
+void Digest64Stream::Add(const Slice& data) {
+  XXH3_64bits_update(&state_->hash, data.data(), data.size());
+}
+uint64_t Digest64Stream::Finish() const {
+  return XXH3_64bits_digest(&state_->hash);
+}
+
+struct ChunkDigest::State {
+  XXH3_state_t hash;
+};
+
+ChunkDigest::ChunkDigest() : state_(std::make_unique<State>()) {
+  XXH3_128bits_reset(&state_->hash);
+}
+ChunkDigest::~ChunkDigest() = default;
+ChunkDigest::ChunkDigest(ChunkDigest&&) noexcept = default;
+ChunkDigest& ChunkDigest::operator=(ChunkDigest&&) noexcept = default;
+
+void ChunkDigest::AddFrame(uint64_t frame_digest) {
+  char bytes[8];
+  EncodeFixed64(bytes, frame_digest);
+  XXH3_128bits_update(&state_->hash, bytes, sizeof(bytes));
+}
+
+Digest128 ChunkDigest::Finish() const {
+  return FromHash(XXH3_128bits_digest(&state_->hash));
+}
+
+struct ContentDigest::State {
+  XXH3_state_t hash;
+  size_t gathered = 0;
+  char gather[kGatherBytes];
+
+  void Flush() {
+    XXH3_128bits_update(&hash, gather, gathered);
+    gathered = 0;
+  }
+};
+
+// Not make_unique: that would clear the gathering buffer.
+ContentDigest::ContentDigest() : state_(new State) {
+  XXH3_128bits_reset(&state_->hash);
+}
+ContentDigest::~ContentDigest() = default;
+ContentDigest::ContentDigest(ContentDigest&&) noexcept = default;
+ContentDigest& ContentDigest::operator=(ContentDigest&&) noexcept = default;
+
+void ContentDigest::Append(const Slice& data) {
+  State& state = *state_;
+  if (data.size() > kGatherBytes - state.gathered) {
+    state.Flush();
+    if (data.size() >= kGatherBytes) {
+      XXH3_128bits_update(&state.hash, data.data(), data.size());
+      return;
+    }
+  }
+  memcpy(state.gather + state.gathered, data.data(), data.size());
+  state.gathered += data.size();
+}
+
+void ContentDigest::Add(const Slice& key, const Slice& value, bool is_entity) {
+  char lengths[8];
+  EncodeFixed32(lengths, static_cast<uint32_t>(key.size()));
+  EncodeFixed32(lengths + 4, static_cast<uint32_t>(value.size()) |
+                                 (is_entity ? kEntityMark : 0));
+  Append(Slice(lengths, sizeof(lengths)));
+  Append(key);
+  Append(value);
+  ++entries_;
+  key_value_bytes_ += key.size() + value.size();
+}
+
+Digest128 ContentDigest::Finish() const {
+  // Handing gathered bytes to the hash early does not change the result.
+  state_->Flush();
+  return FromHash(XXH3_128bits_digest(&state_->hash));
+}
+
+}  // namespace sstferry

@@ -1,0 +1,46 @@
+// The fields of every journal record in file order with their bounds.
+// Normative text: format/FORMAT.md, "Journal"; keep both in step.
+#pragma once
+
+#include "format/journal.h"
+#include "format/message_fields.h"
+
+namespace sstferry {
+
+template <typename A, FieldsOf<JournalTransfer> M>
+void Fields(A& a, M& m) {
+  a.Id("transfer_id", m.transfer_id);
+  a.Bytes("source", m.source, kMaxMessageTextBytes);
+  a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
+  Number(a, "snapshot_sequence", m.snapshot_sequence);
+  a.Bytes("mode", m.mode, kMaxIdentifierBytes);
+  a.Digest("options_digest", m.options_digest);
+  FamilyNames(a, m.families);
+}
+
+template <typename A, FieldsOf<JournalRange> M>
+void Fields(A& a, M& m) {
+  Fields(a, m.range);
+}
+
+template <typename A, FieldsOf<JournalChunk> M>
+void Fields(A& a, M& m) {
+  Fields(a, m.chunk);
+  a.Enum("kind", m.kind, 1, ChunkKindName);
+  a.Bytes("creating_database_id", m.creating_database_id, kMaxIdentifierBytes);
+  a.Bytes("creating_session_id", m.creating_session_id, kMaxIdentifierBytes);
+  Number(a, "original_file_number", m.original_file_number);
+}
+
+template <typename A, FieldsOf<JournalRangeDone> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Fields(a, m.totals);
+}
+
+template <typename A, FieldsOf<JournalComplete> M>
+void Fields(A& a, M& m) {
+  Fields(a, m.totals);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,296 @@
+// The fields of every message in wire order with their bounds. Normative
+// text: format/FORMAT.md, "Messages"; keep both in step.
+#pragma once
+
+#include "format/fields.h"
+#include "format/limits.h"
+#include "format/messages.h"
+
+namespace sstferry {
+
+inline const char* ConnectionKindName(ConnectionKind kind) {
+  return kind == ConnectionKind::kControl ? "control" : "lane";
+}
+inline const char* ChunkKindName(ChunkKind kind) {
+  return kind == ChunkKind::kRebuilt ? "rebuilt" : "carried";
+}
+inline const char* PurposeName(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::kPull:
+      return "pull";
+    case Purpose::kPlan:
+      return "plan";
+    case Purpose::kVerify:
+      return "verify";
+  }
+  return "unknown";
+}
+inline const char* PlanActionName(PlanAction action) {
+  switch (action) {
+    case PlanAction::kRebuild:
+      return "rebuild";
+    case PlanAction::kCarry:
+      return "carry";
+    case PlanAction::kSkip:
+      return "skip";
+  }
+  return "unknown";
+}
+
+// --- parts -------------------------------------------------------------------
+
+template <typename A, FieldsOf<NamedValue> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxIdentifierBytes);
+  a.Bytes("value", m.value, kMaxOptionValueBytes);
+}
+
+template <typename A, typename List>
+void NamedValues(A& a, const char* name, List& list) {
+  a.List(name, list, kMaxOptionCount, 8,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<KeyInterval> M>
+void Fields(A& a, M& m) {
+  a.OptionalBytes("begin", m.begin, kMaxKeyBytes);
+  a.OptionalBytes("end", m.end, kMaxKeyBytes);
+}
+
+template <typename A, FieldsOf<Totals> M>
+void Fields(A& a, M& m) {
+  Number(a, "chunks", m.chunks);
+  Number(a, "entries", m.entries);
+  Number(a, "key_value_bytes", m.key_value_bytes);
+  Number(a, "sst_bytes", m.sst_bytes);
+}
+
+template <typename A, FieldsOf<Range> M>
+void Fields(A& a, M& m) {
+  Number(a, "id", m.id, kMaxRanges - 1);
+  Number(a, "family", m.family, kMaxFamilies - 1);
+  Fields(a, m.interval);
+  Number(a, "estimated_bytes", m.estimated_bytes);
+}
+
+template <typename A, FieldsOf<PlanItem> M>
+void Fields(A& a, M& m) {
+  Number(a, "family", m.family, kMaxFamilies - 1);
+  Fields(a, m.interval);
+  a.Bytes("file", m.file, kMaxIdentifierBytes);
+  Number(a, "bytes", m.bytes);
+  a.Enum("action", m.action, 2, PlanActionName);
+  a.Text("reason", m.reason, kMaxMessageTextBytes);
+}
+
+template <typename A, FieldsOf<EntryDigest> M>
+void Fields(A& a, M& m) {
+  a.Bytes("key", m.key, kMaxKeyBytes);
+  Number(a, "value_bytes", m.value_bytes);
+  a.Digest("value", m.value);
+}
+
+// --- any connection ----------------------------------------------------------
+
+template <typename A, FieldsOf<Hello> M>
+void Fields(A& a, M& m) {
+  Number(a, "oldest_version", m.oldest_version, 0xffff, 1);
+  Number(a, "newest_version", m.newest_version, 0xffff, 1);
+  Number(a, "features", m.features);
+  a.Enum("kind", m.kind, 1, ConnectionKindName);
+  a.Id("transfer_id", m.transfer_id);
+  Number(a, "lane", m.lane, kMaxLanes - 1);
+  a.Bytes("software", m.software, kMaxIdentifierBytes);
+  a.Bytes("rocksdb_version", m.rocksdb_version, kMaxIdentifierBytes);
+  Number(a, "max_format_version", m.max_format_version);
+  a.List("compressions", m.compressions, kMaxCompressions, 1,
+         [](auto& archive, auto& item) { Number(archive, "type", item); });
+}
+
+template <typename A, FieldsOf<HelloAck> M>
+void Fields(A& a, M& m) {
+  Number(a, "version", m.version, 0xffff, 1);
+  Number(a, "features", m.features);
+  a.Bytes("software", m.software, kMaxIdentifierBytes);
+  a.Bytes("rocksdb_version", m.rocksdb_version, kMaxIdentifierBytes);
+}
+
+template <typename A, FieldsOf<End> M>
+void Fields(A& a, M& m) {
+  a.Enum("state", m.state, kMaxEndState, EndStateName);
+  a.Text("message", m.message, kMaxMessageTextBytes);
+  a.Text("where", m.where, kMaxMessageTextBytes);
+}
+
+// --- control connection ------------------------------------------------------
+
+template <typename A, FieldsOf<ListReply> M>
+void Fields(A& a, M& m) {
+  a.List("names", m.names, kMaxServedDatabases, 4,
+         [](auto& archive, auto& item) {
+           archive.Bytes("name", item, kMaxDatabaseNameBytes);
+         });
+}
+
+template <typename A, typename List>
+void FamilyNames(A& a, List& list) {
+  a.List("families", list, kMaxFamilies, 4, [](auto& archive, auto& item) {
+    archive.Bytes("name", item, kMaxFamilyNameBytes);
+  });
+}
+
+template <typename A, FieldsOf<OpenRequest> M>
+void Fields(A& a, M& m) {
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+  a.Enum("purpose", m.purpose, 2, PurposeName);
+  FamilyNames(a, m.families);
+  Fields(a, m.interval);
+  Number(a, "lanes", m.lanes, kMaxLanes);
+  Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
+  Number(a, "format_version", m.format_version);
+  Number(a, "max_rate_bytes_per_sec", m.max_rate_bytes_per_sec);
+}
+
+template <typename A, FieldsOf<Opened> M>
+void Fields(A& a, M& m) {
+  a.Id("transfer_id", m.transfer_id);
+  a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
+  Number(a, "snapshot_sequence", m.snapshot_sequence);
+  Number(a, "lanes", m.lanes, kMaxLanes);
+  Number(a, "family_count", m.family_count, kMaxFamilies);
+  NamedValues(a, "database_options", m.database_options);
+  a.List("notes", m.notes, kMaxNotes, 4, [](auto& archive, auto& item) {
+    archive.Text("note", item, kMaxNoteBytes);
+  });
+  Number(a, "snapshot_micros", m.snapshot_micros);
+  Number(a, "plan_micros", m.plan_micros);
+}
+
+template <typename A, FieldsOf<FamilyDescription> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxFamilyNameBytes);
+  a.Bytes("comparator", m.comparator, kMaxIdentifierBytes);
+  a.Bytes("merge_operator", m.merge_operator, kMaxIdentifierBytes);
+  a.Bytes("table_factory", m.table_factory, kMaxIdentifierBytes);
+  NamedValues(a, "options", m.options);
+  NamedValues(a, "table_options", m.table_options);
+}
+
+template <typename A, FieldsOf<Family> M>
+void Fields(A& a, M& m) {
+  Number(a, "index", m.index, kMaxFamilies - 1);
+  Fields(a, m.description);
+  Number(a, "format_version", m.format_version);
+  Number(a, "estimated_entries", m.estimated_entries);
+  Number(a, "estimated_bytes", m.estimated_bytes);
+  Number(a, "source_files", m.source_files);
+}
+
+template <typename A, FieldsOf<Ranges> M>
+void Fields(A& a, M& m) {
+  a.List("ranges", m.ranges, kMaxRanges, 18,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<PlanItems> M>
+void Fields(A& a, M& m) {
+  a.List("items", m.items, kMaxRanges, 23,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<PlanEnd> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_count", m.range_count, kMaxRanges);
+  Number(a, "estimated_bytes", m.estimated_bytes);
+}
+
+template <typename A, FieldsOf<Ping> M>
+void Fields(A& a, M& m) {
+  Number(a, "token", m.token);
+}
+
+template <typename A, FieldsOf<Stats> M>
+void Fields(A& a, M& m) {
+  Number(a, "entries", m.entries);
+  Number(a, "key_value_bytes", m.key_value_bytes);
+  Number(a, "sst_bytes", m.sst_bytes);
+  Number(a, "wire_bytes", m.wire_bytes);
+  Number(a, "queued_bytes", m.queued_bytes);
+  Number(a, "peak_rss_bytes", m.peak_rss_bytes);
+  Number(a, "read_build_micros", m.read_build_micros);
+  Number(a, "send_wait_micros", m.send_wait_micros);
+  Number(a, "idle_micros", m.idle_micros);
+}
+
+template <typename A, FieldsOf<Finish> M>
+void Fields(A& a, M& m) {
+  a.List("families", m.families, kMaxFamilies, 32,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  Fields(a, m.stats);
+}
+
+// --- lane connections --------------------------------------------------------
+
+template <typename A, FieldsOf<RangeRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  a.OptionalBytes("after", m.after, kMaxKeyBytes);
+  Number(a, "first_ordinal", m.first_ordinal);
+}
+
+template <typename A, FieldsOf<ChunkBegin> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "ordinal", m.ordinal);
+  a.Enum("kind", m.kind, 1, ChunkKindName);
+  Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
+}
+
+template <typename A, FieldsOf<ChunkEnd> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "ordinal", m.ordinal);
+  Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
+  Number(a, "entries", m.entries);
+  Number(a, "key_bytes", m.key_bytes);
+  Number(a, "value_bytes", m.value_bytes);
+  a.Bytes("smallest", m.smallest, kMaxKeyBytes);
+  a.Bytes("largest", m.largest, kMaxKeyBytes);
+  a.Digest("digest", m.digest);
+}
+
+template <typename A, FieldsOf<RangeEnd> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Fields(a, m.totals);
+  a.Digest("chain", m.chain);
+}
+
+template <typename A, FieldsOf<DigestRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "family", m.family, kMaxFamilies - 1);
+  Fields(a, m.interval);
+}
+
+template <typename A, FieldsOf<DigestReply> M>
+void Fields(A& a, M& m) {
+  Number(a, "entries", m.entries);
+  Number(a, "key_value_bytes", m.key_value_bytes);
+  a.Digest("content", m.content);
+}
+
+template <typename A, FieldsOf<EntriesRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "family", m.family, kMaxFamilies - 1);
+  Fields(a, m.interval);
+  a.OptionalBytes("after", m.after, kMaxKeyBytes);
+}
+
+template <typename A, FieldsOf<EntriesReply> M>
+void Fields(A& a, M& m) {
+  a.List("entries", m.entries, kMaxPayloadBytes / 28, 28,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  a.Bool("complete", m.complete);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,43 @@
+#include "format/message_fields.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+std::string ToHex(const TransferId& id) {
+  return ToHex(Slice(reinterpret_cast<const char*>(id.data()), id.size()));
+}
+
+Totals& Totals::operator+=(const Totals& other) {
+  chunks += other.chunks;
+  entries += other.entries;
+  key_value_bytes += other.key_value_bytes;
+  sst_bytes += other.sst_bytes;
+  return *this;
+}
+
+void Hello::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Hello::DecodeFrom(const Slice& payload) {
+  Status status = DecodeFields("Hello", payload, this);
+  if (status.ok() && oldest_version > newest_version) {
+    status = MakeStatus(
+        EndState::kCorrupt,
+        "Hello: oldest_version: expected at most newest_version " +
+            std::to_string(newest_version) + ", found " +
+            std::to_string(oldest_version) + ", offset 0");
+  }
+  return status;
+}
+
+void HelloAck::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status HelloAck::DecodeFrom(const Slice& payload) {
+  return DecodeFields("HelloAck", payload, this);
+}
+
+void End::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status End::DecodeFrom(const Slice& payload) {
+  return DecodeFields("End", payload, this);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,78 @@
+#include "format/message_fields.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+size_t IntervalBytes(const KeyInterval& interval) {
+  size_t bytes = 2;
+  for (const auto* bound : {&interval.begin, &interval.end}) {
+    bytes += bound->has_value() ? 4 + (*bound)->size() : 0;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+size_t EncodedBytes(const Range& item) {
+  return 16 + IntervalBytes(item.interval);
+}
+size_t EncodedBytes(const PlanItem& item) {
+  return 21 + IntervalBytes(item.interval) + item.file.size() +
+         std::min<size_t>(item.reason.size(), kMaxMessageTextBytes);
+}
+
+void ListReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status ListReply::DecodeFrom(const Slice& payload) {
+  return DecodeFields("ListReply", payload, this);
+}
+
+void OpenRequest::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status OpenRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("OpenRequest", payload, this);
+}
+
+void Opened::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Opened::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Opened", payload, this);
+}
+
+void Family::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Family::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Family", payload, this);
+}
+
+void Ranges::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Ranges::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Ranges", payload, this);
+}
+
+void PlanItems::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status PlanItems::DecodeFrom(const Slice& payload) {
+  return DecodeFields("PlanItems", payload, this);
+}
+
+void PlanEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status PlanEnd::DecodeFrom(const Slice& payload) {
+  return DecodeFields("PlanEnd", payload, this);
+}
+
+void Ping::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Ping::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Ping", payload, this);
+}
+
+void Stats::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Stats::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Stats", payload, this);
+}
+
+void Finish::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Finish::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Finish", payload, this);
+}
+
+}  // namespace sstferry
