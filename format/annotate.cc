@@ -171,7 +171,7 @@ Status AnnotateLanePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<EntriesRequest>(name, payload, kAt, out);
     case FrameType::kEntriesReply:
       return AnnotateMessage<EntriesReply>(name, payload, kAt, out);
-    default:  // ChunkData, and ListRequest, which is empty
+    default:  // ChunkData
       Line(kAt, payload, std::to_string(payload.size()) + " raw bytes", out);
       return Status::OK();
   }
@@ -188,6 +188,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<HelloAck>(name, payload, kAt, out);
     case FrameType::kEnd:
       return AnnotateMessage<End>(name, payload, kAt, out);
+    case FrameType::kListRequest:
+      return AnnotateMessage<ListRequest>(name, payload, kAt, out);
     case FrameType::kListReply:
       return AnnotateMessage<ListReply>(name, payload, kAt, out);
     case FrameType::kOpenRequest:
@@ -259,6 +261,8 @@ Status AnnotateJournal(const Slice& journal, std::string* out) {
     if (status.ok()) {
       AnnotateRecordHeader(record, journal, out);
       status = AnnotateRecord(record, out);
+    }
+    if (status.ok()) {
       offset += record.total_bytes;
     }
   }

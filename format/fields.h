@@ -1,9 +1,11 @@
 // One description of a message's fields serves its encoder, its decoder and
 // the annotated dump: a function template Fields(archive, message) names each
 // field once, in order, with its bounds, and the archive does the rest.
-// The descriptions are in format/message_fields.h and format/journal_fields.h.
+// The descriptions are in format/message_fields.h, message_fields_lane.h and
+// journal_fields.h.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <concepts>

@@ -47,12 +47,15 @@ struct JournalTransfer {
   std::vector<std::string> families;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalTransfer&,
+                         const JournalTransfer&) = default;
 };
 
 struct JournalRange {
   Range range;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalRange&, const JournalRange&) = default;
 };
 
 struct JournalChunk {
@@ -65,6 +68,7 @@ struct JournalChunk {
   uint64_t original_file_number = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
 };
 
 struct JournalRangeDone {
@@ -72,12 +76,16 @@ struct JournalRangeDone {
   Totals totals;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalRangeDone&,
+                         const JournalRangeDone&) = default;
 };
 
 struct JournalComplete {
   Totals totals;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalComplete&,
+                         const JournalComplete&) = default;
 };
 
 // Appends one whole record that will stand at `file_offset`.

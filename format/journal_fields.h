@@ -3,7 +3,7 @@
 #pragma once
 
 #include "format/journal.h"
-#include "format/message_fields.h"
+#include "format/message_fields_lane.h"
 
 namespace sstferry {
 

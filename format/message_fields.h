@@ -1,5 +1,6 @@
-// The fields of every message in wire order with their bounds. Normative
-// text: format/FORMAT.md, "Messages"; keep both in step.
+// The fields of the messages of any connection and of the control connection,
+// in wire order with their bounds. Normative text: format/FORMAT.md,
+// "Messages"; keep both in step.
 #pragma once
 
 #include "format/fields.h"
@@ -10,9 +11,6 @@ namespace sstferry {
 
 inline const char* ConnectionKindName(ConnectionKind kind) {
   return kind == ConnectionKind::kControl ? "control" : "lane";
-}
-inline const char* ChunkKindName(ChunkKind kind) {
-  return kind == ChunkKind::kRebuilt ? "rebuilt" : "carried";
 }
 inline const char* PurposeName(Purpose purpose) {
   switch (purpose) {
@@ -83,13 +81,6 @@ void Fields(A& a, M& m) {
   a.Text("reason", m.reason, kMaxMessageTextBytes);
 }
 
-template <typename A, FieldsOf<EntryDigest> M>
-void Fields(A& a, M& m) {
-  a.Bytes("key", m.key, kMaxKeyBytes);
-  Number(a, "value_bytes", m.value_bytes);
-  a.Digest("value", m.value);
-}
-
 // --- any connection ----------------------------------------------------------
 
 template <typename A, FieldsOf<Hello> M>
@@ -123,6 +114,9 @@ void Fields(A& a, M& m) {
 }
 
 // --- control connection ------------------------------------------------------
+
+template <typename A, FieldsOf<ListRequest> M>
+void Fields(A& a, M& m) {}
 
 template <typename A, FieldsOf<ListReply> M>
 void Fields(A& a, M& m) {
@@ -227,70 +221,6 @@ void Fields(A& a, M& m) {
   a.List("families", m.families, kMaxFamilies, 32,
          [](auto& archive, auto& item) { Fields(archive, item); });
   Fields(a, m.stats);
-}
-
-// --- lane connections --------------------------------------------------------
-
-template <typename A, FieldsOf<RangeRequest> M>
-void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
-  a.OptionalBytes("after", m.after, kMaxKeyBytes);
-  Number(a, "first_ordinal", m.first_ordinal);
-}
-
-template <typename A, FieldsOf<ChunkBegin> M>
-void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
-  Number(a, "ordinal", m.ordinal);
-  a.Enum("kind", m.kind, 1, ChunkKindName);
-  Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
-}
-
-template <typename A, FieldsOf<ChunkEnd> M>
-void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
-  Number(a, "ordinal", m.ordinal);
-  Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
-  Number(a, "entries", m.entries);
-  Number(a, "key_bytes", m.key_bytes);
-  Number(a, "value_bytes", m.value_bytes);
-  a.Bytes("smallest", m.smallest, kMaxKeyBytes);
-  a.Bytes("largest", m.largest, kMaxKeyBytes);
-  a.Digest("digest", m.digest);
-}
-
-template <typename A, FieldsOf<RangeEnd> M>
-void Fields(A& a, M& m) {
-  Number(a, "range_id", m.range_id, kMaxRanges - 1);
-  Fields(a, m.totals);
-  a.Digest("chain", m.chain);
-}
-
-template <typename A, FieldsOf<DigestRequest> M>
-void Fields(A& a, M& m) {
-  Number(a, "family", m.family, kMaxFamilies - 1);
-  Fields(a, m.interval);
-}
-
-template <typename A, FieldsOf<DigestReply> M>
-void Fields(A& a, M& m) {
-  Number(a, "entries", m.entries);
-  Number(a, "key_value_bytes", m.key_value_bytes);
-  a.Digest("content", m.content);
-}
-
-template <typename A, FieldsOf<EntriesRequest> M>
-void Fields(A& a, M& m) {
-  Number(a, "family", m.family, kMaxFamilies - 1);
-  Fields(a, m.interval);
-  a.OptionalBytes("after", m.after, kMaxKeyBytes);
-}
-
-template <typename A, FieldsOf<EntriesReply> M>
-void Fields(A& a, M& m) {
-  a.List("entries", m.entries, kMaxPayloadBytes / 28, 28,
-         [](auto& archive, auto& item) { Fields(archive, item); });
-  a.Bool("complete", m.complete);
 }
 
 }  // namespace sstferry

@@ -25,6 +25,13 @@ size_t EncodedBytes(const PlanItem& item) {
          std::min<size_t>(item.reason.size(), kMaxMessageTextBytes);
 }
 
+void ListRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status ListRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("ListRequest", payload, this);
+}
+
 void ListReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status ListReply::DecodeFrom(const Slice& payload) {
   return DecodeFields("ListReply", payload, this);

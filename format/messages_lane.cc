@@ -1,4 +1,4 @@
-#include "format/message_fields.h"
+#include "format/message_fields_lane.h"
 
 namespace sstferry {
 
@@ -7,7 +7,9 @@ using rocksdb::Status;
 
 size_t EncodedBytes(const EntryDigest& item) { return 28 + item.key.size(); }
 
-void RangeRequest::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+void RangeRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
 Status RangeRequest::DecodeFrom(const Slice& payload) {
   return DecodeFields("RangeRequest", payload, this);
 }
@@ -27,7 +29,9 @@ Status RangeEnd::DecodeFrom(const Slice& payload) {
   return DecodeFields("RangeEnd", payload, this);
 }
 
-void DigestRequest::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+void DigestRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
 Status DigestRequest::DecodeFrom(const Slice& payload) {
   return DecodeFields("DigestRequest", payload, this);
 }
@@ -37,12 +41,16 @@ Status DigestReply::DecodeFrom(const Slice& payload) {
   return DecodeFields("DigestReply", payload, this);
 }
 
-void EntriesRequest::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+void EntriesRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
 Status EntriesRequest::DecodeFrom(const Slice& payload) {
   return DecodeFields("EntriesRequest", payload, this);
 }
 
-void EntriesReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+void EntriesReply::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
 Status EntriesReply::DecodeFrom(const Slice& payload) {
   return DecodeFields("EntriesReply", payload, this);
 }

@@ -1,0 +1,165 @@
+// The messages of the control connection. See format/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/messages_any.h"
+
+namespace sstferry {
+
+// Asks which databases are served; the payload is empty.
+struct ListRequest {
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ListRequest&, const ListRequest&) = default;
+};
+
+struct ListReply {
+  std::vector<std::string> names;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ListReply&, const ListReply&) = default;
+};
+
+enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
+
+struct OpenRequest {
+  std::string database;               // NAME, checked against its alphabet
+  Purpose purpose = Purpose::kPull;
+  std::vector<std::string> families;  // empty: all
+  KeyInterval interval;               // --begin, --end, in each family's order
+  uint32_t lanes = 0;
+  uint64_t chunk_bytes = 0;
+  uint32_t format_version = 0;        // 0: the highest in the source's files
+  uint64_t max_rate_bytes_per_sec = 0;  // SST bytes; 0: no limit
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
+};
+
+struct Opened {
+  TransferId transfer_id{};
+  std::string source_database_id;
+  uint64_t snapshot_sequence = 0;
+  uint32_t lanes = 0;                 // granted
+  uint32_t family_count = 0;          // Family frames that follow
+  std::vector<NamedValue> database_options;
+  std::vector<std::string> notes;     // for the operator
+  uint64_t snapshot_micros = 0;
+  uint64_t plan_micros = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Opened&, const Opened&) = default;
+};
+
+// One column family as the source's OPTIONS describe it.
+struct FamilyDescription {
+  std::string name;
+  std::string comparator;
+  std::string merge_operator;  // empty: none
+  std::string table_factory;   // "BlockBasedTable" or "PlainTable"
+  std::vector<NamedValue> options;
+  std::vector<NamedValue> table_options;
+  friend bool operator==(const FamilyDescription&,
+                         const FamilyDescription&) = default;
+};
+
+struct Family {
+  uint32_t index = 0;  // families are numbered 0, 1, ... in a transfer
+  FamilyDescription description;
+  uint32_t format_version = 0;  // of the chunks that will come
+  uint64_t estimated_entries = 0;
+  uint64_t estimated_bytes = 0;
+  uint32_t source_files = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Family&, const Family&) = default;
+};
+
+struct Range {
+  uint32_t id = 0;      // 0, 1, ... over the whole transfer
+  uint32_t family = 0;  // Family::index
+  KeyInterval interval;
+  uint64_t estimated_bytes = 0;
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// Bytes the item takes inside a Ranges payload.
+size_t EncodedBytes(const Range& item);
+
+// A plan is sent as many of these; ids ascend without holes.
+struct Ranges {
+  std::vector<Range> ranges;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Ranges&, const Ranges&) = default;
+};
+
+enum class PlanAction : uint8_t { kRebuild = 0, kCarry = 1, kSkip = 2 };
+
+struct PlanItem {
+  uint32_t family = 0;
+  KeyInterval interval;
+  std::string file;  // the source's file name; empty: several files
+  uint64_t bytes = 0;
+  PlanAction action = PlanAction::kRebuild;
+  std::string reason;
+  friend bool operator==(const PlanItem&, const PlanItem&) = default;
+};
+
+// Bytes the item takes inside a PlanItems payload.
+size_t EncodedBytes(const PlanItem& item);
+
+struct PlanItems {
+  std::vector<PlanItem> items;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const PlanItems&, const PlanItems&) = default;
+};
+
+struct PlanEnd {
+  uint32_t range_count = 0;
+  uint64_t estimated_bytes = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const PlanEnd&, const PlanEnd&) = default;
+};
+
+// Ping and Pong: the receiver of a Ping answers with a Pong of the same token.
+struct Ping {
+  uint64_t token = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Ping&, const Ping&) = default;
+};
+
+// The source's columns of the timeline and its stage clock, since the start.
+// Stages are lane-microseconds summed over lanes.
+struct Stats {
+  uint64_t entries = 0;
+  uint64_t key_value_bytes = 0;
+  uint64_t sst_bytes = 0;
+  uint64_t wire_bytes = 0;
+  uint64_t queued_bytes = 0;
+  uint64_t peak_rss_bytes = 0;
+  uint64_t read_build_micros = 0;
+  uint64_t send_wait_micros = 0;
+  uint64_t idle_micros = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Stats&, const Stats&) = default;
+};
+
+// Finish (target) and Finished (source): totals per family in index order.
+struct Finish {
+  std::vector<Totals> families;
+  Stats stats;  // of the sender; the source's last word on its stages
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Finish&, const Finish&) = default;
+};
+
+}  // namespace sstferry

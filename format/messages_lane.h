@@ -1,0 +1,107 @@
+// The messages of lane connections. See format/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/messages_any.h"
+
+namespace sstferry {
+
+struct RangeRequest {
+  uint32_t range_id = 0;
+  // Go on after this key instead of at the range's begin (resume).
+  std::optional<std::string> after;
+  uint32_t first_ordinal = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const RangeRequest&, const RangeRequest&) = default;
+};
+
+enum class ChunkKind : uint8_t { kRebuilt = 0, kCarried = 1 };
+
+struct ChunkBegin {
+  uint32_t range_id = 0;
+  uint32_t ordinal = 0;  // of the chunk in its range: 0, 1, ...
+  ChunkKind kind = ChunkKind::kRebuilt;
+  uint64_t file_bytes = 0;  // 0: not known yet (being built)
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
+};
+
+struct ChunkEnd {
+  uint32_t range_id = 0;
+  uint32_t ordinal = 0;
+  uint64_t file_bytes = 0;
+  uint64_t entries = 0;
+  uint64_t key_bytes = 0;
+  uint64_t value_bytes = 0;
+  std::string smallest;  // user keys, both inside the file
+  std::string largest;
+  Digest128 digest;      // ChunkDigest over its ChunkData frames
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ChunkEnd&, const ChunkEnd&) = default;
+};
+
+struct RangeEnd {
+  uint32_t range_id = 0;
+  Totals totals;
+  // XXH3-128 over the chunks' digests in order: chains the range together.
+  Digest128 chain;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const RangeEnd&, const RangeEnd&) = default;
+};
+
+struct DigestRequest {
+  uint32_t family = 0;
+  KeyInterval interval;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const DigestRequest&, const DigestRequest&) = default;
+};
+
+struct DigestReply {
+  uint64_t entries = 0;
+  uint64_t key_value_bytes = 0;
+  Digest128 content;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const DigestReply&, const DigestReply&) = default;
+};
+
+// Asks for the keys of an interval with a digest of each value, one page at a
+// time: `after` is the last key of the page before.
+struct EntriesRequest {
+  uint32_t family = 0;
+  KeyInterval interval;
+  std::optional<std::string> after;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const EntriesRequest&,
+                         const EntriesRequest&) = default;
+};
+
+struct EntryDigest {
+  std::string key;
+  uint64_t value_bytes = 0;
+  Digest128 value;
+  friend bool operator==(const EntryDigest&, const EntryDigest&) = default;
+};
+
+// Bytes the item takes inside an EntriesReply payload.
+size_t EncodedBytes(const EntryDigest& item);
+
+struct EntriesReply {
+  std::vector<EntryDigest> entries;
+  bool complete = false;  // no entry of the interval follows
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const EntriesReply&, const EntriesReply&) = default;
+};
+
+}  // namespace sstferry
