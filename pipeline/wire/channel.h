@@ -2,6 +2,7 @@
 // checking them on the other.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -24,10 +25,14 @@ struct Frame {
 // Ownership: owns its connection.
 // Threads:   any number of senders (a frame goes out whole), one receiver.
 //   Close() from any thread wakes them all.
-// Memory:    one receive buffer of at most kMaxPayloadBytes; sending copies
-//   nothing.
+// Memory:    one receive buffer of at most kMaxPayloadBytes and a header, grown
+//   to the largest frame seen; sending copies nothing.
 // Errors:    those of Connection, and Corruption for bytes that are not the
 //   next frame (magic, sequence, length, digest), naming peer and offset.
+//   A channel whose Send() failed sends nothing more, since the peer may have
+//   got part of a frame; its Receive() still works and may bring the peer's
+//   End, which says why. A Receive() that timed out between two frames may be
+//   called again; after any other failure nothing more can be received.
 class Channel {
  public:
   explicit Channel(std::unique_ptr<Connection> connection);
@@ -64,12 +69,17 @@ class Channel {
                                                const WaitLimit& limit,
                                                Message* message) {
     Frame frame;
-    rocksdb::Status status = Receive(limit, &frame);
+    rocksdb::Status status = ReceiveType(type, limit, &frame);
     if (status.ok()) {
-      status = ExpectType(frame, type);
+      status = Explain(message->DecodeFrom(frame.payload), type);
     }
-    return status.ok() ? message->DecodeFrom(frame.payload) : status;
+    return status;
   }
+
+  // Receive() and ExpectType() in one.
+  [[nodiscard]] rocksdb::Status ReceiveType(FrameType type,
+                                            const WaitLimit& limit,
+                                            Frame* frame);
 
   // OK when `frame` has that type; what an End frame says, as a Status;
   // Corruption for any other type.
@@ -85,22 +95,50 @@ class Channel {
   int64_t last_received_micros() const { return last_received_micros_.load(); }
 
  private:
-  [[nodiscard]] rocksdb::Status ReadExactly(char* buffer, size_t bytes,
+  // `expected` (may be null) is for the message when the peer closes instead.
+  [[nodiscard]] rocksdb::Status ReceiveFrame(const char* expected,
+                                             const WaitLimit& limit,
+                                             Frame* frame);
+  // Fills header_; goes on where a call that timed out stopped.
+  [[nodiscard]] rocksdb::Status ReceiveHeader(const char* expected,
+                                              const WaitLimit& limit);
+  [[nodiscard]] rocksdb::Status CutInHeader(const rocksdb::Status& status,
+                                            const char* expected) const;
+  [[nodiscard]] rocksdb::Status CheckHeader(FrameHeader* header) const;
+  [[nodiscard]] rocksdb::Status ReceivePayload(const FrameHeader& header,
+                                               const WaitLimit& limit);
+  // Reads at least `bytes` and at most `capacity`; *got is how many, on error
+  // too. IOError (kDeadPeer) when the peer closed before `bytes` came.
+  [[nodiscard]] rocksdb::Status ReadAtLeast(char* buffer, size_t bytes,
+                                            size_t capacity,
                                             const WaitLimit& limit,
-                                            bool* closed_at_start);
+                                            size_t* got);
+  // Puts peer and frame in front of a decoder's message; OK stays OK.
+  [[nodiscard]] rocksdb::Status Explain(const rocksdb::Status& status,
+                                        FrameType type) const;
 
   const std::unique_ptr<Connection> connection_;
   std::atomic<uint64_t> bytes_sent_{0};
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<int64_t> last_received_micros_{0};
 
-  // The receiver's alone.
+  // The receiver's alone. A read of a payload asks for the next header too:
+  // what came of it waits in header_.
   std::vector<char> receive_buffer_;
+  std::array<char, kFrameHeaderBytes> header_{};
+  size_t header_bytes_ = 0;
+  uint64_t frame_offset_ = 0;  // of the current frame in the stream
   uint64_t next_receive_sequence_ = 0;
+  bool receive_broken_ = false;
 
-  std::mutex send_mu_;
+  std::timed_mutex send_mu_;
   uint64_t next_send_sequence_ = 0;  // under send_mu_
+  bool send_broken_ = false;         // under send_mu_
 };
+
+// The newest version in both [oldest, newest]; 0 when there is none.
+uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
+                       uint16_t peer_newest);
 
 // The first two frames of every connection.
 // Client side: sends `hello`, receives the answer. kIncompatible when no common

@@ -35,7 +35,9 @@ class TokenBucket {
 
  private:
   TimePoint Now() const;
-  void Refill();  // under mu_
+  // Under mu_.
+  void Refill();
+  std::chrono::microseconds WaitFor(double bytes) const;
 
   const std::function<TimePoint()> now_;
   mutable std::mutex mu_;
@@ -45,6 +47,7 @@ class TokenBucket {
   TimePoint last_refill_;
   uint64_t next_ticket_ = 0;
   uint64_t serving_ = 0;
+  uint64_t queued_bytes_ = 0;  // of the requests that wait
   bool closed_ = false;
 };
 

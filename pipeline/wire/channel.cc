@@ -1,0 +1,302 @@
+#include "pipeline/wire/channel.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "pipeline/wire/patience.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr size_t kMaxParts = 8;
+constexpr size_t kMagicBytes = 4;
+// Smallest receive buffer: control frames never make it grow.
+constexpr size_t kMinBufferBytes = 16u << 10;
+
+int64_t SteadyMicros() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             Clock::now().time_since_epoch())
+      .count();
+}
+
+// What a peer says goes to terminals and logs: one printable line.
+std::string Printable(const std::string& text) {
+  std::string printable = text;
+  for (char& c : printable) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      c = '?';
+    }
+  }
+  return printable;
+}
+
+// Whether kMagicBytes bytes are a frame's first. Asks the encoder, so that the
+// magic stands in one place.
+bool MayBeginFrame(const char* bytes) {
+  std::array<char, kFrameHeaderBytes> empty_frame;
+  EncodeFrameHeader(FrameType::kEnd, 0, nullptr, 0, empty_frame.data(),
+                    nullptr);
+  return memcmp(bytes, empty_frame.data(), kMagicBytes) == 0;
+}
+
+}  // namespace
+
+Channel::Channel(std::unique_ptr<Connection> connection)
+    : connection_(std::move(connection)),
+      last_received_micros_(SteadyMicros()) {}
+
+Channel::~Channel() = default;
+
+void Channel::Close() { connection_->Close(); }
+
+const std::string& Channel::peer() const { return connection_->peer(); }
+
+Status Channel::Send(FrameType type, const Slice& payload,
+                     const WaitLimit& limit) {
+  return SendParts(type, &payload, 1, limit, nullptr);
+}
+
+Status Channel::SendParts(FrameType type, const Slice* parts,
+                          size_t part_count, const WaitLimit& limit,
+                          uint64_t* digest) {
+  std::array<char, kFrameHeaderBytes> header;
+  std::array<Slice, kMaxParts + 1> gathered;
+  gathered[0] = Slice(header.data(), header.size());
+  size_t used = 1;
+  size_t payload_bytes = 0;
+  for (size_t i = 0; i < part_count; ++i) {
+    if (parts[i].empty()) {
+      continue;
+    }
+    if (used > kMaxParts) {
+      return MakeStatus(EndState::kInternal,
+                        "send: expected at most 8 parts of a frame");
+    }
+    gathered[used++] = parts[i];
+    payload_bytes += parts[i].size();
+  }
+  if (payload_bytes > kMaxPayloadBytes) {
+    return MakeStatus(EndState::kInternal,
+                      std::string("send ") + FrameTypeName(type) +
+                          ": expected a payload of at most " +
+                          std::to_string(kMaxPayloadBytes) + " bytes, found " +
+                          std::to_string(payload_bytes));
+  }
+
+  std::unique_lock<std::timed_mutex> lock(send_mu_, std::defer_lock);
+  Patience patience(limit);
+  while (!lock.try_lock_until(patience.WakeAt())) {
+    if (patience.Expired()) {
+      return patience.Timeout("peer " + peer() + ": wait for another sender");
+    }
+  }
+  if (send_broken_) {
+    return PeerGone("peer " + peer() + ": an earlier frame was cut short");
+  }
+  EncodeFrameHeader(type, next_send_sequence_, gathered.data() + 1, used - 1,
+                    header.data(), digest);
+  const Status status = connection_->Write(gathered.data(), used, limit);
+  if (!status.ok()) {
+    send_broken_ = true;
+    return status;
+  }
+  ++next_send_sequence_;
+  bytes_sent_ += kFrameHeaderBytes + payload_bytes;
+  return status;
+}
+
+Status Channel::Receive(const WaitLimit& limit, Frame* frame) {
+  return ReceiveFrame(nullptr, limit, frame);
+}
+
+Status Channel::ReceiveType(FrameType type, const WaitLimit& limit,
+                            Frame* frame) {
+  const Status status = ReceiveFrame(FrameTypeName(type), limit, frame);
+  return status.ok() ? ExpectType(*frame, type) : status;
+}
+
+Status Channel::ReceiveFrame(const char* expected, const WaitLimit& limit,
+                             Frame* frame) {
+  if (receive_broken_) {
+    return MakeStatus(EndState::kCorrupt,
+                      "peer " + peer() + ": an earlier frame was not whole");
+  }
+  Status status = ReceiveHeader(expected, limit);
+  if (!status.ok()) {
+    return status;
+  }
+  FrameHeader header;
+  status = CheckHeader(&header);
+  if (!status.ok()) {
+    return status;
+  }
+  const std::array<char, kFrameHeaderBytes> header_bytes = header_;
+  header_bytes_ = 0;
+  status = ReceivePayload(header, limit);
+  const Slice payload(receive_buffer_.data(), header.payload_bytes);
+  if (status.ok()) {
+    status = Explain(CheckFrameDigest(header_bytes.data(), header, payload),
+                     header.type);
+  }
+  if (!status.ok()) {
+    receive_broken_ = true;
+    return status;
+  }
+  ++next_receive_sequence_;
+  frame_offset_ += kFrameHeaderBytes + header.payload_bytes;
+  frame->type = header.type;
+  frame->digest = header.digest;
+  frame->payload = payload;
+  return Status::OK();
+}
+
+Status Channel::ReceiveHeader(const char* expected, const WaitLimit& limit) {
+  // The magic first: a peer that speaks another protocol may say less than a
+  // header and then wait.
+  for (const size_t wanted : {kMagicBytes, kFrameHeaderBytes}) {
+    if (header_bytes_ >= wanted) {
+      continue;
+    }
+    size_t got = 0;
+    const Status status = ReadAtLeast(
+        header_.data() + header_bytes_, wanted - header_bytes_,
+        kFrameHeaderBytes - header_bytes_, limit, &got);
+    header_bytes_ += got;
+    if (!status.ok()) {
+      return status.IsIOError() ? CutInHeader(status, expected) : status;
+    }
+    if (!MayBeginFrame(header_.data())) {
+      // The decoder will say so; it wants a whole header.
+      std::fill(header_.begin() + static_cast<ptrdiff_t>(header_bytes_),
+                header_.end(), '\0');
+      header_bytes_ = kFrameHeaderBytes;
+    }
+  }
+  return Status::OK();
+}
+
+Status Channel::CutInHeader(const Status& status,
+                            const char* expected) const {
+  if (header_bytes_ > 0) {
+    return PeerGone(MessageOf(status) + ", expected " +
+                    std::to_string(kFrameHeaderBytes) +
+                    " bytes of frame header, found " +
+                    std::to_string(header_bytes_) + ", offset " +
+                    std::to_string(frame_offset_));
+  }
+  return PeerGone(MessageOf(status) + ", expected a " +
+                  (expected == nullptr ? "" : std::string(expected) + " ") +
+                  "frame");
+}
+
+Status Channel::CheckHeader(FrameHeader* header) const {
+  const std::string where =
+      "peer " + peer() + ", stream offset " + std::to_string(frame_offset_);
+  const Status status =
+      DecodeFrameHeader(Slice(header_.data(), header_.size()), header);
+  if (!status.ok()) {
+    const bool stranger = frame_offset_ == 0 && !MayBeginFrame(header_.data());
+    return MakeStatus(EndStateOf(status),
+                      where + ": " + MessageOf(status) +
+                          (stranger ? "; is sstferry at the other end?" : ""));
+  }
+  if (header->sequence != next_receive_sequence_) {
+    return MakeStatus(EndState::kCorrupt,
+                      where + ": " + FrameTypeName(header->type) +
+                          " frame: expected sequence " +
+                          std::to_string(next_receive_sequence_) +
+                          ", found " + std::to_string(header->sequence) +
+                          "; a frame was dropped, repeated or swapped");
+  }
+  return status;
+}
+
+Status Channel::ReceivePayload(const FrameHeader& header,
+                               const WaitLimit& limit) {
+  const size_t payload_bytes = header.payload_bytes;
+  const size_t capacity = payload_bytes + kFrameHeaderBytes;
+  if (receive_buffer_.size() < capacity) {
+    const size_t doubled = std::min<size_t>(
+        2 * receive_buffer_.size(), kMaxPayloadBytes + kFrameHeaderBytes);
+    receive_buffer_.resize(std::max({capacity, doubled, kMinBufferBytes}));
+  }
+  if (payload_bytes == 0) {
+    return Status::OK();
+  }
+  size_t got = 0;
+  const Status status = ReadAtLeast(receive_buffer_.data(), payload_bytes,
+                                    capacity, limit, &got);
+  if (!status.ok()) {
+    const std::string text =
+        MessageOf(status) + ", expected " + std::to_string(payload_bytes) +
+        " bytes of " + FrameTypeName(header.type) + ", found " +
+        std::to_string(got) + ", stream offset " +
+        std::to_string(frame_offset_);
+    return status.IsIOError() ? PeerGone(text)
+                              : MakeStatus(EndStateOf(status), text);
+  }
+  header_bytes_ = got - payload_bytes;
+  memcpy(header_.data(), receive_buffer_.data() + payload_bytes,
+         header_bytes_);
+  return Status::OK();
+}
+
+Status Channel::ReadAtLeast(char* buffer, size_t bytes, size_t capacity,
+                            const WaitLimit& limit, size_t* got) {
+  *got = 0;
+  while (*got < bytes) {
+    size_t now = 0;
+    const Status status =
+        connection_->Read(buffer + *got, capacity - *got, limit, &now);
+    if (!status.ok()) {
+      return status;
+    }
+    if (now == 0) {
+      return PeerGone("peer " + peer() + ": closed the connection");
+    }
+    *got += now;
+    bytes_received_ += now;
+    last_received_micros_ = SteadyMicros();
+  }
+  return Status::OK();
+}
+
+Status Channel::Explain(const Status& status, FrameType type) const {
+  return WithContext(status, EndState::kCorrupt,
+                     "peer " + peer() + ", " + FrameTypeName(type) +
+                         " frame " +
+                         std::to_string(next_receive_sequence_));
+}
+
+Status Channel::ExpectType(const Frame& frame, FrameType type) const {
+  if (frame.type == type) {
+    return Status::OK();
+  }
+  const std::string expected =
+      std::string("expected a ") + FrameTypeName(type) + " frame, found ";
+  if (frame.type != FrameType::kEnd) {
+    return MakeStatus(EndState::kCorrupt, "peer " + peer() + ": " + expected +
+                                              FrameTypeName(frame.type));
+  }
+  End end;
+  const Status decoded = end.DecodeFrom(frame.payload);
+  if (!decoded.ok()) {
+    return Explain(decoded, frame.type);
+  }
+  if (end.state == EndState::kOk) {
+    return MakeStatus(EndState::kCorrupt,
+                      "peer " + peer() + ": " + expected + "End with OK");
+  }
+  std::string text = Printable(end.message);
+  if (!end.where.empty()) {
+    text += " (" + Printable(end.where) + ")";
+  }
+  return MakeStatus(end.state, "peer " + peer() + ": " + text);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,105 @@
+// The first two frames of a connection, and its last one.
+#include <algorithm>
+
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr std::chrono::milliseconds kEndLimit{1000};
+
+std::string Versions(uint16_t oldest, uint16_t newest) {
+  return std::to_string(oldest) +
+         (oldest == newest ? "" : " to " + std::to_string(newest));
+}
+
+Status Refuse(Channel* channel, const Status& status) {
+  SendEnd(channel, status, "handshake");
+  return status;
+}
+
+}  // namespace
+
+uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
+                       uint16_t peer_newest) {
+  const uint16_t common = std::min(newest, peer_newest);
+  return common >= std::max(oldest, peer_oldest) ? common : 0;
+}
+
+Status ClientHandshake(Channel* channel, const Hello& hello,
+                       const WaitLimit& limit, HelloAck* ack) {
+  Status status = channel->SendMessage(FrameType::kHello, hello, limit);
+  if (!status.ok()) {
+    return status;
+  }
+  status = channel->ReceiveMessage(FrameType::kHelloAck, limit, ack);
+  if (!status.ok()) {
+    return status;
+  }
+  const std::string who =
+      "peer " + channel->peer() + " (" + ack->software + "): ";
+  if (ack->version < hello.oldest_version ||
+      ack->version > hello.newest_version) {
+    return Refuse(
+        channel,
+        MakeStatus(EndState::kIncompatible,
+                   who + "protocol version: expected " +
+                       Versions(hello.oldest_version, hello.newest_version) +
+                       ", found " + std::to_string(ack->version)));
+  }
+  if ((ack->features & ~hello.features) != 0) {
+    return Refuse(channel,
+                  MakeStatus(EndState::kIncompatible,
+                             who + "features: expected some of " +
+                                 std::to_string(hello.features) + ", found " +
+                                 std::to_string(ack->features)));
+  }
+  return status;
+}
+
+Status ServerHandshake(Channel* channel, const std::string& software,
+                       const std::string& rocksdb_version,
+                       const WaitLimit& limit, Hello* hello, HelloAck* ack) {
+  const Status status =
+      channel->ReceiveMessage(FrameType::kHello, limit, hello);
+  if (!status.ok()) {
+    return Refuse(channel, status);
+  }
+  const uint16_t version =
+      CommonVersion(kOldestProtocolVersion, kProtocolVersion,
+                    hello->oldest_version, hello->newest_version);
+  if (version == 0) {
+    return Refuse(
+        channel,
+        MakeStatus(
+            EndState::kIncompatible,
+            "no common protocol version: " + software + " speaks " +
+                Versions(kOldestProtocolVersion, kProtocolVersion) + ", " +
+                hello->software + " at " + channel->peer() + " speaks " +
+                Versions(hello->oldest_version, hello->newest_version)));
+  }
+  ack->version = version;
+  ack->features = kSupportedFeatures & hello->features;
+  ack->software = software;
+  ack->rocksdb_version = rocksdb_version;
+  return channel->SendMessage(FrameType::kHelloAck, *ack, limit);
+}
+
+void SendEnd(Channel* channel, const Status& status,
+             const std::string& where) {
+  End end;
+  end.state = EndStateOf(status);
+  end.message = status.ok() ? "" : MessageOf(status);
+  end.message.resize(
+      std::min<size_t>(end.message.size(), kMaxMessageTextBytes));
+  end.where = where.substr(0, kMaxMessageTextBytes);
+  // The connection may be what failed; then there is nobody to tell.
+  channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(kEndLimit))
+      .PermitUncheckedError();
+}
+
+}  // namespace sstferry

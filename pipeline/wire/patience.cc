@@ -1,0 +1,64 @@
+#include "pipeline/wire/patience.h"
+
+#include <algorithm>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::hours kLongestSleep{1};
+// Anything longer counts as for ever; keeps clock arithmetic from overflowing.
+constexpr std::chrono::hours kForever{24 * 365};
+
+}  // namespace
+
+Patience::Patience(const WaitLimit& limit) : limit_(limit) {}
+
+Clock::time_point Patience::Deadline() {
+  if (!idle_until_known_) {
+    idle_until_ = limit_.idle > kForever ? Clock::time_point::max()
+                                         : Clock::now() + limit_.idle;
+    idle_until_known_ = true;
+  }
+  return std::min(idle_until_, limit_.until);
+}
+
+Clock::time_point Patience::WakeAt() {
+  const Clock::time_point deadline = Deadline();
+  return std::min(deadline, Clock::now() + kLongestSleep);
+}
+
+int Patience::PollMillis() {
+  const Clock::duration left = WakeAt() - Clock::now();
+  if (left <= Clock::duration::zero()) {
+    return 0;
+  }
+  return static_cast<int>(std::chrono::ceil<milliseconds>(left).count());
+}
+
+bool Patience::Expired() { return Clock::now() >= Deadline(); }
+
+Status Patience::Timeout(const std::string& what) const {
+  if (idle_until_ <= limit_.until) {
+    return MakeStatus(EndState::kDeadPeer,
+                      what + ": no byte for " +
+                          std::to_string(limit_.idle.count()) + " ms");
+  }
+  return MakeStatus(EndState::kDeadPeer,
+                    what + ": not done in the time allowed");
+}
+
+Status PeerGone(const std::string& what) {
+  return Status::IOError(EndStateName(EndState::kDeadPeer), what);
+}
+
+Status ClosedHere(const std::string& what) {
+  return MakeStatus(EndState::kCancelled, what + ": closed on this side");
+}
+
+}  // namespace sstferry

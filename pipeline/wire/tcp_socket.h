@@ -1,0 +1,65 @@
+// Pieces of the TCP transport that the connecting, the accepting and the
+// connected side share. Only tcp_*.cc include this.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "pipeline/wire/patience.h"
+
+namespace sstferry {
+
+// A file descriptor that becomes readable once and stays so: what a poll(2)
+// watches beside its socket in order to be woken for good.
+// Threads: all members from any thread.
+class WakeSignal {
+ public:
+  WakeSignal();
+  ~WakeSignal();
+  WakeSignal(const WakeSignal&) = delete;
+  WakeSignal& operator=(const WakeSignal&) = delete;
+
+  void Raise();
+  bool raised() const { return raised_.load(); }
+  // -1 when the process ran out of descriptors; poll(2) ignores that.
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+  std::atomic<bool> raised_{false};
+};
+
+// Sockets need an execution context to exist; nothing is ever run in it.
+boost::asio::io_context& SocketContext();
+
+// "192.0.2.7:52114", "[::1]:7420".
+std::string EndpointText(const boost::asio::ip::tcp::endpoint& endpoint);
+// What went wrong, for the end of a sentence: "connection refused".
+std::string ErrorText(const boost::system::error_code& error);
+boost::system::error_code ErrnoCode(int error_number);
+
+enum class PollResult { kReady, kTimedOut, kWoken };
+// Waits until `fd` has one of `events`, an error or a hang-up, `wake` (may be
+// null) is raised, or the patience ends.
+PollResult PollSocket(int fd, short events, const WakeSignal* wake,
+                      Patience* patience);
+
+// Every address of a name. Waits for the name server no longer than
+// `patience` and `wake` allow.
+// kInternal when the name does not resolve.
+[[nodiscard]] rocksdb::Status Resolve(
+    const HostPort& where, bool passive,
+    const std::shared_ptr<WakeSignal>& wake, Patience* patience,
+    std::vector<boost::asio::ip::tcp::endpoint>* endpoints);
+
+// Takes over a connected socket: sets it non-blocking, without delay, with
+// keepalive.
+std::unique_ptr<Connection> MakeTcpConnection(
+    boost::asio::ip::tcp::socket socket,
+    const boost::asio::ip::tcp::endpoint& peer);
+
+}  // namespace sstferry

@@ -1,0 +1,92 @@
+// Every implementation of the transport, for tests that each must pass.
+#pragma once
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/wire/transport.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+
+struct Ends {
+  std::unique_ptr<Connection> client;
+  std::unique_ptr<Connection> server;
+};
+
+// A listener and a dialer that reaches it.
+struct Transport {
+  std::unique_ptr<Listener> listener;
+  std::unique_ptr<Dialer> dialer;
+
+  Ends Connect() {
+    Ends ends;
+    REQUIRE_OK(dialer->Dial(WaitLimit::Within(std::chrono::seconds(5)),
+                            &ends.client));
+    REQUIRE_OK(listener->Accept(&ends.server));
+    return ends;
+  }
+};
+
+inline Transport MemoryOne() {
+  MemoryTransport memory = MakeMemoryTransport(64u << 10);
+  return {std::move(memory.listener), std::move(memory.dialer)};
+}
+
+inline Transport TcpOne(const std::string& host) {
+  Transport transport;
+  REQUIRE_OK(ListenTcp(HostPort{host, 0}, &transport.listener));
+  HostPort bound;
+  REQUIRE_OK(ParseHostPort(transport.listener->address(), &bound));
+  transport.dialer = MakeTcpDialer(bound);
+  return transport;
+}
+
+struct TransportKind {
+  const char* name;
+  Transport (*make)();
+};
+inline const std::vector<TransportKind> kTransportKinds = {
+    {"memory", &MemoryOne},
+    {"tcp 127.0.0.1", [] { return TcpOne("127.0.0.1"); }},
+};
+
+// Runs `function` on another thread; the result joins it.
+template <typename Function>
+auto InBackground(Function&& function) {
+  return std::async(std::launch::async, std::forward<Function>(function));
+}
+
+inline WaitLimit Soon() { return WaitLimit::Within(std::chrono::seconds(20)); }
+
+// Reads until `bytes` came or the stream ended.
+inline std::string ReadAll(Connection* connection, size_t bytes) {
+  std::string data(bytes, '\0');
+  size_t done = 0;
+  while (done < bytes) {
+    size_t got = 0;
+    const rocksdb::Status status =
+        connection->Read(data.data() + done, bytes - done, Soon(), &got);
+    if (!status.ok() || got == 0) {
+      break;
+    }
+    done += got;
+  }
+  data.resize(done);
+  return data;
+}
+
+inline std::string Pattern(size_t bytes, uint32_t seed) {
+  std::string data(bytes, '\0');
+  uint32_t x = seed * 2654435761u + 1;
+  for (char& c : data) {
+    x = x * 1664525u + 1013904223u;
+    c = static_cast<char>(x >> 24);
+  }
+  return data;
+}
+
+}  // namespace sstferry
