@@ -173,7 +173,9 @@ class LinkedOptions {
     std::vector<NamedValue> database;
     FamilyDescription family;
     DescribeDatabase(rocksdb::DBOptions(), &database).PermitUncheckedError();
-    DescribeFamily("", rocksdb::ColumnFamilyOptions(), &family)
+    rocksdb::ColumnFamilyOptions options;
+    options.compression_per_level = {rocksdb::kNoCompression};  // else unwritten
+    DescribeFamily("", options, &family)
         .PermitUncheckedError();  // fails by having no names: tests see it
     Add(OptionScope::kDatabase, database);
     Add(OptionScope::kFamily, family.options);

@@ -46,18 +46,18 @@ inline constexpr bool kUniversalIngestsToLastLevel = RocksDbIsAtLeast(9, 0);
 inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 
 // Appends the wide-column entity the iterator stands on. SstFileWriter can
-// since 8.8; below, NotSupported (kRefused).
+// since 8.6; below, NotSupported (kRefused).
 [[nodiscard]] inline rocksdb::Status PutEntityInto(
     rocksdb::SstFileWriter* writer, const rocksdb::Slice& key,
     const rocksdb::Iterator& entity) {
-#if ROCKSDB_MAJOR > 8 || (ROCKSDB_MAJOR == 8 && ROCKSDB_MINOR >= 8)
+#if ROCKSDB_MAJOR > 8 || (ROCKSDB_MAJOR == 8 && ROCKSDB_MINOR >= 6)
   return writer->PutEntity(key, entity.columns());
 #else
   (void)writer;
   (void)key;
   (void)entity;
   return MakeStatus(EndState::kRefused,
-                    "wide-column entities need RocksDB 8.8 to be moved, found " +
+                    "wide-column entities need RocksDB 8.6 to be moved, found " +
                         RocksDbVersion());
 #endif
 }
