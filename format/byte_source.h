@@ -1,0 +1,51 @@
+// Random access to bytes that lie elsewhere (a file, a string), so that the
+// parsers in format/ need no files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Threads: what a reader built on a source may do concurrently is what the
+// source's Read() allows; the parsers themselves call it from one thread.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // Points *out at the n bytes at offset. They lie in *scratch, or in memory
+  // that outlives the source. OK means out->size() == n.
+  // The parsers never ask beyond size(), nor for more than their block limit.
+  [[nodiscard]] virtual rocksdb::Status Read(uint64_t offset, size_t n,
+                                             std::string* scratch,
+                                             rocksdb::Slice* out) const = 0;
+
+  virtual uint64_t size() const = 0;
+};
+
+// The bytes of a slice, which must stay alive. Safe from any thread.
+class SliceSource : public ByteSource {
+ public:
+  explicit SliceSource(rocksdb::Slice bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
+                                     std::string* /*scratch*/,
+                                     rocksdb::Slice* out) const override {
+    if (offset > bytes_.size() || n > bytes_.size() - offset) {
+      return rocksdb::Status::InvalidArgument("read beyond the end");
+    }
+    *out = rocksdb::Slice(bytes_.data() + offset, n);
+    return rocksdb::Status::OK();
+  }
+
+  uint64_t size() const override { return bytes_.size(); }
+
+ private:
+  rocksdb::Slice bytes_;
+};
+
+}  // namespace sstferry

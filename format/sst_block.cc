@@ -1,0 +1,292 @@
+#include "format/sst_block.h"
+
+#include "format/end_state.h"
+#include "format/sst_coding.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+constexpr size_t kMaxHashedBlockBytes = 64u << 10;
+constexpr uint32_t kHashBit = 1u << 31;
+constexpr uint32_t kReservedBit = 1u << 30;
+constexpr uint32_t kUniformBit = 1u << 29;
+constexpr uint32_t kSeparatedBit = 1u << 28;
+constexpr unsigned char kFirstSpecialBucket = 254;
+
+Status BadBlock(const SstBlockHandle& handle, const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "block: " + what + ", offset " +
+                                            std::to_string(handle.offset));
+}
+
+// *bytes: payload and trailer, checksum verified.
+Status ReadVerified(const ByteSource& source, const SstFooter& footer,
+                    const SstBlockHandle& handle, uint64_t max_bytes,
+                    std::string* scratch, Slice* bytes) {
+  if (!HandleFits(handle, footer.footer_offset)) {
+    return BadBlock(handle, "handle: expected a block before the footer, "
+                            "found size " + std::to_string(handle.size));
+  }
+  if (handle.size > max_bytes) {
+    return BadBlock(handle, "size: expected at most " +
+                                std::to_string(max_bytes) + ", found " +
+                                std::to_string(handle.size));
+  }
+  const size_t n = handle.size + kSstBlockTrailerBytes;
+  const Status s = source.Read(handle.offset, n, scratch, bytes);
+  if (!s.ok()) {
+    return s;
+  }
+  if (bytes->size() != n) {
+    return BadBlock(handle, "read: expected " + std::to_string(n) +
+                                " bytes, found " +
+                                std::to_string(bytes->size()));
+  }
+  const uint32_t stored =
+      sst::DecodeLittle32(bytes->data() + handle.size + 1);
+  const uint32_t computed =
+      ComputeSstChecksum(footer.checksum,
+                         Slice(bytes->data(), handle.size + 1)) +
+      footer.ContextModifier(handle.offset);
+  if (stored != computed) {
+    return BadBlock(handle, std::string("checksum (") +
+                                SstChecksumName(footer.checksum) +
+                                "): expected " + std::to_string(computed) +
+                                ", found " + std::to_string(stored));
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status ReadSstBlock(const ByteSource& source, const SstFooter& footer,
+                    const SstBlockHandle& handle, uint64_t max_bytes,
+                    const Slice& dict, SstBlock* block) {
+  block->contents_.clear();
+  Slice bytes;
+  Status s = ReadVerified(source, footer, handle, max_bytes, &block->raw_,
+                          &bytes);
+  if (!s.ok()) {
+    return s;
+  }
+  const Slice payload(bytes.data(), handle.size);
+  block->compression_ = static_cast<SstCompression>(bytes[handle.size]);
+  if (block->compression_ == SstCompression::kNone) {
+    block->contents_ = payload;
+    return s;
+  }
+  s = DecompressSstBlock(block->compression_, footer.format_version, payload,
+                         dict, max_bytes, &block->decompressed_);
+  if (!s.ok()) {
+    return WithContext(s, EndState::kCorrupt,
+                       "block at offset " + std::to_string(handle.offset));
+  }
+  block->contents_ =
+      Slice(block->decompressed_.data.get(), block->decompressed_.size);
+  return s;
+}
+
+Status VerifySstBlock(const ByteSource& source, const SstFooter& footer,
+                      const SstBlockHandle& handle) {
+  std::string scratch;
+  Slice bytes;
+  return ReadVerified(source, footer, handle, kMaxSstBlockBytes, &scratch,
+                      &bytes);
+}
+
+Status SstBlockCursor::Bad(const std::string& what) const {
+  return MakeStatus(EndState::kCorrupt,
+                    "block: " + what + ", at byte " +
+                        std::to_string(next_at_) +
+                        " of the block at offset " +
+                        std::to_string(file_offset_));
+}
+
+Status SstBlockCursor::Init(const Slice& contents, const SstBlockLayout& layout,
+                            uint64_t file_offset) {
+  contents_ = contents;
+  layout_ = layout;
+  file_offset_ = file_offset;
+  next_at_ = 0;
+  next_restart_ = 0;
+  entries_ = 0;
+  valid_ = false;
+  key_.clear();
+  handle_ = SstBlockHandle();
+  return ReadTail();
+}
+
+Status SstBlockCursor::ReadTail() {
+  if (contents_.size() < 2 * sizeof(uint32_t)) {
+    return Bad("size: expected at least 8, found " +
+               std::to_string(contents_.size()));
+  }
+  size_t end = contents_.size() - sizeof(uint32_t);
+  uint32_t packed = sst::DecodeLittle32(contents_.data() + end);
+  const bool hashed = (packed & kHashBit) != 0;
+  if ((packed & kSeparatedBit) != 0 && (packed & kReservedBit) == 0) {
+    return MakeStatus(EndState::kRefused,
+                      "block: expected values beside keys, found separated "
+                      "values, block at offset " +
+                          std::to_string(file_offset_));
+  }
+  if ((packed & kReservedBit) != 0) {
+    return Bad("packed count: expected bit 30 clear, found it set");
+  }
+  packed &= ~(kHashBit | kUniformBit);
+  if (hashed) {
+    const Status s = CheckBuckets(&end);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  if (packed == 0 || packed > end / sizeof(uint32_t)) {
+    return Bad("restarts: expected 1 to " +
+               std::to_string(end / sizeof(uint32_t)) + ", found " +
+               std::to_string(packed));
+  }
+  num_restarts_ = packed;
+  restarts_at_ = end - packed * sizeof(uint32_t);
+  for (size_t at = end; hashed && at < contents_.size() - 6; ++at) {
+    const auto bucket = static_cast<unsigned char>(contents_[at]);
+    if (bucket < kFirstSpecialBucket && bucket >= num_restarts_) {
+      return Bad("hash bucket: expected a restart below " +
+                 std::to_string(num_restarts_) + ", found " +
+                 std::to_string(bucket));
+    }
+  }
+  if (sst::DecodeLittle32(contents_.data() + restarts_at_) != 0) {
+    return Bad("first restart: expected 0, found another offset");
+  }
+  return Status::OK();
+}
+
+// Moves *end from behind the buckets' count to the first bucket.
+Status SstBlockCursor::CheckBuckets(size_t* end) {
+  if (!layout_.may_hash || contents_.size() > kMaxHashedBlockBytes) {
+    return Bad("packed count: expected no hash index, found its bit set");
+  }
+  if (*end < sizeof(uint16_t)) {
+    return Bad("hash index: expected a bucket count, found none");
+  }
+  *end -= sizeof(uint16_t);
+  const size_t buckets =
+      static_cast<unsigned char>(contents_[*end]) |
+      (size_t{static_cast<unsigned char>(contents_[*end + 1])} << 8);
+  if (buckets == 0 || buckets >= *end) {
+    return Bad("hash buckets: expected 1 to " + std::to_string(*end) +
+               ", found " + std::to_string(buckets));
+  }
+  *end -= buckets;
+  return Status::OK();
+}
+
+Status SstBlockCursor::CheckRestart(uint32_t shared) {
+  if (next_restart_ == num_restarts_) {
+    return Status::OK();
+  }
+  const uint32_t restart = sst::DecodeLittle32(
+      contents_.data() + restarts_at_ + next_restart_ * sizeof(uint32_t));
+  if (restart < next_at_) {
+    return Bad("restart " + std::to_string(next_restart_) +
+               ": expected the offset of an entry, found " +
+               std::to_string(restart));
+  }
+  if (restart == next_at_) {
+    if (shared != 0) {
+      return Bad("shared bytes at a restart: expected 0, found " +
+                 std::to_string(shared));
+    }
+    ++next_restart_;
+  }
+  return Status::OK();
+}
+
+Status SstBlockCursor::DecodeHandle(bool is_shared, Slice* input) {
+  if (layout_.delta_handles && is_shared) {
+    int64_t delta = 0;
+    if (!sst::GetSignedVarint64(input, &delta)) {
+      return Bad("handle delta: expected a varint, found none");
+    }
+    // Unsigned arithmetic wraps; whoever reads the block checks the handle.
+    handle_ = {handle_.offset + handle_.size + kSstBlockTrailerBytes,
+               handle_.size + static_cast<uint64_t>(delta)};
+  } else if (!GetSstBlockHandle(input, &handle_)) {
+    return Bad("handle: expected two varints, found none");
+  }
+  first_key_.clear();
+  if (layout_.has_first_key) {
+    uint32_t n = 0;
+    if (!sst::GetVarint32(input, &n) || n > input->size()) {
+      return Bad("first key: expected a length-prefixed key, found none");
+    }
+    first_key_ = Slice(input->data(), n);
+    input->remove_prefix(n);
+  }
+  return Status::OK();
+}
+
+Status SstBlockCursor::Next() {
+  valid_ = false;
+  if (next_at_ == restarts_at_) {
+    // An empty block still has its one restart at 0.
+    const uint32_t unseen = num_restarts_ - next_restart_;
+    if (unseen != 0 && (entries_ != 0 || unseen != 1)) {
+      return Bad("restarts: expected entries at all of them, found " +
+                 std::to_string(unseen) + " left over");
+    }
+    return Status::OK();
+  }
+  Slice input(contents_.data() + next_at_, restarts_at_ - next_at_);
+  uint32_t shared = 0;
+  uint32_t unshared = 0;
+  uint32_t value_bytes = 0;
+  if (!sst::GetVarint32(&input, &shared) ||
+      !sst::GetVarint32(&input, &unshared) ||
+      (!layout_.delta_handles && !sst::GetVarint32(&input, &value_bytes))) {
+    return Bad("entry: expected its lengths, found no varint");
+  }
+  if (shared > key_.size() || unshared > input.size()) {
+    return Bad("key: expected at most " + std::to_string(key_.size()) +
+               " shared and " + std::to_string(input.size()) +
+               " own bytes, found " + std::to_string(shared) + " and " +
+               std::to_string(unshared));
+  }
+  Status s = CheckRestart(shared);
+  if (!s.ok()) {
+    return s;
+  }
+  key_.resize(shared);
+  key_.append(input.data(), unshared);
+  input.remove_prefix(unshared);
+  if (!layout_.delta_handles) {
+    if (value_bytes > input.size()) {
+      return Bad("value: expected at most " + std::to_string(input.size()) +
+                 " bytes, found " + std::to_string(value_bytes));
+    }
+  }
+  const char* const value_begin = input.data();
+  if (layout_.values_are_handles) {
+    Slice encoded(value_begin,
+                  layout_.delta_handles ? input.size() : value_bytes);
+    s = DecodeHandle(shared != 0, &encoded);
+    if (!s.ok()) {
+      return s;
+    }
+    if (!layout_.delta_handles && !encoded.empty()) {
+      return Bad("handle: expected nothing behind it, found " +
+                 std::to_string(encoded.size()) + " bytes");
+    }
+    value_bytes = static_cast<uint32_t>(encoded.data() - value_begin);
+  }
+  value_ = Slice(value_begin, value_bytes);
+  next_at_ = static_cast<size_t>(value_begin + value_bytes - contents_.data());
+  ++entries_;
+  valid_ = true;
+  return Status::OK();
+}
+
+}  // namespace sstferry

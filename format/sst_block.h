@@ -1,0 +1,139 @@
+// Blocks of a table file: reading one by its handle, and walking its entries.
+// Normative text: format/SST_LAYOUT.md, "Block"; keep both in step.
+//
+// On disk:
+//   offset  size  field
+//   0       n     payload, n = the handle's size
+//   n       1     compression type   SstCompression
+//   n+1     4     checksum of [0, n+1), plus the context modifier
+//
+// Decompressed:
+//   entries        shared varint32, unshared varint32, value size varint32
+//                  (absent where values are delta-encoded handles),
+//                  unshared key bytes, value
+//   restarts       4 bytes each: offsets of entries whose shared is 0
+//   buckets        only with the hash bit: 1 byte each, a restart's number,
+//                  254 (collision) or 255 (none); then their count, 2 bytes
+//   packed count   4 bytes: bits 0-27 number of restarts, bit 31 hash index
+//                  (data blocks of at most 64 KiB), bit 29 uniform keys
+//                  (ignored), bit 28 separated values (NotSupported)
+//
+// Stricter than RocksDB, which asserts or does not look: every restart must
+// be the offset of an entry with shared 0, and lengths must add up exactly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/byte_source.h"
+#include "format/limits.h"
+#include "format/sst_compression.h"
+#include "format/sst_footer.h"
+
+namespace sstferry {
+
+// One entry may be as large as the largest value; a block holds at least one.
+inline constexpr uint64_t kMaxSstBlockBytes =
+    kMaxValueBytes + 2 * uint64_t{kMaxKeyBytes} + kMinChunkBytes;
+// Metaindex, properties and dictionary: far above what any writer makes.
+inline constexpr uint64_t kMaxSstMetaBlockBytes = 64u << 20;
+
+// A block's decompressed bytes. Not copyable: contents may lie in the buffers.
+class SstBlock {
+ public:
+  SstBlock() = default;
+  SstBlock(const SstBlock&) = delete;
+  SstBlock& operator=(const SstBlock&) = delete;
+
+  // Valid until the next ReadSstBlock() into this object, or its end.
+  const rocksdb::Slice& contents() const { return contents_; }
+  SstCompression compression() const { return compression_; }
+
+ private:
+  friend rocksdb::Status ReadSstBlock(const ByteSource&, const SstFooter&,
+                                      const SstBlockHandle&, uint64_t,
+                                      const rocksdb::Slice&, SstBlock*);
+  std::string raw_;
+  SstBuffer decompressed_;
+  rocksdb::Slice contents_;
+  SstCompression compression_ = SstCompression::kNone;
+};
+
+// Reads, verifies and decompresses the block at `handle`.
+// Corruption   the handle does not fit before the footer, is larger than
+//              max_bytes (as is, or decompressed), the checksum differs (for
+//              checksum type none: is not 0), or decompression fails.
+// NotSupported an unknown compression type.
+[[nodiscard]] rocksdb::Status ReadSstBlock(const ByteSource& source,
+                                           const SstFooter& footer,
+                                           const SstBlockHandle& handle,
+                                           uint64_t max_bytes,
+                                           const rocksdb::Slice& dict,
+                                           SstBlock* block);
+
+// Verifies the checksum only, with bounded memory where the source allows.
+[[nodiscard]] rocksdb::Status VerifySstBlock(const ByteSource& source,
+                                             const SstFooter& footer,
+                                             const SstBlockHandle& handle);
+
+struct SstBlockLayout {
+  bool may_hash = false;            // a data block: hash bit allowed
+  bool values_are_handles = false;  // an index block
+  bool delta_handles = false;       // no value size; size deltas behind shared
+  bool has_first_key = false;       // a handle is followed by a first key
+};
+
+// Walks the entries of one block from first to last, checking everything.
+//   SstBlockCursor cursor;
+//   s = cursor.Init(contents, layout, offset);
+//   while (s.ok() && (s = cursor.Next()).ok() && cursor.valid()) ...
+// Borrows the contents. One thread.
+class SstBlockCursor {
+ public:
+  // `file_offset` is only for messages. Corruption: the tail of the block is
+  // malformed.
+  [[nodiscard]] rocksdb::Status Init(const rocksdb::Slice& contents,
+                                     const SstBlockLayout& layout,
+                                     uint64_t file_offset);
+
+  // Moves to the next entry; valid() is false behind the last. Corruption:
+  // malformed entry or restart array.
+  [[nodiscard]] rocksdb::Status Next();
+
+  bool valid() const { return valid_; }
+  // Until the next call of Next(); behind the last entry its key again.
+  const std::string& key() const { return key_; }
+  // For index blocks the encoded handle (and first key).
+  const rocksdb::Slice& value() const { return value_; }
+  // Only for values_are_handles.
+  const SstBlockHandle& handle() const { return handle_; }
+  const rocksdb::Slice& first_key() const { return first_key_; }
+  uint64_t entries() const { return entries_; }
+
+ private:
+  rocksdb::Status Bad(const std::string& what) const;
+  rocksdb::Status ReadTail();
+  rocksdb::Status CheckBuckets(size_t* end);
+  rocksdb::Status CheckRestart(uint32_t shared);
+  rocksdb::Status DecodeHandle(bool is_shared, rocksdb::Slice* input);
+
+  rocksdb::Slice contents_;
+  SstBlockLayout layout_;
+  uint64_t file_offset_ = 0;
+  uint32_t num_restarts_ = 0;
+  size_t restarts_at_ = 0;   // entries end here
+  size_t next_at_ = 0;       // offset of the next entry
+  uint32_t next_restart_ = 0;
+  uint64_t entries_ = 0;
+  bool valid_ = false;
+  std::string key_;
+  rocksdb::Slice value_;
+  SstBlockHandle handle_;
+  rocksdb::Slice first_key_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,348 @@
+#include "format/sst_check.h"
+
+#include <algorithm>
+
+#include "format/end_state.h"
+#include "format/sst_coding.h"
+#include "format/sst_reader.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+constexpr uint32_t kExternalFileVersion = 2;
+// Alignment pads at most one block or super block.
+constexpr uint64_t kMaxPaddingBytes = 4u << 20;
+
+Status Bad(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "chunk: " + what);
+}
+
+std::string At(uint64_t offset) {
+  return ", offset " + std::to_string(offset);
+}
+
+Status ExpectNumber(const char* what, uint64_t expected, uint64_t found) {
+  if (expected == found) {
+    return Status::OK();
+  }
+  return Bad(std::string(what) + ": expected " + std::to_string(expected) +
+             ", found " + std::to_string(found));
+}
+
+Status ExpectKey(const char* what, const Slice& expected, const Slice& found,
+                 uint64_t offset) {
+  if (expected == found) {
+    return Status::OK();
+  }
+  return Bad(std::string(what) + ": expected " + sst::HexKey(expected) +
+             ", found " + sst::HexKey(found) + At(offset));
+}
+
+Slice UserKey(const Slice& internal_key) {
+  return Slice(internal_key.data(),
+               internal_key.size() - kSstKeyTrailerBytes);
+}
+
+class ChunkChecker {
+ public:
+  ChunkChecker(const ByteSource& source, const ChunkExpectation& expected)
+      : source_(source), expected_(expected) {}
+
+  Status Check() {
+    Status s = reader_.Open(&source_);
+    if (s.ok()) {
+      s = CheckProperties();
+    }
+    if (s.ok()) {
+      s = CheckMetaBlocks();
+    }
+    if (s.ok()) {
+      s = reader_.ForEachIndexEntry(
+          [this](const SstIndexEntry& entry) { return OnIndexEntry(entry); });
+    }
+    if (s.ok()) {
+      s = CheckLastBlock();
+    }
+    if (s.ok()) {
+      s = CheckTotals();
+    }
+    return s;
+  }
+
+  void FillFacts(ChunkFacts* facts) const {
+    const SstProperties& properties = reader_.properties();
+    facts->file_bytes = source_.size();
+    facts->data_bytes = properties.data_bytes;
+    facts->data_blocks = blocks_;
+    facts->num_entries = properties.num_entries;
+    facts->format_version = reader_.footer().format_version;
+    facts->checksum = reader_.footer().checksum;
+    facts->index_type = properties.index_type;
+    facts->db_id = properties.db_id;
+    facts->db_session_id = properties.db_session_id;
+    facts->original_file_number = properties.original_file_number;
+  }
+
+ private:
+  Status CheckProperties() const;
+  Status CheckMetaBlocks() const;
+  Status OnIndexEntry(const SstIndexEntry& entry);
+  Status CheckLastBlock();
+  Status CheckTotals() const;
+  Status CheckPadding(uint64_t begin, uint64_t end) const;
+  Status CheckInternalKey(const Slice& key, uint64_t offset) const;
+  Status CheckBlock(const SstBlockHandle& handle, const Slice& separator);
+
+  const ByteSource& source_;
+  const ChunkExpectation& expected_;
+  SstReader reader_;
+  uint64_t blocks_ = 0;
+  uint64_t data_end_ = 0;
+  uint64_t entries_seen_ = 0;
+  SstBlockHandle last_;
+  // The separators before and of `last_`.
+  std::string before_separator_;
+  std::string separator_;
+  std::string block_first_key_;  // user keys of the block checked last
+  std::string block_last_key_;
+};
+
+Status ChunkChecker::CheckProperties() const {
+  const SstProperties& properties = reader_.properties();
+  if (expected_.format_version != 0) {
+    const Status s = ExpectNumber("format version", expected_.format_version,
+                                  reader_.footer().format_version);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  if (properties.external_version != kExternalFileVersion) {
+    return Bad("external file version: expected 2, found " +
+               (properties.external_version.has_value()
+                    ? std::to_string(*properties.external_version)
+                    : std::string("none")));
+  }
+  if (properties.external_global_seqno != uint64_t{0}) {
+    return Bad("global sequence number: expected 0, found " +
+               (properties.external_global_seqno.has_value()
+                    ? std::to_string(*properties.external_global_seqno)
+                    : std::string("none")));
+  }
+  if (!expected_.comparator.empty() &&
+      properties.comparator != expected_.comparator) {
+    return Bad("comparator: expected " + expected_.comparator + ", found " +
+               DescribeSstProperty("", properties.comparator));
+  }
+  const struct {
+    const char* what;
+    uint64_t expected;
+    uint64_t found;
+  } kRows[] = {
+      {"entries", expected_.num_entries, properties.num_entries},
+      {"deletions", expected_.num_deletions, properties.num_deletions},
+      {"merge operands", expected_.num_merge_operands,
+       properties.num_merge_operands},
+      {"range deletions", expected_.num_range_deletions,
+       properties.num_range_deletions},
+      {"raw key bytes (8 more than each user key)",
+       expected_.key_bytes.has_value()
+           ? *expected_.key_bytes +
+                 kSstKeyTrailerBytes * expected_.num_entries
+           : properties.raw_key_bytes,
+       properties.raw_key_bytes},
+      {"raw value bytes",
+       expected_.value_bytes.value_or(properties.raw_value_bytes),
+       properties.raw_value_bytes},
+  };
+  for (const auto& row : kRows) {
+    const Status s = ExpectNumber(row.what, row.expected, row.found);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return Status::OK();
+}
+
+Status ChunkChecker::CheckMetaBlocks() const {
+  if (expected_.num_range_deletions == 0 &&
+      reader_.FindMetaBlock("rocksdb.range_del") != nullptr) {
+    return Bad("meta blocks: expected no range deletions, found their block");
+  }
+  for (const SstMetaBlock& meta : reader_.meta_blocks()) {
+    const Status s = VerifySstBlock(source_, reader_.footer(), meta.handle);
+    if (!s.ok()) {
+      return WithContext(s, EndState::kCorrupt,
+                         "chunk: meta block " +
+                             DescribeSstProperty("", meta.name));
+    }
+  }
+  return Status::OK();
+}
+
+Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
+  if (begin == end) {
+    return Status::OK();
+  }
+  if (end - begin > kMaxPaddingBytes) {
+    return Bad("data blocks: expected at most " +
+               std::to_string(kMaxPaddingBytes) + " bytes between two, found " +
+               std::to_string(end - begin) + At(begin));
+  }
+  std::string scratch;
+  Slice bytes;
+  const Status s = source_.Read(begin, end - begin, &scratch, &bytes);
+  if (!s.ok()) {
+    return s;
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] != 0) {
+      return Bad("padding between data blocks: expected zeros, found others" +
+                 At(begin + i));
+    }
+  }
+  return s;
+}
+
+Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
+  if (key.size() < kSstKeyTrailerBytes) {
+    return Bad("internal key: expected at least 8 bytes, found " +
+               std::to_string(key.size()) + At(offset));
+  }
+  const uint64_t trailer =
+      sst::DecodeLittle64(key.data() + key.size() - kSstKeyTrailerBytes);
+  const bool allowed =
+      trailer == kSstTypeValue ||
+      (expected_.allow_entities && trailer == kSstTypeWideColumnEntity);
+  if (!allowed) {
+    return Bad("internal key: expected sequence 0 and a value's type, found "
+               "sequence " + std::to_string(trailer >> 8) + " type " +
+               std::to_string(trailer & 0xff) + At(offset));
+  }
+  return Status::OK();
+}
+
+// Runs while the index is walked: separator_ still is the one before.
+Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
+  if (blocks_ != 0 && expected_.order(separator_, entry.separator) >= 0) {
+    return Bad("index order: expected a key above " +
+               sst::HexKey(separator_) + ", found " +
+               sst::HexKey(entry.separator) + At(entry.handle.offset));
+  }
+  Status s = CheckPadding(data_end_, entry.handle.offset);
+  if (s.ok() && reader_.properties().index_type ==
+                    SstIndexType::kBinarySearchWithFirstKey) {
+    s = CheckInternalKey(entry.first_key, entry.handle.offset);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  before_separator_.swap(separator_);
+  separator_.assign(entry.separator.data(), entry.separator.size());
+  last_ = entry.handle;
+  data_end_ = entry.handle.end();
+  const bool first = blocks_++ == 0;
+  if (!first && !expected_.all_blocks) {
+    return s;
+  }
+  s = CheckBlock(entry.handle, entry.separator);
+  if (s.ok() && first) {
+    s = ExpectKey("first key", expected_.smallest, block_first_key_,
+                  entry.handle.offset);
+  }
+  if (s.ok() && !entry.first_key.empty()) {
+    s = ExpectKey("first key of a block", UserKey(entry.first_key),
+                  block_first_key_, entry.handle.offset);
+  }
+  return s;
+}
+
+// All keys ordered, above before_separator_ and not above `separator`.
+Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
+                                const Slice& separator) {
+  uint64_t entries = 0;
+  Status s =
+      reader_.ForEachEntry(handle, [&](const Slice& key, const Slice&) {
+        const Status key_status = CheckInternalKey(key, handle.offset);
+        if (!key_status.ok()) {
+          return key_status;
+        }
+        const Slice user_key = UserKey(key);
+        if (entries == 0) {
+          block_first_key_.assign(user_key.data(), user_key.size());
+        } else if (expected_.order(block_last_key_, user_key) >= 0) {
+          return Bad("key order: expected a key above " +
+                     sst::HexKey(block_last_key_) + ", found " +
+                     sst::HexKey(user_key) + At(handle.offset));
+        }
+        block_last_key_.assign(user_key.data(), user_key.size());
+        ++entries;
+        return key_status;
+      });
+  if (!s.ok()) {
+    return s;
+  }
+  if (entries == 0) {
+    return Bad("data block: expected entries, found none" + At(handle.offset));
+  }
+  if (blocks_ > 1 && expected_.order(before_separator_, block_first_key_) >= 0) {
+    return Bad("block's first key: expected one above the index key " +
+               sst::HexKey(before_separator_) + ", found " +
+               sst::HexKey(block_first_key_) + At(handle.offset));
+  }
+  if (expected_.order(block_last_key_, separator) > 0) {
+    return Bad("block's last key: expected at most the index key " +
+               sst::HexKey(separator) + ", found " +
+               sst::HexKey(block_last_key_) + At(handle.offset));
+  }
+  entries_seen_ += entries;
+  return s;
+}
+
+Status ChunkChecker::CheckLastBlock() {
+  Status s;
+  if (blocks_ > 1 && !expected_.all_blocks) {
+    s = CheckBlock(last_, separator_);
+  }
+  if (s.ok()) {
+    s = ExpectKey("last key", expected_.largest, block_last_key_,
+                  last_.offset);
+  }
+  return s;
+}
+
+Status ChunkChecker::CheckTotals() const {
+  const SstProperties& properties = reader_.properties();
+  Status s = ExpectNumber("data blocks in the index",
+                          properties.num_data_blocks, blocks_);
+  if (s.ok() && (blocks_ <= 2 || expected_.all_blocks)) {
+    s = ExpectNumber("entries in the data blocks", properties.num_entries,
+                     entries_seen_);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  if (properties.data_bytes < data_end_ ||
+      properties.data_bytes > reader_.footer().footer_offset) {
+    return Bad("data bytes: expected " + std::to_string(data_end_) +
+               ", found " + std::to_string(properties.data_bytes));
+  }
+  return CheckPadding(data_end_, properties.data_bytes);
+}
+
+}  // namespace
+
+Status CheckChunk(const ByteSource& source, const ChunkExpectation& expected,
+                  ChunkFacts* facts) {
+  ChunkChecker checker(source, expected);
+  Status s = checker.Check();
+  if (s.ok() && facts != nullptr) {
+    checker.FillFacts(facts);
+  }
+  return s;
+}
+
+}  // namespace sstferry

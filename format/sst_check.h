@@ -1,0 +1,74 @@
+// Is a received chunk the table file that was promised, and one that RocksDB
+// can open without aborting the process? Decided from bytes alone, before
+// RocksDB sees the file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/byte_source.h"
+#include "format/sst_footer.h"
+#include "format/sst_properties.h"
+
+namespace sstferry {
+
+// <0, 0, >0 for user keys, in the column family's order.
+using SstKeyOrder =
+    std::function<int(const rocksdb::Slice& a, const rocksdb::Slice& b)>;
+
+struct ChunkExpectation {
+  // User keys of the first and the last entry.
+  std::string smallest;
+  std::string largest;
+  uint64_t num_entries = 0;
+  // Sums over all entries, user keys without trailers. Unset: not compared.
+  std::optional<uint64_t> key_bytes;
+  std::optional<uint64_t> value_bytes;
+  // A chunk is built from a resolved iterator: none of these occur.
+  uint64_t num_deletions = 0;
+  uint64_t num_merge_operands = 0;
+  uint64_t num_range_deletions = 0;
+  // Accept wide-column entities besides plain values.
+  bool allow_entities = false;
+  // Empty / 0: not compared.
+  std::string comparator;
+  uint32_t format_version = 0;
+  // Decode every data block instead of the first and the last: reads the
+  // whole file, and then proves order, types and the entry count.
+  bool all_blocks = false;
+  SstKeyOrder order;
+};
+
+// What the journal and the logs want to know about an accepted chunk.
+struct ChunkFacts {
+  uint64_t file_bytes = 0;
+  uint64_t data_bytes = 0;
+  uint64_t data_blocks = 0;
+  uint64_t num_entries = 0;
+  uint32_t format_version = 0;
+  SstChecksum checksum = SstChecksum::kNone;
+  SstIndexType index_type = SstIndexType::kBinarySearch;
+  // Together they identify the file; RocksDB makes its unique id of them.
+  std::string db_id;
+  std::string db_session_id;
+  uint64_t original_file_number = 0;
+};
+
+// OK means: footer, metaindex, properties, the whole index, every meta block's
+// checksum, and the first and last data block are sound; keys of those blocks
+// and of the index are ordered, every internal key has its trailer with
+// sequence 0 and an allowed type; data blocks follow each other without gaps
+// (but zero padding) from offset 0; and all expected values are met. The file
+// is one that SstFileWriter made (version 2, global sequence number 0).
+// Corruption: anything else. NotSupported: see SstReader::Open().
+// REQUIRES: expected.order is set. facts may be null.
+[[nodiscard]] rocksdb::Status CheckChunk(const ByteSource& source,
+                                         const ChunkExpectation& expected,
+                                         ChunkFacts* facts);
+
+}  // namespace sstferry

@@ -1,0 +1,79 @@
+// Bounded decoding of the integers inside table files. Each Get consumes from
+// the front of *input and returns false, with *input untouched, when the
+// bytes do not hold the value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "rocksdb/slice.h"
+
+namespace sstferry::sst {
+
+inline uint32_t DecodeLittle32(const char* p) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(p);
+  return bytes[0] | (uint32_t{bytes[1]} << 8) | (uint32_t{bytes[2]} << 16) |
+         (uint32_t{bytes[3]} << 24);
+}
+
+inline uint64_t DecodeLittle64(const char* p) {
+  return DecodeLittle32(p) | (uint64_t{DecodeLittle32(p + 4)} << 32);
+}
+
+// LEB128, at most ten bytes, no bits beyond 64.
+inline bool GetVarint64(rocksdb::Slice* input, uint64_t* value) {
+  uint64_t result = 0;
+  for (size_t i = 0; i < input->size() && i < 10; ++i) {
+    const auto byte = static_cast<unsigned char>((*input)[i]);
+    if (i == 9 && byte > 1) {
+      return false;
+    }
+    result |= uint64_t{byte & 0x7fu} << (7 * i);
+    if (byte < 0x80) {
+      input->remove_prefix(i + 1);
+      *value = result;
+      return true;
+    }
+  }
+  return false;
+}
+
+inline bool GetVarint32(rocksdb::Slice* input, uint32_t* value) {
+  if (!input->empty() && static_cast<unsigned char>((*input)[0]) < 0x80) {
+    *value = static_cast<unsigned char>((*input)[0]);
+    input->remove_prefix(1);
+    return true;
+  }
+  rocksdb::Slice rest = *input;
+  uint64_t wide = 0;
+  if (!GetVarint64(&rest, &wide) || wide > UINT32_MAX) {
+    return false;
+  }
+  *input = rest;
+  *value = static_cast<uint32_t>(wide);
+  return true;
+}
+
+// Zig-zag: 0, -1, 1, -2, ... as 0, 1, 2, 3, ...
+inline bool GetSignedVarint64(rocksdb::Slice* input, int64_t* value) {
+  uint64_t raw = 0;
+  if (!GetVarint64(input, &raw)) {
+    return false;
+  }
+  *value = static_cast<int64_t>((raw >> 1) ^ (~(raw & 1) + 1));
+  return true;
+}
+
+// A key for a message: hex, cut after 32 bytes.
+inline std::string HexKey(const rocksdb::Slice& key) {
+  constexpr size_t kShown = 32;
+  const rocksdb::Slice head(key.data(), key.size() < kShown ? key.size()
+                                                            : kShown);
+  std::string text = "0x" + head.ToString(/*hex=*/true);
+  if (key.size() > kShown) {
+    text += "... (" + std::to_string(key.size()) + " bytes)";
+  }
+  return text;
+}
+
+}  // namespace sstferry::sst

@@ -1,0 +1,49 @@
+// Decompression of table blocks with a bound on what comes out.
+//
+// Payload by type (format versions 2-7), `dict` where the file has one:
+//   1 snappy           snappy's own format, no dictionary
+//   2 zlib             varint32 size, raw deflate stream
+//   3 bzip2            varint32 size, bzip2 stream, no dictionary
+//   4 lz4, 5 lz4hc     varint32 size, one LZ4 block
+//   7 zstd, 0x40 too   varint32 size, zstd frame(s)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+enum class SstCompression : uint8_t {
+  kNone = 0,
+  kSnappy = 1,
+  kZlib = 2,
+  kBzip2 = 3,
+  kLz4 = 4,
+  kLz4hc = 5,
+  kXpress = 6,
+  kZstd = 7,
+  kZstdNotFinal = 0x40,
+};
+
+const char* SstCompressionName(SstCompression type);
+
+// Memory that is not touched before it is written: a claimed size costs
+// nothing until bytes arrive.
+struct SstBuffer {
+  std::unique_ptr<char[]> data;
+  size_t size = 0;
+};
+
+// Corruption   the payload is damaged, its size is not the one it announces,
+//              or that is above max_bytes.
+// NotSupported an unknown type; below format version 2 any of 2-5.
+// REQUIRES: type != kNone.
+[[nodiscard]] rocksdb::Status DecompressSstBlock(
+    SstCompression type, uint32_t format_version, const rocksdb::Slice& payload,
+    const rocksdb::Slice& dict, size_t max_bytes, SstBuffer* out);
+
+}  // namespace sstferry

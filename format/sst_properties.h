@@ -1,0 +1,81 @@
+// The properties block of a table file, decoded.
+//
+// One entry per property, keys strictly increasing bytewise. Numbers are
+// varint64 except where noted; all else is text or raw bytes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+enum class SstIndexType : uint32_t {
+  kBinarySearch = 0,
+  kHashSearch = 1,
+  kTwoLevel = 2,
+  kBinarySearchWithFirstKey = 3,
+};
+
+const char* SstIndexTypeName(SstIndexType type);
+
+struct SstProperties {
+  uint64_t num_entries = 0;
+  uint64_t num_deletions = 0;  // point, single and range deletions
+  uint64_t num_merge_operands = 0;
+  uint64_t num_range_deletions = 0;
+  uint64_t num_data_blocks = 0;
+  uint64_t num_filter_entries = 0;
+  uint64_t raw_key_bytes = 0;    // internal keys: 8 more than each user key
+  uint64_t raw_value_bytes = 0;
+  uint64_t data_bytes = 0;       // data blocks with trailers and padding
+  uint64_t index_bytes = 0;
+  uint64_t filter_bytes = 0;
+  uint64_t index_partitions = 0;
+  uint64_t top_level_index_bytes = 0;
+  uint64_t index_key_is_user_key = 0;
+  uint64_t index_value_is_delta_encoded = 0;
+  uint64_t fixed_key_bytes = 0;
+  uint64_t property_format_version = 0;
+  uint64_t column_family_id = 0;
+  uint64_t original_file_number = 0;
+  uint64_t creation_time = 0;  // seconds since 1970, as the next two
+  uint64_t oldest_key_time = 0;
+  uint64_t file_creation_time = 0;
+  SstIndexType index_type = SstIndexType::kBinarySearch;  // 4 bytes
+
+  std::string column_family_name;
+  std::string comparator;
+  std::string merge_operator;
+  std::string prefix_extractor;
+  std::string filter_policy;
+  std::string compression;
+  std::string compression_options;
+  std::string property_collectors;
+  std::string db_id;
+  std::string db_session_id;
+  std::string db_host_id;
+
+  // Only in files made for ingestion.
+  std::optional<uint32_t> external_version;       // 4 bytes
+  std::optional<uint64_t> external_global_seqno;  // 8 bytes
+
+  // Every property as stored, the decoded ones included.
+  std::map<std::string, std::string> all;
+};
+
+// Corruption   malformed block, keys not strictly increasing, a number that
+//              is none, an unknown index type.
+// `file_offset` is only for messages.
+[[nodiscard]] rocksdb::Status DecodeSstProperties(
+    const rocksdb::Slice& contents, uint64_t file_offset, SstProperties* out);
+
+// A property's value for a person: its number, its text, or hex.
+std::string DescribeSstProperty(const std::string& name,
+                                const std::string& value);
+
+}  // namespace sstferry

@@ -1,0 +1,273 @@
+#include "format/sst_reader.h"
+
+#include "rocksdb/convenience.h"
+#include "rocksdb/db.h"
+#include "rocksdb/sst_file_reader.h"
+#include "rocksdb/table_properties.h"
+#include "tests/support/catch.h"
+#include "tests/support/sst_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::BlockBasedTableOptions;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+void RequireSameProperties(const SstProperties& ours,
+                           const rocksdb::TableProperties& theirs) {
+  REQUIRE(ours.num_entries == theirs.num_entries);
+  REQUIRE(ours.num_deletions == theirs.num_deletions);
+  REQUIRE(ours.num_merge_operands == theirs.num_merge_operands);
+  REQUIRE(ours.num_range_deletions == theirs.num_range_deletions);
+  REQUIRE(ours.num_data_blocks == theirs.num_data_blocks);
+  REQUIRE(ours.num_filter_entries == theirs.num_filter_entries);
+  REQUIRE(ours.raw_key_bytes == theirs.raw_key_size);
+  REQUIRE(ours.raw_value_bytes == theirs.raw_value_size);
+  REQUIRE(ours.data_bytes == theirs.data_size);
+  REQUIRE(ours.index_bytes == theirs.index_size);
+  REQUIRE(ours.filter_bytes == theirs.filter_size);
+  REQUIRE(ours.index_partitions == theirs.index_partitions);
+  REQUIRE(ours.top_level_index_bytes == theirs.top_level_index_size);
+  REQUIRE(ours.index_key_is_user_key == theirs.index_key_is_user_key);
+  REQUIRE(ours.index_value_is_delta_encoded ==
+          theirs.index_value_is_delta_encoded);
+  REQUIRE(ours.property_format_version == theirs.format_version);
+  REQUIRE(ours.fixed_key_bytes == theirs.fixed_key_len);
+  REQUIRE(ours.column_family_id == theirs.column_family_id);
+  REQUIRE(ours.original_file_number == theirs.orig_file_number);
+  REQUIRE(ours.creation_time == theirs.creation_time);
+  REQUIRE(ours.oldest_key_time == theirs.oldest_key_time);
+  REQUIRE(ours.file_creation_time == theirs.file_creation_time);
+  REQUIRE(ours.column_family_name == theirs.column_family_name);
+  REQUIRE(ours.comparator == theirs.comparator_name);
+  REQUIRE(ours.merge_operator == theirs.merge_operator_name);
+  REQUIRE(ours.prefix_extractor == theirs.prefix_extractor_name);
+  REQUIRE(ours.filter_policy == theirs.filter_policy_name);
+  REQUIRE(ours.compression == theirs.compression_name);
+  REQUIRE(ours.compression_options == theirs.compression_options);
+  REQUIRE(ours.property_collectors == theirs.property_collectors_names);
+  REQUIRE(ours.db_id == theirs.db_id);
+  REQUIRE(ours.db_session_id == theirs.db_session_id);
+  REQUIRE(ours.db_host_id == theirs.db_host_id);
+  for (const auto& [name, value] : theirs.user_collected_properties) {
+    REQUIRE(ours.all.count(name) == 1);
+    REQUIRE(ours.all.at(name) == value);
+  }
+}
+
+// All entries by our reader, as internal keys.
+test::KeyValues ReadAll(const SstReader& reader) {
+  test::KeyValues entries;
+  REQUIRE_OK(reader.ForEachIndexEntry([&](const SstIndexEntry& index) {
+    const Status s = reader.ForEachEntry(
+        index.handle, [&](const Slice& key, const Slice& value) {
+          REQUIRE(index.separator.compare(
+                      Slice(key.data(), key.size() - 8)) >= 0);
+          entries.emplace_back(key.ToString(), value.ToString());
+          return Status::OK();
+        });
+    return s;
+  }));
+  return entries;
+}
+
+void RequireReadsLikeRocksDb(rocksdb::Env* env, const test::SstShape& shape,
+                             const test::KeyValues& entries) {
+  const std::string bytes = test::WriteSst(env, shape, entries);
+  const SliceSource source(bytes);
+  SstReader reader;
+  REQUIRE_OK(reader.Open(&source));
+  rocksdb::SstFileReader theirs(shape.ToOptions(env));
+  REQUIRE_OK(theirs.Open("/f.sst"));
+  RequireSameProperties(reader.properties(), *theirs.GetTableProperties());
+  REQUIRE(reader.footer().format_version == shape.format_version);
+  REQUIRE(static_cast<int>(reader.footer().checksum) == shape.checksum);
+  REQUIRE(static_cast<int>(reader.properties().index_type) == shape.index);
+
+  const test::KeyValues ours = ReadAll(reader);
+  REQUIRE(ours.size() == entries.size());
+  rocksdb::ReadOptions read_options;
+  read_options.total_order_seek = true;
+  std::unique_ptr<rocksdb::Iterator> it(theirs.NewIterator(read_options));
+  size_t i = 0;
+  for (it->SeekToFirst(); it->Valid(); it->Next(), ++i) {
+    REQUIRE(ours[i].first == test::InternalKey(it->key().ToString()));
+    REQUIRE(Slice(ours[i].second) == it->value());
+  }
+  REQUIRE_OK(it->status());
+  REQUIRE(i == entries.size());
+  std::string first;
+  std::string last;
+  REQUIRE_OK(reader.ReadBoundKeys(&first, &last));
+  REQUIRE(first == ours.front().first);
+  REQUIRE(last == ours.back().first);
+
+  ChunkExpectation expected = test::Expect(shape, entries);
+  ChunkFacts facts;
+  REQUIRE_OK(CheckChunk(source, expected, &facts));
+  REQUIRE(facts.num_entries == entries.size());
+  REQUIRE(facts.file_bytes == bytes.size());
+  REQUIRE(facts.original_file_number ==
+          theirs.GetTableProperties()->orig_file_number);
+  expected.all_blocks = true;
+  REQUIRE_OK(CheckChunk(source, expected, nullptr));
+}
+
+std::vector<uint32_t> WritableVersions() {
+  // Later ones only where the linked RocksDB writes them.
+  std::vector<uint32_t> versions = {2, 3, 4, 5};
+  for (uint32_t version = 6; version <= kMaxSstFormatVersion; ++version) {
+    const auto env = test::NewMemoryEnv();
+    test::SstShape shape;
+    shape.format_version = version;
+    rocksdb::ColumnFamilyOptions options(shape.ToOptions(env.get()));
+    if (options.table_factory
+            ->ValidateOptions(rocksdb::DBOptions(), options)
+            .ok()) {
+      versions.push_back(version);
+    }
+  }
+  return versions;
+}
+
+TEST_CASE("SstReader and CheckChunk agree with RocksDB on every table shape",
+          "[format][sst]") {
+  const auto env = test::NewMemoryEnv();
+  const test::KeyValues entries = test::SampleEntries(150);
+  std::vector<std::pair<rocksdb::CompressionType, uint32_t>> compressions;
+  for (const rocksdb::CompressionType type :
+       rocksdb::GetSupportedCompressions()) {
+    compressions.emplace_back(type, 0);
+    compressions.emplace_back(type, 4096);
+  }
+  REQUIRE(compressions.size() >= 10);
+  unsigned turn = 0;
+  for (const uint32_t version : WritableVersions()) {
+    for (const auto& [compression, dict_bytes] : compressions) {
+      for (int checksum = 0; checksum <= rocksdb::kXXH3; ++checksum) {
+        for (int index = 0; index <= 3; ++index, ++turn) {
+          test::SstShape shape;
+          shape.format_version = version;
+          shape.compression = compression;
+          shape.dict_bytes = dict_bytes;
+          shape.checksum = static_cast<rocksdb::ChecksumType>(checksum);
+          shape.index =
+              static_cast<BlockBasedTableOptions::IndexType>(index);
+          shape.hash_in_blocks = turn % 3 == 0;
+          shape.filter = turn % 5 == 0 ? 0 : (index == 2 ? turn % 2 + 1 : 1);
+          shape.index_restart_interval = index == 1 ? 1 : 1 + turn % 4;
+          INFO(shape.Name());
+          RequireReadsLikeRocksDb(env.get(), shape, entries);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("SstReader reads blocks compressed with a dictionary",
+          "[format][sst]") {
+  const auto env = test::NewMemoryEnv();
+  test::SstShape shape;
+  shape.dict_bytes = 4096;
+  for (const rocksdb::CompressionType type :
+       {rocksdb::kZSTD, rocksdb::kLZ4Compression, rocksdb::kLZ4HCCompression,
+        rocksdb::kZlibCompression}) {
+    shape.compression = type;
+    INFO(shape.Name());
+    const test::KeyValues entries = test::SampleEntries(2000);
+    const std::string bytes = test::WriteSst(env.get(), shape, entries);
+    const SliceSource source(bytes);
+    SstReader reader;
+    REQUIRE_OK(reader.Open(&source));
+    REQUIRE(reader.FindMetaBlock("rocksdb.compression_dict") != nullptr);
+    REQUIRE(reader.properties().data_bytes <
+            reader.properties().raw_value_bytes);
+    RequireReadsLikeRocksDb(env.get(), shape, entries);
+  }
+}
+
+TEST_CASE("SstReader and CheckChunk read aligned blocks", "[format][sst]") {
+  const auto env = test::NewMemoryEnv();
+  test::SstShape shape;
+  shape.align = true;
+  shape.block_bytes = 4096;
+  RequireReadsLikeRocksDb(env.get(), shape, test::SampleEntries(1000));
+}
+
+TEST_CASE("SstReader and CheckChunk read keys and values of all sizes",
+          "[format][sst]") {
+  const auto env = test::NewMemoryEnv();
+  test::SstShape shape;
+  shape.compression = rocksdb::kZSTD;
+  test::KeyValues entries = {{"", ""},
+                             {std::string(1, '\0'), "nul"},
+                             {std::string(3, '\0'), std::string(1 << 20, 'v')},
+                             {"a", std::string(300, '\xff')},
+                             {std::string(64 << 10, 'k'), ""},
+                             {std::string(64 << 10, 'k') + "1", "x"},
+                             {std::string(64 << 10, '\xff'), "last"}};
+  for (const uint32_t version : {2u, 3u, 4u, 5u}) {
+    shape.format_version = version;
+    RequireReadsLikeRocksDb(env.get(), shape, entries);
+  }
+  entries = {{"", ""}};
+  RequireReadsLikeRocksDb(env.get(), shape, entries);
+}
+
+// Flushed and compacted files of a database with overwrites, deletes of all
+// kinds and snapshots (so that versions share user keys over block borders).
+TEST_CASE("SstReader agrees with RocksDB on the files of a database",
+          "[format][sst]") {
+  for (const int index : {0, 2, 3}) {
+    const auto env = test::NewMemoryEnv();
+    test::SstShape shape;
+    shape.block_bytes = 128;
+    shape.index = static_cast<BlockBasedTableOptions::IndexType>(index);
+    shape.compression = rocksdb::kSnappyCompression;
+    rocksdb::Options options = shape.ToOptions(env.get());
+    options.create_if_missing = true;
+    options.disable_auto_compactions = true;
+    rocksdb::DB* raw = nullptr;
+    REQUIRE_OK(rocksdb::DB::Open(options, "/db", &raw));
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    std::vector<const rocksdb::Snapshot*> snapshots;
+    for (int round = 0; round < 4; ++round) {
+      for (const auto& [key, value] : test::SampleEntries(100)) {
+        REQUIRE_OK(db->Put(rocksdb::WriteOptions(), key,
+                           value + std::to_string(round)));
+        snapshots.push_back(db->GetSnapshot());
+      }
+      REQUIRE_OK(db->Delete(rocksdb::WriteOptions(), "key1000007"));
+      REQUIRE_OK(db->DeleteRange(rocksdb::WriteOptions(),
+                                 db->DefaultColumnFamily(), "key1000070",
+                                 "key1000090"));
+      REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+    }
+    const auto check_files = [&] {
+      rocksdb::TablePropertiesCollection all;
+      REQUIRE_OK(db->GetPropertiesOfAllTables(&all));
+      REQUIRE(!all.empty());
+      for (const auto& [path, theirs] : all) {
+        const std::string bytes = test::ReadWhole(env.get(), path);
+        const SliceSource source(bytes);
+        SstReader reader;
+        REQUIRE_OK(reader.Open(&source));
+        RequireSameProperties(reader.properties(), *theirs);
+        REQUIRE(ReadAll(reader).size() + theirs->num_range_deletions ==
+                theirs->num_entries);
+        REQUIRE(!reader.properties().external_version.has_value());
+      }
+    };
+    check_files();
+    REQUIRE_OK(db->CompactRange(rocksdb::CompactRangeOptions(), nullptr,
+                                nullptr));
+    check_files();
+    for (const rocksdb::Snapshot* snapshot : snapshots) {
+      db->ReleaseSnapshot(snapshot);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

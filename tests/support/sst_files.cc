@@ -1,0 +1,249 @@
+#include "tests/support/sst_files.h"
+
+#include <map>
+
+#include "rocksdb/comparator.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/support/catch.h"
+
+namespace sstferry::test {
+
+using rocksdb::BlockBasedTableOptions;
+using rocksdb::Slice;
+
+std::string SstShape::Name() const {
+  return "compression " + std::to_string(compression) + " dict " +
+         std::to_string(dict_bytes) + " checksum " + std::to_string(checksum) +
+         " index " + std::to_string(index) + " version " +
+         std::to_string(format_version) + " hash " +
+         std::to_string(hash_in_blocks) + " filter " + std::to_string(filter) +
+         " align " + std::to_string(align) + " index restarts " +
+         std::to_string(index_restart_interval);
+}
+
+rocksdb::Options SstShape::ToOptions(rocksdb::Env* env) const {
+  BlockBasedTableOptions table;
+  table.checksum = checksum;
+  table.index_type = index;
+  table.format_version = format_version;
+  table.block_size = block_bytes;
+  table.block_restart_interval = restart_interval;
+  table.index_block_restart_interval = index_restart_interval;
+  table.metadata_block_size = 256;
+  table.block_align = align;
+  if (hash_in_blocks) {
+    table.data_block_index_type =
+        BlockBasedTableOptions::kDataBlockBinaryAndHash;
+  }
+  if (filter != 0) {
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+    table.partition_filters = filter == 2;
+  }
+  rocksdb::Options options;
+  options.env = env;
+  options.compression = compression;
+  options.compression_opts.max_dict_bytes = dict_bytes;
+  options.compression_opts.zstd_max_train_bytes = 0;
+  if (index == BlockBasedTableOptions::kHashSearch) {
+    options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(4));
+  }
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+std::unique_ptr<rocksdb::Env> NewMemoryEnv() {
+  return std::unique_ptr<rocksdb::Env>(
+      rocksdb::NewMemEnv(rocksdb::Env::Default()));
+}
+
+std::string ReadWhole(rocksdb::Env* env, const std::string& path) {
+  std::string bytes;
+  REQUIRE_OK(rocksdb::ReadFileToString(env, path, &bytes));
+  return bytes;
+}
+
+KeyValues SampleEntries(size_t count, size_t value_bytes) {
+  KeyValues entries;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string digits = std::to_string(1000000 + i * 7);
+    std::string value = "value of " + digits;
+    value.resize(value_bytes + i % 13, static_cast<char>('a' + i % 26));
+    entries.emplace_back("key" + digits, value);
+  }
+  return entries;
+}
+
+std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
+                     const KeyValues& entries) {
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), shape.ToOptions(env));
+  REQUIRE_OK(writer.Open("/f.sst"));
+  for (const auto& [key, value] : entries) {
+    REQUIRE_OK(writer.Put(key, value));
+  }
+  REQUIRE_OK(writer.Finish());
+  return ReadWhole(env, "/f.sst");
+}
+
+ChunkExpectation Expect(const SstShape& shape, const KeyValues& entries) {
+  ChunkExpectation expected;
+  expected.smallest = entries.front().first;
+  expected.largest = entries.back().first;
+  expected.num_entries = entries.size();
+  uint64_t key_bytes = 0;
+  uint64_t value_bytes = 0;
+  for (const auto& [key, value] : entries) {
+    key_bytes += key.size();
+    value_bytes += value.size();
+  }
+  expected.key_bytes = key_bytes;
+  expected.value_bytes = value_bytes;
+  expected.comparator = "leveldb.BytewiseComparator";
+  expected.format_version = shape.format_version;
+  expected.order = [](const Slice& a, const Slice& b) { return a.compare(b); };
+  return expected;
+}
+
+std::string InternalKey(const std::string& user_key, uint8_t type,
+                        uint64_t sequence) {
+  std::string key = user_key;
+  PutFixed(&key, sequence << 8 | type, 8);
+  return key;
+}
+
+void PutVarint(std::string* dst, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) {
+    dst->push_back(static_cast<char>(value | 0x80));
+  }
+  dst->push_back(static_cast<char>(value));
+}
+
+void PutFixed(std::string* dst, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) {
+    dst->push_back(static_cast<char>(value >> (8 * i)));
+  }
+}
+
+std::string EncodeHandle(const SstBlockHandle& handle) {
+  std::string encoded;
+  PutVarint(&encoded, handle.offset);
+  PutVarint(&encoded, handle.size);
+  return encoded;
+}
+
+std::string PlainBlock(const KeyValues& entries) {
+  std::string block;
+  std::string restarts;
+  for (const auto& [key, value] : entries) {
+    PutFixed(&restarts, block.size(), 4);
+    PutVarint(&block, 0);
+    PutVarint(&block, key.size());
+    PutVarint(&block, value.size());
+    block += key + value;
+  }
+  if (entries.empty()) {
+    PutFixed(&restarts, 0, 4);
+  }
+  block += restarts;
+  PutFixed(&block, restarts.size() / 4, 4);
+  return block;
+}
+
+RawSst::RawSst(uint32_t format_version, SstChecksum checksum) {
+  footer_.format_version = format_version;
+  footer_.checksum = checksum;
+  footer_.base_context_checksum = format_version >= 6 ? 0x12345678u : 0;
+}
+
+SstBlockHandle RawSst::Add(const std::string& payload, char compression) {
+  const SstBlockHandle handle = {file_.size(), payload.size()};
+  const std::string sealed = payload + compression;
+  file_ += sealed;
+  PutFixed(&file_,
+           ComputeSstChecksum(footer_.checksum, sealed) +
+               footer_.ContextModifier(handle.offset),
+           4);
+  return handle;
+}
+
+std::string RawSst::Finish(const KeyValues& metaindex,
+                           const SstBlockHandle& index) {
+  const SstBlockHandle meta = Add(PlainBlock(metaindex));
+  std::string footer(1, static_cast<char>(footer_.checksum));
+  if (footer_.format_version < 6) {
+    footer += EncodeHandle(meta) + EncodeHandle(index);
+  } else {
+    footer += std::string("\x3e\x00\x7a\x00\x00\x00\x00\x00", 8);
+    PutFixed(&footer, footer_.base_context_checksum, 4);
+    PutFixed(&footer, meta.size, 4);
+  }
+  footer.resize(41, '\0');
+  PutFixed(&footer, footer_.format_version, 4);
+  PutFixed(&footer, 0x88e241b785f4cff7ull, 8);
+  if (footer_.format_version >= 6) {
+    std::string sum;
+    PutFixed(&sum,
+             ComputeSstChecksum(footer_.checksum, footer) +
+                 footer_.ContextModifier(file_.size()),
+             4);
+    footer.replace(5, 4, sum);
+  }
+  return file_ + footer;
+}
+
+std::string RawTable(const std::vector<KeyValues>& blocks,
+                     const std::vector<std::string>& separators,
+                     uint32_t format_version, const KeyValues& changed) {
+  RawSst file(format_version);
+  KeyValues index_entries;
+  uint64_t entries = 0;
+  uint64_t data_bytes = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const SstBlockHandle handle = file.Add(PlainBlock(blocks[i]));
+    index_entries.emplace_back(separators[i], EncodeHandle(handle));
+    entries += blocks[i].size();
+    data_bytes = handle.end();
+  }
+  const SstBlockHandle index = file.Add(PlainBlock(index_entries));
+  const auto number = [](uint64_t value) {
+    std::string encoded;
+    PutVarint(&encoded, value);
+    return encoded;
+  };
+  std::map<std::string, std::string> properties = {
+      {"rocksdb.block.based.table.index.type", std::string(4, '\0')},
+      {"rocksdb.data.size", number(data_bytes)},
+      {"rocksdb.external_sst_file.global_seqno", std::string(8, '\0')},
+      {"rocksdb.external_sst_file.version", std::string("\x02\0\0\0", 4)},
+      {"rocksdb.index.key.is.user.key", number(1)},
+      {"rocksdb.num.data.blocks", number(blocks.size())},
+      {"rocksdb.num.entries", number(entries)},
+  };
+  for (const auto& [name, value] : changed) {
+    properties[name] = value;
+  }
+  const SstBlockHandle props = file.Add(
+      PlainBlock(KeyValues(properties.begin(), properties.end())));
+  KeyValues metaindex = {{"rocksdb.properties", EncodeHandle(props)}};
+  if (format_version >= 6) {
+    metaindex.insert(metaindex.begin(),
+                     {"rocksdb.index", EncodeHandle(index)});
+  }
+  return file.Finish(metaindex, index);
+}
+
+void Reseal(std::string* file, const SstBlockHandle& handle) {
+  SstFooter footer;
+  REQUIRE_OK(ReadSstFooter(SliceSource(*file), &footer));
+  std::string sum;
+  PutFixed(&sum,
+           ComputeSstChecksum(footer.checksum,
+                              Slice(file->data() + handle.offset,
+                                    handle.size + 1)) +
+               footer.ContextModifier(handle.offset),
+           4);
+  file->replace(handle.offset + handle.size + 1, 4, sum);
+}
+
+}  // namespace sstferry::test

@@ -1,0 +1,89 @@
+// Table files for tests, as strings: written by RocksDB (in a memory Env) or
+// put together by hand, where RocksDB would refuse to write them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rocksdb/env.h"
+#include "rocksdb/options.h"
+#include "rocksdb/table.h"
+
+#include "format/sst_check.h"
+#include "format/sst_footer.h"
+
+namespace sstferry::test {
+
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
+
+struct SstShape {
+  rocksdb::CompressionType compression = rocksdb::kNoCompression;
+  uint32_t dict_bytes = 0;
+  rocksdb::ChecksumType checksum = rocksdb::kCRC32c;
+  rocksdb::BlockBasedTableOptions::IndexType index =
+      rocksdb::BlockBasedTableOptions::kBinarySearch;
+  uint32_t format_version = 5;
+  bool hash_in_blocks = false;
+  int filter = 0;  // 0 none, 1 full, 2 partitioned (with a two-level index)
+  size_t block_bytes = 512;
+  int restart_interval = 4;
+  int index_restart_interval = 1;
+  bool align = false;
+
+  std::string Name() const;
+  rocksdb::Options ToOptions(rocksdb::Env* env) const;
+};
+
+// A database's or writer's files live here.
+std::unique_ptr<rocksdb::Env> NewMemoryEnv();
+std::string ReadWhole(rocksdb::Env* env, const std::string& path);
+
+// Sorted, compressible; value sizes vary.
+KeyValues SampleEntries(size_t count, size_t value_bytes = 40);
+
+// The file /f.sst in env, made by SstFileWriter.
+std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
+                     const KeyValues& entries);
+
+// What CheckChunk should find for `entries` in bytewise order.
+ChunkExpectation Expect(const SstShape& shape, const KeyValues& entries);
+
+// "key" + sequence 0 + type value.
+std::string InternalKey(const std::string& user_key, uint8_t type = 1,
+                        uint64_t sequence = 0);
+
+void PutVarint(std::string* dst, uint64_t value);
+void PutFixed(std::string* dst, uint64_t value, int bytes);
+std::string EncodeHandle(const SstBlockHandle& handle);
+
+// A block with a restart at every entry.
+std::string PlainBlock(const KeyValues& entries);
+
+// Writes blocks and a footer with right checksums, whatever they hold.
+class RawSst {
+ public:
+  explicit RawSst(uint32_t format_version = 5,
+                  SstChecksum checksum = SstChecksum::kCrc32c);
+  SstBlockHandle Add(const std::string& payload, char compression = 0);
+  // Adds metaindex and footer, returns the file.
+  std::string Finish(const KeyValues& metaindex, const SstBlockHandle& index);
+
+ private:
+  SstFooter footer_;
+  std::string file_;
+};
+
+// A whole external file: one data block per inner list; keys are internal.
+// Properties in `changed` replace the right ones.
+std::string RawTable(const std::vector<KeyValues>& blocks,
+                     const std::vector<std::string>& separators,
+                     uint32_t format_version = 5,
+                     const KeyValues& changed = {});
+
+// Recomputes the checksum behind the block.
+void Reseal(std::string* file, const SstBlockHandle& handle);
+
+}  // namespace sstferry::test
