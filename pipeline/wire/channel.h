@@ -149,11 +149,10 @@ uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
                                               HelloAck* ack);
 // Server side: receives a Hello and answers it; on refusal sends End and
 // returns the same state.
-[[nodiscard]] rocksdb::Status ServerHandshake(Channel* channel,
-                                              const std::string& software,
-                                              const std::string& rocksdb_version,
-                                              const WaitLimit& limit,
-                                              Hello* hello, HelloAck* ack);
+[[nodiscard]] rocksdb::Status ServerHandshake(
+    Channel* channel, const std::string& software,
+    const std::string& rocksdb_version, const WaitLimit& limit, Hello* hello,
+    HelloAck* ack);
 
 // Sends End with the state and message of `status` (best effort within a
 // second) so that the peer ends with the same words.

@@ -1,0 +1,63 @@
+#include "format/end_state.h"
+#include "pipeline/wire/transport.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+TEST_CASE("HostPort reads what an operator writes", "[wire]") {
+  struct Row {
+    const char* text;
+    const char* host;
+    uint16_t port;
+    const char* printed;
+  };
+  const Row rows[] = {
+      {"localhost", "localhost", 7420, "localhost:7420"},
+      {"db-1.example_x:1", "db-1.example_x", 1, "db-1.example_x:1"},
+      {"127.0.0.1:0", "127.0.0.1", 0, "127.0.0.1:0"},
+      {"10.0.0.1:65535", "10.0.0.1", 65535, "10.0.0.1:65535"},
+      {"[::1]", "::1", 7420, "[::1]:7420"},
+      {"[fe80::1]:99", "fe80::1", 99, "[fe80::1]:99"},
+  };
+  for (const Row& row : rows) {
+    HostPort parsed;
+    REQUIRE_OK(ParseHostPort(row.text, &parsed));
+    REQUIRE(parsed.host == row.host);
+    REQUIRE(parsed.port == row.port);
+    REQUIRE(ToString(parsed) == row.printed);
+  }
+}
+
+TEST_CASE("HostPort refuses what is no address", "[wire]") {
+  for (const std::string text :
+       {"", ":7420", "host:", "host:x", "host:-1", "host:65536", "host:1x",
+        "host: 1", "::1", "fe80::1:99", "[::1", "[]", "[::1]7420", "[host]:1",
+        "[::1]:", "a b", "a/b", "user@host", "h\x01", "host:+1"}) {
+    HostPort parsed{"untouched", 5};
+    const rocksdb::Status status = ParseHostPort(text, &parsed);
+    INFO(text << " -> " << status.ToString());
+    REQUIRE(status.IsInvalidArgument());
+    REQUIRE(status.ToString().find("\"" + text + "\"") != std::string::npos);
+    REQUIRE(parsed.host == "untouched");
+  }
+  HostPort parsed;
+  REQUIRE_FALSE(ParseHostPort(std::string(256, 'h'), &parsed).ok());
+  REQUIRE_FALSE(ParseHostPort(std::string("h\0x", 3), &parsed).ok());
+}
+
+TEST_CASE("IsLoopback knows this machine's own addresses", "[wire]") {
+  for (const char* host : {"127.0.0.1", "127.9.9.9", "::1",
+                           "::ffff:127.0.0.1", "localhost"}) {
+    INFO(host);
+    REQUIRE(IsLoopback(host));
+  }
+  for (const char* host : {"0.0.0.0", "::", "10.0.0.1", "8.8.8.8",
+                           "::ffff:10.0.0.1", "", "no-such-host.invalid"}) {
+    INFO(host);
+    REQUIRE_FALSE(IsLoopback(host));
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

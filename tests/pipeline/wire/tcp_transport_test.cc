@@ -1,0 +1,176 @@
+// What only TCP can do: names, ports, IPv6, peers that do not answer.
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "format/end_state.h"
+#include "tests/pipeline/wire/transports.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+// A listening socket whose queue is full: connecting to it gets no answer.
+class SilentPort {
+ public:
+  SilentPort() {
+    fds_.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address_);
+    auto* const raw = reinterpret_cast<sockaddr*>(&address_);
+    REQUIRE(bind(fds_[0], raw, length) == 0);
+    REQUIRE(listen(fds_[0], 0) == 0);
+    REQUIRE(getsockname(fds_[0], raw, &length) == 0);
+    bool full = false;
+    while (!full && fds_.size() < 64) {
+      const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+      fds_.push_back(fd);
+      connect(fd, raw, length);
+      pollfd connected{fd, POLLOUT, 0};
+      full = poll(&connected, 1, 100) == 0;
+    }
+    REQUIRE(full);
+  }
+  ~SilentPort() {
+    for (const int fd : fds_) {
+      close(fd);
+    }
+  }
+  HostPort where() const { return {"127.0.0.1", ntohs(address_.sin_port)}; }
+
+ private:
+  std::vector<int> fds_;
+  sockaddr_in address_{};
+};
+
+size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator begin("/proc/self/fd");
+  return static_cast<size_t>(
+      std::distance(begin, std::filesystem::directory_iterator()));
+}
+
+TEST_CASE("TCP dialer says who refused", "[wire][net]") {
+  Transport transport = TcpOne("127.0.0.1");
+  const std::string address = transport.listener->address();
+  transport.listener.reset();
+  std::unique_ptr<Connection> connection;
+  const Status status = transport.dialer->Dial(Soon(), &connection);
+  REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
+  REQUIRE(MessageOf(status) == "connect " + address +
+                                   ": connection refused; is `sstferry "
+                                   "serve` running there?");
+}
+
+TEST_CASE("TCP dialer says which host it did not find", "[wire][net]") {
+  auto dialer = MakeTcpDialer({"no-such-host.invalid", 1});
+  std::unique_ptr<Connection> connection;
+  const Status status = dialer->Dial(Soon(), &connection);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kInternal);
+  REQUIRE(MessageOf(status).find(
+              "resolve no-such-host.invalid: host not found") == 0);
+}
+
+TEST_CASE("TCP dialer connects by name", "[wire][net]") {
+  Transport transport = TcpOne("127.0.0.1");
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(transport.listener->address(), &where));
+  where.host = "localhost";
+  transport.dialer = MakeTcpDialer(where);
+  Ends ends = transport.Connect();
+  REQUIRE(ends.client->peer() == transport.listener->address());
+}
+
+TEST_CASE("TCP dialer gives up on a port that does not answer",
+          "[wire][net]") {
+  const SilentPort silent;
+  auto dialer = MakeTcpDialer(silent.where());
+  std::unique_ptr<Connection> connection;
+  const Status status =
+      dialer->Dial(WaitLimit::Within(milliseconds(80)), &connection);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
+  REQUIRE(MessageOf(status).find("no answer in time") != std::string::npos);
+}
+
+TEST_CASE("TCP dialer wakes on Close", "[wire][net]") {
+  const SilentPort silent;
+  auto dialer = MakeTcpDialer(silent.where());
+  auto dial = InBackground([&] {
+    std::unique_ptr<Connection> connection;
+    return dialer->Dial(WaitLimit::Forever(), &connection);
+  });
+  // Likely asleep by then; right in any case.
+  REQUIRE(dial.wait_for(milliseconds(50)) == std::future_status::timeout);
+  dialer->Close();
+  REQUIRE(dial.get().IsAborted());
+}
+
+TEST_CASE("TCP listener names a port that is taken", "[wire][net]") {
+  Transport transport = TcpOne("127.0.0.1");
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(transport.listener->address(), &where));
+  std::unique_ptr<Listener> second;
+  const Status status = ListenTcp(where, &second);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kInternal);
+  REQUIRE(MessageOf(status) == "listen on " + ToString(where) +
+                                   ": address already in use; is another "
+                                   "`sstferry serve` running there?");
+}
+
+TEST_CASE("TCP listener takes its port again at once", "[wire][net]") {
+  Transport transport = TcpOne("127.0.0.1");
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(transport.listener->address(), &where));
+  Ends ends = transport.Connect();
+  // The server's side closes first and leaves the port in TIME_WAIT.
+  ends.server.reset();
+  ends.client.reset();
+  transport.listener.reset();
+  REQUIRE_OK(ListenTcp(where, &transport.listener));
+}
+
+TEST_CASE("TCP transport speaks IPv6", "[wire][net]") {
+  std::unique_ptr<Listener> listener;
+  const Status listening = ListenTcp({"::1", 0}, &listener);
+  if (!listening.ok()) {
+    WARN("no IPv6 loopback here: " << listening.ToString());
+    return;
+  }
+  REQUIRE(listener->address().find("[::1]:") == 0);
+  Transport transport;
+  HostPort bound;
+  REQUIRE_OK(ParseHostPort(listener->address(), &bound));
+  transport.listener = std::move(listener);
+  transport.dialer = MakeTcpDialer(bound);
+  Ends ends = transport.Connect();
+  const Slice text("six");
+  REQUIRE_OK(ends.server->Write(&text, 1, Soon()));
+  REQUIRE(ReadAll(ends.client.get(), 3) == "six");
+  REQUIRE(ends.server->peer().find("[::1]:") == 0);
+}
+
+TEST_CASE("TCP transport gives every descriptor back", "[wire][net]") {
+  Transport transport = TcpOne("127.0.0.1");
+  transport.Connect();  // what is opened once per process is open now
+  const size_t before = OpenDescriptors();
+  for (int i = 0; i < 20; ++i) {
+    Ends ends = transport.Connect();
+    ends.client->Close();
+    REQUIRE(OpenDescriptors() == before + 1);  // the server's is left
+  }
+  REQUIRE(OpenDescriptors() == before);
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,368 @@
+#include "tests/support/relay.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+
+namespace sstferry {
+namespace {
+
+constexpr size_t kReadBytes = 64u << 10;
+// Bytes on the way in one direction of one connection: 20 ms at 3 GB/s.
+constexpr size_t kMaxQueuedBytes = 64u << 20;
+// A rate is kept in steps of this much.
+constexpr size_t kRatedBytes = 8u << 10;
+
+sockaddr_in Loopback(const HostPort& where) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(where.port);
+  if (inet_pton(AF_INET, where.host.c_str(), &address.sin_addr) != 1) {
+    throw std::runtime_error("relay: expected an IPv4 address, found " +
+                             where.host);
+  }
+  return address;
+}
+
+void SetNoDelay(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+// Closing such a socket resets the connection.
+void SetResetOnClose(int fd) {
+  const linger now{1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
+bool SendAll(int fd, const std::string& data) {
+  for (size_t done = 0; done < data.size();) {
+    const ssize_t sent =
+        send(fd, data.data() + done, data.size() - done, MSG_NOSIGNAL);
+    if (sent <= 0) {
+      return false;
+    }
+    done += static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+}  // namespace
+
+// Bytes on the way; an empty one is the end of the stream.
+struct Relay::Piece {
+  Clock::time_point due;
+  std::string data;
+};
+
+// One direction of one connection.
+struct Relay::Flow {
+  std::deque<Piece> queue;  // under mu_
+  size_t queued_bytes = 0;  // under mu_
+  std::thread reader;
+  std::thread writer;
+};
+
+struct Relay::Link {
+  int client_fd = -1;
+  int target_fd = -1;
+  bool dead = false;  // under mu_; the descriptors stay open until joined
+  Flow flows[2];
+
+  int from(Direction d) const { return d == kToTarget ? client_fd : target_fd; }
+  int to(Direction d) const { return d == kToTarget ? target_fd : client_fd; }
+};
+
+Relay::Relay(const HostPort& target) : target_(target) {
+  listen_fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  wake_fd_ = eventfd(0, EFD_CLOEXEC);
+  sockaddr_in address = Loopback({"127.0.0.1", 0});
+  socklen_t length = sizeof(address);
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  if (listen_fd_ < 0 || wake_fd_ < 0 || bind(listen_fd_, raw, length) != 0 ||
+      listen(listen_fd_, 128) != 0 ||
+      getsockname(listen_fd_, raw, &length) != 0) {
+    throw std::runtime_error("relay: no listening socket");
+  }
+  port_ = ntohs(address.sin_port);
+  acceptor_ = std::thread([this] { AcceptLoop(); });
+}
+
+Relay::~Relay() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+    ResetAllLocked();
+  }
+  eventfd_write(wake_fd_, 1);
+  acceptor_.join();
+  for (const auto& link : links_) {
+    for (Flow& flow : link->flows) {
+      flow.reader.join();
+      flow.writer.join();
+    }
+    close(link->client_fd);
+    close(link->target_fd);
+  }
+  close(listen_fd_);
+  close(wake_fd_);
+}
+
+void Relay::AcceptLoop() {
+  for (;;) {
+    pollfd watched[2] = {{listen_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+    poll(watched, 2, -1);
+    if (watched[1].revents != 0) {
+      return;
+    }
+    const int fd = accept4(listen_fd_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd >= 0) {
+      StartLink(fd);
+    }
+  }
+}
+
+void Relay::StartLink(int client_fd) {
+  const int target_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = Loopback(target_);
+  const bool connected =
+      connect(target_fd, reinterpret_cast<const sockaddr*>(&address),
+              sizeof(address)) == 0;
+  std::lock_guard<std::mutex> lock(mu_);
+  bool cut = refuse_ || stopping_ || !connected;
+  for (const Control& control : controls_) {
+    cut = cut || control.forwarded >= control.cut_after;
+  }
+  SetResetOnClose(client_fd);
+  SetResetOnClose(target_fd);
+  if (cut) {
+    close(client_fd);
+    close(target_fd);
+    return;
+  }
+  SetNoDelay(client_fd);
+  SetNoDelay(target_fd);
+  links_.push_back(std::make_unique<Link>());
+  Link* const link = links_.back().get();
+  link->client_fd = client_fd;
+  link->target_fd = target_fd;
+  for (const Direction direction : {kToTarget, kToClient}) {
+    Flow& flow = link->flows[direction];
+    flow.reader = std::thread([=, this] { ReadLoop(link, direction); });
+    flow.writer = std::thread([=, this] { WriteLoop(link, direction); });
+  }
+  changed_.notify_all();
+}
+
+bool Relay::WaitOutStall(Link* link, Direction direction) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait(lock, [&] {
+    return link->dead ||
+           (!controls_[direction].stall &&
+            link->flows[direction].queued_bytes < kMaxQueuedBytes);
+  });
+  return !link->dead;
+}
+
+void Relay::ReadLoop(Link* link, Direction direction) {
+  Flow& flow = link->flows[direction];
+  std::string buffer(kReadBytes, '\0');
+  while (WaitOutStall(link, direction)) {
+    const ssize_t got =
+        recv(link->from(direction), buffer.data(), buffer.size(), 0);
+    std::lock_guard<std::mutex> lock(mu_);
+    if (got < 0) {
+      ResetLink(link);  // as the far end did
+      return;
+    }
+    const auto due = Clock::now() + controls_[direction].delay;
+    flow.queue.push_back({due, buffer.substr(0, static_cast<size_t>(got))});
+    flow.queued_bytes += static_cast<size_t>(got);
+    changed_.notify_all();
+    if (got == 0) {
+      return;
+    }
+  }
+}
+
+void Relay::WriteLoop(Link* link, Direction direction) {
+  Flow& flow = link->flows[direction];
+  for (;;) {
+    Piece piece;
+    {
+      std::unique_lock<std::mutex> lock(mu_);
+      changed_.wait(lock, [&] { return link->dead || !flow.queue.empty(); });
+      if (link->dead) {
+        return;
+      }
+      piece = std::move(flow.queue.front());
+      flow.queue.pop_front();
+      changed_.wait_until(lock, piece.due, [&] { return link->dead; });
+    }
+    if (piece.data.empty()) {
+      shutdown(link->to(direction), SHUT_WR);
+      return;
+    }
+    const size_t bytes = piece.data.size();
+    for (size_t done = 0; done < bytes; done += kRatedBytes) {
+      std::string step = piece.data.substr(done, kRatedBytes);
+      if (!Forward(link, direction, &step)) {
+        return;
+      }
+    }
+    std::lock_guard<std::mutex> lock(mu_);
+    flow.queued_bytes -= bytes;
+    changed_.notify_all();
+  }
+}
+
+// Applies the controls to one step and sends it; false ends the flow.
+bool Relay::Forward(Link* link, Direction direction, std::string* data) {
+  bool cut = false;
+  {
+    std::unique_lock<std::mutex> lock(mu_);
+    Control& control = controls_[direction];
+    changed_.wait(lock, [&] { return link->dead || !control.stall; });
+    if (control.bytes_per_sec != 0) {
+      const auto start = std::max(control.rate_free_at, Clock::now());
+      control.rate_free_at =
+          start + std::chrono::nanoseconds(data->size() * 1'000'000'000 /
+                                           control.bytes_per_sec);
+      changed_.wait_until(lock, start, [&] { return link->dead; });
+    }
+    if (link->dead) {
+      return false;
+    }
+    if (control.drop) {
+      return true;
+    }
+    const uint64_t at = control.forwarded;
+    const uint64_t left = control.cut_after - std::min(at, control.cut_after);
+    cut = left <= data->size();
+    data->resize(std::min<uint64_t>(data->size(), left));
+    if (control.flip_at >= at && control.flip_at < at + data->size()) {
+      char& byte = (*data)[control.flip_at - at];
+      byte = static_cast<char>(byte ^ control.flip_mask);
+    }
+    control.forwarded += data->size();
+    changed_.notify_all();
+  }
+  const bool sent = SendAll(link->to(direction), *data);
+  std::lock_guard<std::mutex> lock(mu_);
+  if (cut) {
+    ResetAllLocked();
+  } else if (!sent) {
+    ResetLink(link);
+  }
+  return sent && !cut;
+}
+
+void Relay::ResetLink(Link* link) {
+  if (!link->dead) {
+    link->dead = true;
+    // Connecting to nowhere is how Linux resets a socket that stays open.
+    sockaddr nowhere{};
+    nowhere.sa_family = AF_UNSPEC;
+    for (const int fd : {link->client_fd, link->target_fd}) {
+      connect(fd, &nowhere, sizeof(nowhere));
+      shutdown(fd, SHUT_RDWR);
+    }
+    changed_.notify_all();
+  }
+}
+
+void Relay::ResetAllLocked() {
+  for (const auto& link : links_) {
+    ResetLink(link.get());
+  }
+}
+
+void Relay::SetDelay(Direction direction, std::chrono::microseconds delay) {
+  std::lock_guard<std::mutex> lock(mu_);
+  controls_[direction].delay = delay;
+}
+
+void Relay::SetRate(Direction direction, uint64_t bytes_per_sec) {
+  std::lock_guard<std::mutex> lock(mu_);
+  controls_[direction].bytes_per_sec = bytes_per_sec;
+  controls_[direction].rate_free_at = Clock::now();
+}
+
+void Relay::CutAfter(Direction direction, uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mu_);
+  controls_[direction].cut_after = bytes;
+  if (controls_[direction].forwarded >= bytes) {
+    ResetAllLocked();
+  }
+}
+
+void Relay::FlipAt(Direction direction, uint64_t offset, uint8_t mask) {
+  std::lock_guard<std::mutex> lock(mu_);
+  controls_[direction].flip_at = offset;
+  controls_[direction].flip_mask = mask;
+}
+
+void Relay::SetDrop(Direction direction, bool drop) {
+  std::lock_guard<std::mutex> lock(mu_);
+  controls_[direction].drop = drop;
+}
+
+void Relay::SetStall(Direction direction, bool stall) {
+  std::lock_guard<std::mutex> lock(mu_);
+  controls_[direction].stall = stall;
+  changed_.notify_all();
+}
+
+void Relay::HalfClose(Direction direction) {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& link : links_) {
+    if (!link->dead) {
+      shutdown(link->to(direction), SHUT_WR);
+    }
+  }
+}
+
+void Relay::ResetAll() {
+  std::lock_guard<std::mutex> lock(mu_);
+  ResetAllLocked();
+}
+
+void Relay::SetRefuse(bool refuse) {
+  std::lock_guard<std::mutex> lock(mu_);
+  refuse_ = refuse;
+}
+
+uint64_t Relay::bytes(Direction direction) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return controls_[direction].forwarded;
+}
+
+size_t Relay::connections() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return links_.size();
+}
+
+bool Relay::WaitForBytes(Direction direction, uint64_t bytes,
+                         std::chrono::milliseconds limit) {
+  std::unique_lock<std::mutex> lock(mu_);
+  return changed_.wait_for(lock, limit, [&] {
+    return controls_[direction].forwarded >= bytes;
+  });
+}
+
+bool Relay::WaitForConnections(size_t count,
+                               std::chrono::milliseconds limit) {
+  std::unique_lock<std::mutex> lock(mu_);
+  return changed_.wait_for(lock, limit,
+                           [&] { return links_.size() >= count; });
+}
+
+}  // namespace sstferry

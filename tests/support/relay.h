@@ -1,0 +1,111 @@
+// A TCP relay that misbehaves on request: the network of end-to-end tests.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/wire/transport.h"
+
+namespace sstferry {
+
+// Listens on a free loopback port and forwards every connection to a target.
+//
+// Threads: every member from any thread, at any time; a change holds from the
+//   next piece of bytes on. Four threads per connection.
+// Bytes are counted per direction over all connections, in the order in which
+//   they are forwarded; offsets are positions in that count. With one
+//   connection it is the position in its stream.
+class Relay {
+ public:
+  enum Direction { kToTarget = 0, kToClient = 1 };
+  static constexpr uint64_t kNever = UINT64_MAX;
+
+  explicit Relay(const HostPort& target);
+  ~Relay();  // resets all connections
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  HostPort address() const { return {"127.0.0.1", port_}; }
+
+  // Each byte arrives that much later; does not limit the rate.
+  void SetDelay(Direction direction, std::chrono::microseconds delay);
+  // Bytes a second over all connections; 0: no limit.
+  void SetRate(Direction direction, uint64_t bytes_per_sec);
+  // Forwards exactly `bytes` in all, then resets every connection, and every
+  // new one, until called with kNever.
+  void CutAfter(Direction direction, uint64_t bytes);
+  // Flips bits of the one byte at `offset`.
+  void FlipAt(Direction direction, uint64_t offset, uint8_t mask = 1);
+  // Reads on but forwards nothing: a peer that vanished without a word.
+  void SetDrop(Direction direction, bool drop);
+  // Neither reads nor forwards: back-pressure.
+  void SetStall(Direction direction, bool stall);
+  // The receiving end of `direction` sees an orderly end of stream on all
+  // present connections; the other direction goes on.
+  void HalfClose(Direction direction);
+  // Resets all present connections.
+  void ResetAll();
+  // New connections are reset at once while set.
+  void SetRefuse(bool refuse);
+
+  // Forwarded so far.
+  uint64_t bytes(Direction direction) const;
+  // Accepted so far, refused ones not counted.
+  size_t connections() const;
+  // Waits until so many; false after `limit`.
+  bool WaitForBytes(Direction direction, uint64_t bytes,
+                    std::chrono::milliseconds limit =
+                        std::chrono::milliseconds(20'000));
+  bool WaitForConnections(size_t count,
+                          std::chrono::milliseconds limit =
+                              std::chrono::milliseconds(20'000));
+
+ private:
+  struct Piece;
+  struct Flow;
+  struct Link;
+  using Clock = std::chrono::steady_clock;
+
+  // What a test asked for, one per direction, under mu_.
+  struct Control {
+    std::chrono::microseconds delay{0};
+    uint64_t bytes_per_sec = 0;
+    Clock::time_point rate_free_at{};  // when the next byte may pass
+    uint64_t cut_after = kNever;
+    uint64_t flip_at = kNever;
+    uint8_t flip_mask = 0;
+    bool drop = false;
+    bool stall = false;
+    uint64_t forwarded = 0;
+  };
+
+  void AcceptLoop();
+  void StartLink(int client_fd);
+  void ReadLoop(Link* link, Direction direction);
+  void WriteLoop(Link* link, Direction direction);
+  bool Forward(Link* link, Direction direction, std::string* data);
+  bool WaitOutStall(Link* link, Direction direction);
+  void ResetLink(Link* link);  // under mu_
+  void ResetAllLocked();
+
+  const HostPort target_;
+  uint16_t port_ = 0;
+  int listen_fd_ = -1;
+  int wake_fd_ = -1;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  Control controls_[2];
+  std::vector<std::unique_ptr<Link>> links_;
+  bool refuse_ = false;
+  bool stopping_ = false;
+  std::thread acceptor_;
+};
+
+}  // namespace sstferry
