@@ -56,6 +56,7 @@ class Run:
         before_sync = time.monotonic()
         make_durable(self.target)
         ended = time.monotonic()
+        self.series = self._sampler.stop()
         self.seconds = (last.ended_at - self._started) + (ended - before_sync)
         self.sync_seconds = ended - before_sync
 
@@ -68,7 +69,7 @@ class Run:
     def close(self):
         for process in reversed(self.processes):
             process.stop()
-        if self._sampler is not None:
+        if self._sampler is not None and not self.series:
             self.series = self._sampler.stop()
         self.target_bytes = tree_bytes([self.target])
 

@@ -31,7 +31,7 @@ def bars(path, title, summaries):
     rates = {(s["database"], s["contender"]):
              s["payload_bytes_per_second"] for s in summaries
              if "payload_bytes_per_second" in s}
-    rows = ['database ' + " ".join('"%s"' % n for n in names)]
+    rows = []
     for database in databases:
         cells = []
         for name in names:
@@ -41,7 +41,7 @@ def bars(path, title, summaries):
                          if rate else "0 0 0")
         rows.append('"%s" %s' % (database, " ".join(cells)))
     script = PREAMBLE % (path, title)
-    script += "$data << EOD\n%s\nEOD\n" % "\n".join(rows[1:])
+    script += "$data << EOD\n%s\nEOD\n" % "\n".join(rows)
     script += """set style data histogram
 set style histogram errorbars gap 2 lw 1
 set style fill solid 0.85 border -1
@@ -66,7 +66,8 @@ def rate_points(series, window=1.0):
             start += 1
         then, before = series[max(0, start - 1)]
         if now > then:
-            points.append((now, max(0.0, (total - before) / (now - then)) / 1e6))
+            grown = max(0.0, total - before)
+            points.append((now, grown / (now - then) / 1e6))
     return points
 
 
