@@ -5,7 +5,10 @@
 //
 //   bench_store_and_forward source --db DIR --scratch DIR --listen 127.0.0.1:0
 //   bench_store_and_forward target --dir DIR --connect HOST:PORT --lanes 4
-//                                  [--chunk-bytes 64M]
+//                                  [--chunk-bytes 64M] [--build-rate 0]
+//
+// --build-rate caps what the source writes to its disk, in bytes per second:
+// a slow disk for comparison with published figures. 0 is no cap.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -21,6 +24,7 @@
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/report.h"
 #include "rocksdb/db.h"
+#include "rocksdb/rate_limiter.h"
 #include "rocksdb/sst_file_writer.h"
 
 namespace sstferry::bench {
@@ -28,11 +32,21 @@ namespace {
 
 using rocksdb::Status;
 
+// What the target asks of the source; crosses the wire as it is.
+struct Wish {
+  uint64_t chunk_bytes = 64000000;
+  uint64_t build_rate_bytes_per_sec = 0;
+};
+
 // Builds the chunks of one range; names are range-chunk.
 class ChunkBuilder {
  public:
-  ChunkBuilder(std::string dir, uint64_t chunk_bytes)
-      : dir_(std::move(dir)), chunk_bytes_(chunk_bytes) {}
+  // All builders of a run share one limiter; null is none.
+  ChunkBuilder(std::string dir, uint64_t chunk_bytes,
+               std::shared_ptr<rocksdb::RateLimiter> limiter)
+      : dir_(std::move(dir)),
+        chunk_bytes_(chunk_bytes),
+        limiter_(std::move(limiter)) {}
 
   Status Build(rocksdb::DB* db, const KeyRange& range, size_t range_number) {
     const rocksdb::Slice upper_bound(range.end);
@@ -49,7 +63,13 @@ class ChunkBuilder {
 
  private:
   Status BuildChunk(const std::string& path, rocksdb::Iterator* it) {
-    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), DatabaseOptions());
+    rocksdb::Options options = DatabaseOptions();
+    options.rate_limiter = limiter_;
+    rocksdb::EnvOptions env_options(options);
+    rocksdb::SstFileWriter writer(
+        env_options, options, /*column_family=*/nullptr,
+        /*invalidate_page_cache=*/true,
+        limiter_ ? rocksdb::Env::IO_LOW : rocksdb::Env::IO_TOTAL);
     Status s = writer.Open(path);
     uint64_t bytes = 0;
     for (; s.ok() && it->Valid() && bytes < chunk_bytes_; it->Next()) {
@@ -61,11 +81,12 @@ class ChunkBuilder {
 
   std::string dir_;
   uint64_t chunk_bytes_;
+  std::shared_ptr<rocksdb::RateLimiter> limiter_;
 };
 
 // One thread per lane builds the ranges.
 Status BuildAll(const std::string& db_dir, const std::string& scratch,
-                uint64_t chunk_bytes, size_t lanes) {
+                const Wish& wish, size_t lanes) {
   std::unique_ptr<rocksdb::DB> db;
   Status first = OpenReadOnly(db_dir, &db);
   if (!first.ok()) return first;
@@ -73,9 +94,14 @@ Status BuildAll(const std::string& db_dir, const std::string& scratch,
   std::atomic<size_t> next{0};
   std::mutex mutex;
   std::vector<std::thread> threads;
+  std::shared_ptr<rocksdb::RateLimiter> limiter;
+  if (wish.build_rate_bytes_per_sec > 0) {
+    limiter.reset(rocksdb::NewGenericRateLimiter(
+        static_cast<int64_t>(wish.build_rate_bytes_per_sec)));
+  }
   for (size_t lane = 0; lane < lanes; ++lane) {
     threads.emplace_back([&] {
-      ChunkBuilder builder(scratch, chunk_bytes);
+      ChunkBuilder builder(scratch, wish.chunk_bytes, limiter);
       for (size_t i = next++; i < ranges.size(); i = next++) {
         const Status s = builder.Build(db.get(), ranges[i], i);
         std::lock_guard<std::mutex> lock(mutex);
@@ -92,14 +118,14 @@ Status RunSource(const std::string& db, const std::string& scratch,
                  const std::string& listen, Report* report) {
   Socket listener;
   std::vector<Socket> lanes;
-  uint64_t chunk_bytes = 0;
+  Wish wish;
   if (mkdir(scratch.c_str(), 0755) != 0) return ErrnoStatus(scratch);
   Status s = Listen(listen, &listener);
   if (s.ok()) s = AcceptLanes(listener, &lanes);
-  if (s.ok()) s = lanes[0].ReceiveAll(&chunk_bytes, sizeof(chunk_bytes));
+  if (s.ok()) s = lanes[0].ReceiveAll(&wish, sizeof(wish));
   if (!s.ok()) return s;
   Stopwatch build_watch;
-  s = BuildAll(db, scratch, chunk_bytes, lanes.size());
+  s = BuildAll(db, scratch, wish, lanes.size());
   report->Add("build_seconds", build_watch.Seconds());
   std::vector<std::string> names;
   if (s.ok()) s = ListFiles(scratch, &names);
@@ -136,12 +162,12 @@ Status Ingest(const std::string& dir, const std::string& staging,
 }
 
 Status RunTarget(const std::string& dir, const std::string& connect,
-                 uint32_t lane_count, uint64_t chunk_bytes, Report* report) {
+                 uint32_t lane_count, const Wish& wish, Report* report) {
   const std::string staging = dir + ".staging";
   if (mkdir(staging.c_str(), 0755) != 0) return ErrnoStatus(staging);
   std::vector<Socket> lanes;
   Status s = ConnectLanes(connect, lane_count, &lanes);
-  if (s.ok()) s = lanes[0].SendAll(&chunk_bytes, sizeof(chunk_bytes));
+  if (s.ok()) s = lanes[0].SendAll(&wish, sizeof(wish));
   TransferTotals totals;
   if (s.ok()) s = ReceiveFiles(staging, WriteMode::kBuffered, &lanes, &totals);
   const char byte = 1;
@@ -173,9 +199,11 @@ int main(int argc, char** argv) {
     const std::string dir = flags.Required("dir");
     const std::string connect = flags.Required("connect");
     const auto lanes = static_cast<uint32_t>(flags.Number("lanes", 4));
-    const uint64_t chunk_bytes = flags.Number("chunk-bytes", 64000000);
+    Wish wish;
+    wish.chunk_bytes = flags.Number("chunk-bytes", wish.chunk_bytes);
+    wish.build_rate_bytes_per_sec = flags.Number("build-rate", 0);
     flags.Done();
-    s = RunTarget(dir, connect, lanes, chunk_bytes, &report);
+    s = RunTarget(dir, connect, lanes, wish, &report);
   } else {
     WrongUsage("the first argument is source or target");
   }
