@@ -97,6 +97,14 @@ def sstferry_with(*options):
     return contender
 
 
+def sstferry_local(run):
+    """Both ends in one process: what the sockets cost."""
+    run.start_clock()
+    run.finish(run.spawn("both", [
+        run.settings.sstferry, "pull", run.source, run.target,
+        "--lanes", run.settings.lanes, "--json", "--progress", "never"]))
+
+
 def put(run):
     server = run.spawn("source", [
         run.bench("put_baseline"), "source", "--db", run.source,
@@ -207,6 +215,7 @@ def ldb(run):
 # In the order of the tables. The ceilings must be named ceiling-*.
 CONTENDERS = {
     "sstferry": sstferry_with(),
+    "sstferry-local": sstferry_local,
     "put": put,
     "rsync": rsync,
     "backup-engine": backup_engine,

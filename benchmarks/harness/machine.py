@@ -45,12 +45,13 @@ def facts(repository, workdir):
         "kernel": platform.release(),
         "distribution": first_match("/etc/os-release",
                                     r'^PRETTY_NAME="?([^"\n]*)'),
-        "file_system": output_of(["stat", "-f", "-c", "%T", workdir]),
+        "file_system": output_of(["findmnt", "-n", "-o", "FSTYPE", "-T",
+                                  workdir]),
         "load_at_start": load[0],
         "rocksdb": rocksdb_version(),
         "rsync": output_of(["rsync", "--version"]).splitlines()[:1],
         "commit": output_of(["git", "rev-parse", "--short=12", "HEAD"],
                             repository),
         "uncommitted_changes": bool(
-            output_of(["git", "status", "--porcelain"], repository)),
+            output_of(["git", "status", "--porcelain", "-uno"], repository)),
     }

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import statistics
 import time
 
@@ -39,6 +40,7 @@ def durability(session):
                                          settings.payload_bytes)
         names = ["sstferry-durability-chunk", "sstferry-durability-none"]
         session.compete(database, names, settings.repeat)
+        shutil.rmtree(database.path)
         both = [summary_of(session, database.name, n) for n in names]
         if all("seconds" in s for s in both):
             share = (both[1]["seconds"]["median"] /
@@ -61,6 +63,7 @@ def memory(session):
         database = session.make_database(name, "--value-bytes", 256,
                                          "--bytes", size)
         session.compete(database, ["sstferry"], settings.repeat)
+        shutil.rmtree(database.path)
         peaks[name] = summary_of(session, name, "sstferry").get(
             "peak_rss_bytes", {})
         for role, found in peaks[name].items():
@@ -70,10 +73,11 @@ def memory(session):
     return {"peak_rss_bytes": peaks, "problems": problems}
 
 
-def between(rows, begin, end):
-    """Rows of whole seconds inside [begin, end) of unix time."""
-    return [r for r in rows if begin <= float(r["unix_time"]) and
-            float(r["unix_time"]) + 1 <= end]
+def during(rows, spans):
+    """Rows whose second lies for its larger part in one of the spans."""
+    return [r for r in rows
+            if any(begin <= float(r["unix_time"]) + 0.5 < end
+                   for begin, end in spans)]
 
 
 def phase_figures(rows):
@@ -88,8 +92,11 @@ def phase_figures(rows):
     return out
 
 
-def source_latency(session, rates=(None, "100M", "30M"), rest_seconds=10):
-    """p99 of a live source alone, during a pull, and during a capped one."""
+def source_latency(session, rates=(None, "100M", "30M"), phase_seconds=20):
+    """p99 of a live source alone, during pulls, and during capped ones.
+
+    Short pulls are repeated until a phase has its seconds.
+    """
     need_sstferry(session)
     settings = session.settings
     database = session.make_database(
@@ -105,24 +112,28 @@ def source_latency(session, rates=(None, "100M", "30M"), rest_seconds=10):
     try:
         owner.line_starting("serving")
         time.sleep(2)
-        phases.append(("alone", time.time(), time.time() + rest_seconds))
-        time.sleep(rest_seconds)
+        phases.append(("alone", [(time.time(), time.time() + phase_seconds)]))
+        time.sleep(phase_seconds)
         for rate in rates:
-            begin = time.time()
-            error = pull_live(session, database.path, rate)
             name = "pull" if rate is None else "pull --max-rate " + rate
-            phases.append((name, begin, time.time()))
-            if error:
-                problems.append("%s: %s" % (name, error))
-            time.sleep(3)
+            spans = []
+            phases.append((name, spans))
+            while sum(end - begin for begin, end in spans) < phase_seconds:
+                begin = time.time()
+                error = pull_live(session, database.path, rate)
+                spans.append((begin, time.time()))
+                if error:
+                    problems.append("%s: %s" % (name, error))
+                    break
+                time.sleep(2)
     finally:
         owner.stop(60)
     if owner.exit_code != 0:
         raise Failed("source_latency: " + owner.error_text())
     with open(rows_path, encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text))
-    answers = {name: phase_figures(between(rows, begin, end))
-               for name, begin, end in phases}
+    answers = {name: phase_figures(during(rows, spans))
+               for name, spans in phases}
     return {"phases": answers, "rows": rows, "owner": owner.facts(),
             "problems": problems}
 

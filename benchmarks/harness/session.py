@@ -31,6 +31,20 @@ class Database:
         self.content = content
 
 
+def tail_share(series):
+    """Time of the last tenth of the bytes over a tenth of the time.
+
+    1 is an even rate; a long tail of few busy lanes shows as more.
+    """
+    total = series[-1][1] if series else 0
+    for (then, before), (now, grown) in zip(series, series[1:]):
+        if grown >= 0.9 * total > before:
+            part = (0.9 * total - before) / (grown - before)
+            reached = then + part * (now - then)
+            return (series[-1][0] - reached) / (0.1 * series[-1][0])
+    return None
+
+
 class Session:
     def __init__(self, settings):
         self.settings = settings
@@ -139,6 +153,7 @@ class Session:
             out["payload_bytes_per_second"] = (
                 content["key_value_bytes"] / run.seconds)
             out["entries_per_second"] = content["entries"] / run.seconds
+            out["tail_share"] = tail_share(run.series)
             out["target_bytes_per_second"] = run.target_bytes / run.seconds
             out["cpu_us_per_entry"] = cpu * 1e6 / max(1, content["entries"])
         return out
@@ -187,8 +202,9 @@ class Session:
                "failed": len(runs) - len(good)}
         for field in ("seconds", "sync_seconds", "cpu_seconds",
                       "payload_bytes_per_second", "entries_per_second",
-                      "target_bytes_per_second", "cpu_us_per_entry"):
-            values = [r[field] for r in good]
+                      "target_bytes_per_second", "cpu_us_per_entry",
+                      "tail_share"):
+            values = [r[field] for r in good if r[field] is not None]
             if values:
                 out[field] = {"median": statistics.median(values),
                               "min": min(values), "max": max(values)}
