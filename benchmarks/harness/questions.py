@@ -118,7 +118,8 @@ def source_latency(session, rates=(None, "100M", "30M"), phase_seconds=20):
             name = "pull" if rate is None else "pull --max-rate " + rate
             spans = []
             phases.append((name, spans))
-            while sum(end - begin for begin, end in spans) < phase_seconds:
+            while len(spans) < 10 and \
+                    sum(end - begin for begin, end in spans) < phase_seconds:
                 begin = time.time()
                 error = pull_live(session, database.path, rate)
                 spans.append((begin, time.time()))
