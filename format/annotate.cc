@@ -108,6 +108,9 @@ class FieldAnnotator {
                        each(archive, item);
                      });
   }
+  void Check(const char* name, bool holds, const char* problem) {
+    fields_.Check(name, holds, problem);
+  }
 
  private:
   void Write(uint64_t begin, const char* name, const std::string& value) {
@@ -271,7 +274,7 @@ Status AnnotateJournal(const Slice& journal, std::string* out) {
   }
   const Slice rest(journal.data() + offset, journal.size() - offset);
   if (status.IsIncomplete()) {
-    Line(offset, rest, "torn tail: " + MessageOf(status), out);
+    Line(offset, rest, std::string("torn tail: ") + status.getState(), out);
     return Status::OK();
   }
   Line(offset, rest, "bad: " + MessageOf(status), out);

@@ -76,6 +76,11 @@ Digest128 ChunkDigest::Finish() const {
   return FromHash(XXH3_128bits_digest(&state_->hash));
 }
 
+void RangeDigest::AddChunk(const Digest128& chunk) {
+  chain_.AddFrame(chunk.low);
+  chain_.AddFrame(chunk.high);
+}
+
 struct ContentDigest::State {
   XXH3_state_t hash;
   size_t gathered = 0;

@@ -53,6 +53,17 @@ class ChunkDigest {
   std::unique_ptr<State> state_;
 };
 
+// The chain of a range: XXH3-128 over the digests of its chunks in order, 16
+// bytes each (low half, high half, little-endian).
+class RangeDigest {
+ public:
+  void AddChunk(const Digest128& chunk);
+  Digest128 Finish() const { return chain_.Finish(); }
+
+ private:
+  ChunkDigest chain_;
+};
+
 // The content digest of an interval: XXH3-128 over, for each entry in key
 // order, fixed32 key length, fixed32 value length, key, value. Two intervals
 // with the same digest and entry count hold the same entries; block layout,

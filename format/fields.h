@@ -76,6 +76,8 @@ class FieldEncoder {
       each(*this, item);
     }
   }
+  // A rule between fields; only readers enforce it.
+  void Check(const char*, bool, const char*) {}
 
  private:
   std::string* out_;
@@ -140,8 +142,11 @@ class FieldDecoder {
     }
     in_->EnterItem(nullptr, 0);
   }
-
-  Decoder* in() { return in_; }
+  void Check(const char* name, bool holds, const char* problem) {
+    if (!holds) {
+      in_->Fail(name, problem);
+    }
+  }
 
  private:
   Decoder* in_;

@@ -16,6 +16,11 @@ constexpr size_t kDigestOffset = 8;
 // needs, and a bound on what a crafted one can cost.
 constexpr uint64_t kMaxSearchBytes = 64u << 20;
 
+// REQUIRES: the whole payload follows the header.
+Slice PayloadOf(const char* header) {
+  return Slice(header + kJournalHeaderBytes, DecodeFixed32(header));
+}
+
 uint64_t RecordDigest(const char* header, uint64_t offset,
                       const Slice& payload) {
   char seeded[16];
@@ -64,9 +69,8 @@ bool HeaderIsFine(const char* header, uint64_t left) {
 }
 
 bool DigestMatches(const char* header, uint64_t offset) {
-  const Slice payload(header + kJournalHeaderBytes, DecodeFixed32(header));
   return DecodeFixed64(header + kDigestOffset) ==
-         RecordDigest(header, offset, payload);
+         RecordDigest(header, offset, PayloadOf(header));
 }
 
 // True if a whole record stands somewhere behind `offset`: what is there was
@@ -177,8 +181,10 @@ Status ReadJournalRecord(const Slice& journal, uint64_t offset,
   const char* header = journal.data() + offset;
   std::string problem = HeaderProblem(journal, offset);
   if (problem.empty() && !DigestMatches(header, offset)) {
+    char found[8];
+    EncodeFixed64(found, RecordDigest(header, offset, PayloadOf(header)));
     problem = "digest: expected " + ToHex(Slice(header + kDigestOffset, 8)) +
-              ", found another";
+              ", found " + ToHex(Slice(found, 8));
   }
   if (!problem.empty()) {
     problem =
@@ -189,8 +195,7 @@ Status ReadJournalRecord(const Slice& journal, uint64_t offset,
   }
   record->offset = offset;
   record->type = static_cast<JournalRecordType>(header[4]);
-  record->payload =
-      Slice(header + kJournalHeaderBytes, DecodeFixed32(header));
+  record->payload = PayloadOf(header);
   record->total_bytes = kJournalHeaderBytes + record->payload.size();
   return Status::OK();
 }

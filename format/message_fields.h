@@ -87,6 +87,8 @@ template <typename A, FieldsOf<Hello> M>
 void Fields(A& a, M& m) {
   Number(a, "oldest_version", m.oldest_version, 0xffff, 1);
   Number(a, "newest_version", m.newest_version, 0xffff, 1);
+  a.Check("oldest_version", m.oldest_version <= m.newest_version,
+          "expected at most newest_version, found more");
   Number(a, "features", m.features);
   a.Enum("kind", m.kind, 1, ConnectionKindName);
   a.Id("transfer_id", m.transfer_id);

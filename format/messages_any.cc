@@ -19,15 +19,7 @@ Totals& Totals::operator+=(const Totals& other) {
 
 void Hello::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status Hello::DecodeFrom(const Slice& payload) {
-  Status status = DecodeFields("Hello", payload, this);
-  if (status.ok() && oldest_version > newest_version) {
-    status = MakeStatus(
-        EndState::kCorrupt,
-        "Hello: oldest_version: expected at most newest_version " +
-            std::to_string(newest_version) + ", found " +
-            std::to_string(oldest_version) + ", offset 0");
-  }
-  return status;
+  return DecodeFields("Hello", payload, this);
 }
 
 void HelloAck::EncodeTo(std::string* out) const { EncodeFields(*this, out); }

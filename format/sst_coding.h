@@ -20,12 +20,13 @@ inline uint64_t DecodeLittle64(const char* p) {
   return DecodeLittle32(p) | (uint64_t{DecodeLittle32(p + 4)} << 32);
 }
 
-// LEB128, at most ten bytes, no bits beyond 64.
+// LEB128, at most ten bytes, no bits beyond 64. Longer encodings than needed
+// are refused: no writer makes them, and one value then has one form.
 inline bool GetVarint64(rocksdb::Slice* input, uint64_t* value) {
   uint64_t result = 0;
   for (size_t i = 0; i < input->size() && i < 10; ++i) {
     const auto byte = static_cast<unsigned char>((*input)[i]);
-    if (i == 9 && byte > 1) {
+    if ((i == 9 && byte > 1) || (i > 0 && byte == 0)) {
       return false;
     }
     result |= uint64_t{byte & 0x7fu} << (7 * i);

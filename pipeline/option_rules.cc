@@ -324,7 +324,7 @@ Status SplitMembers(const Slice& value, std::vector<NamedValue>* out) {
     text = text.substr(1, text.size() - 2);
   }
   const Status bad = MakeStatus(
-      EndState::kCorrupt,
+      EndState::kIncompatible,
       "expected {name=value;...} of at most 4 levels, found " + Quoted(value));
   size_t begin = 0;
   int depth = 0;

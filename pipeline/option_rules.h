@@ -63,7 +63,7 @@ std::vector<const OptionRule*> OptionRules(OptionScope scope);
     std::vector<std::string>* notes);
 
 // "{a=1;b={c=2;}}" into its pairs, in order. At most 4 levels of braces and
-// kMaxOptionCount members; else Corruption.
+// kMaxOptionCount members; else InvalidArgument (kIncompatible).
 [[nodiscard]] rocksdb::Status SplitMembers(const rocksdb::Slice& value,
                                            std::vector<NamedValue>* out);
 

@@ -175,9 +175,12 @@ struct Summary {
 };
 
 // The object of `--json` and of last_transfer.json: keys as README lists them.
-// `command` is "pull", "verify", "plan" or "serve". Keys hold bytes that need
-// not be UTF-8: text keys stay text, others become "0x...".
+// `command` is "pull", "verify", "plan" or "serve".
 std::string SummaryToJson(const Summary& summary, const std::string& command);
+// Keys hold bytes that need not be UTF-8: printable text stays as it is,
+// anything else (and text that begins with 0x) becomes "0x..." in hex. Either
+// form is what --begin and --end take.
+std::string KeyToText(const rocksdb::Slice& key);
 std::string NowRfc3339();
 uint64_t PeakRssBytes();  // VmHWM of this process
 

@@ -4,7 +4,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "pipeline/source/sst_anchors.h"
+#include "pipeline/source/sst_facts.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/metadata.h"
 
@@ -43,7 +43,7 @@ Status WeighFile(const Comparator* comparator, const KeyInterval& interval,
                  const rocksdb::SstFileMetaData& file, uint64_t target_bytes,
                  double blob_factor, FamilyPlan* plan,
                  std::vector<Weight>* weights) {
-  // Four anchors a range keep the error of a cut below a quarter.
+  // Four cut_points a range keep the error of a cut below a quarter.
   const size_t wanted = std::clamp<uint64_t>(
       file.size * 4 / std::max<uint64_t>(target_bytes, 1), 1, 4096);
   SstFileFacts facts;
@@ -55,18 +55,18 @@ Status WeighFile(const Comparator* comparator, const KeyInterval& interval,
   plan->max_format_version =
       std::max(plan->max_format_version, facts.format_version);
   plan->merge_operands += facts.merge_operands;
-  if (facts.anchors.empty()) {
-    facts.anchors.push_back({file.largestkey, file.size});
+  if (facts.cut_points.empty()) {
+    facts.cut_points.push_back({file.largestkey, file.size});
   }
   uint64_t inside = 0;
-  for (const SstAnchor& anchor : facts.anchors) {
+  for (const CutPoint& anchor : facts.cut_points) {
     const uint64_t bytes =
         anchor.bytes + static_cast<uint64_t>(anchor.bytes * blob_factor);
     if (InInterval(comparator, interval, anchor.key)) {
       weights->push_back({anchor.key, bytes});
       inside += bytes;
-    } else if (facts.anchors.size() == 1) {
-      inside += bytes / 2;  // the interval cuts a file that has no anchors
+    } else if (facts.cut_points.size() == 1) {
+      inside += bytes / 2;  // the interval cuts a file that has no cut_points
     }
   }
   plan->estimated_bytes += inside;

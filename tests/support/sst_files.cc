@@ -192,6 +192,28 @@ std::string RawSst::Finish(const KeyValues& metaindex,
   return file_ + footer;
 }
 
+std::string RawProperties(uint64_t entries, uint64_t blocks,
+                          uint64_t data_bytes, const KeyValues& changed) {
+  const auto number = [](uint64_t value) {
+    std::string encoded;
+    PutVarint(&encoded, value);
+    return encoded;
+  };
+  std::map<std::string, std::string> properties = {
+      {"rocksdb.block.based.table.index.type", std::string(4, '\0')},
+      {"rocksdb.data.size", number(data_bytes)},
+      {"rocksdb.external_sst_file.global_seqno", std::string(8, '\0')},
+      {"rocksdb.external_sst_file.version", std::string("\x02\0\0\0", 4)},
+      {"rocksdb.index.key.is.user.key", number(1)},
+      {"rocksdb.num.data.blocks", number(blocks)},
+      {"rocksdb.num.entries", number(entries)},
+  };
+  for (const auto& [name, value] : changed) {
+    properties[name] = value;
+  }
+  return PlainBlock(KeyValues(properties.begin(), properties.end()));
+}
+
 std::string RawTable(const std::vector<KeyValues>& blocks,
                      const std::vector<std::string>& separators,
                      uint32_t format_version, const KeyValues& changed) {
@@ -206,25 +228,8 @@ std::string RawTable(const std::vector<KeyValues>& blocks,
     data_bytes = handle.end();
   }
   const SstBlockHandle index = file.Add(PlainBlock(index_entries));
-  const auto number = [](uint64_t value) {
-    std::string encoded;
-    PutVarint(&encoded, value);
-    return encoded;
-  };
-  std::map<std::string, std::string> properties = {
-      {"rocksdb.block.based.table.index.type", std::string(4, '\0')},
-      {"rocksdb.data.size", number(data_bytes)},
-      {"rocksdb.external_sst_file.global_seqno", std::string(8, '\0')},
-      {"rocksdb.external_sst_file.version", std::string("\x02\0\0\0", 4)},
-      {"rocksdb.index.key.is.user.key", number(1)},
-      {"rocksdb.num.data.blocks", number(blocks.size())},
-      {"rocksdb.num.entries", number(entries)},
-  };
-  for (const auto& [name, value] : changed) {
-    properties[name] = value;
-  }
-  const SstBlockHandle props = file.Add(
-      PlainBlock(KeyValues(properties.begin(), properties.end())));
+  const SstBlockHandle props =
+      file.Add(RawProperties(entries, blocks.size(), data_bytes, changed));
   KeyValues metaindex = {{"rocksdb.properties", EncodeHandle(props)}};
   if (format_version >= 6) {
     metaindex.insert(metaindex.begin(),

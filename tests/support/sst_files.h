@@ -76,6 +76,10 @@ class RawSst {
   std::string file_;
 };
 
+// A properties block with what RawTable's files need; `changed` overrides.
+std::string RawProperties(uint64_t entries, uint64_t blocks,
+                          uint64_t data_bytes, const KeyValues& changed = {});
+
 // A whole external file: one data block per inner list; keys are internal.
 // Properties in `changed` replace the right ones.
 std::string RawTable(const std::vector<KeyValues>& blocks,

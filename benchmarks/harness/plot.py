@@ -1,0 +1,119 @@
+"""PNG plots through gnuplot (Debian: gnuplot-nox)."""
+
+import os
+import shutil
+import subprocess
+
+PREAMBLE = """set terminal pngcairo size 1000,560 font "sans,11"
+set output "%s"
+set title "%s"
+set grid ytics lc rgb "#dddddd"
+set border 3
+set tics nomirror
+"""
+
+
+def available():
+    return shutil.which("gnuplot") is not None
+
+
+def gnuplot(script):
+    done = subprocess.run(["gnuplot"], input=script, text=True,
+                          capture_output=True, check=False)
+    if done.returncode != 0:
+        raise OSError("gnuplot: " + done.stderr)
+
+
+def bars(path, title, summaries):
+    """Median MB/s of every contender, one group of bars per database."""
+    databases = list(dict.fromkeys(s["database"] for s in summaries))
+    names = list(dict.fromkeys(s["contender"] for s in summaries))
+    rates = {(s["database"], s["contender"]):
+             s["payload_bytes_per_second"] for s in summaries
+             if "payload_bytes_per_second" in s}
+    rows = []
+    for database in databases:
+        cells = []
+        for name in names:
+            rate = rates.get((database, name))
+            cells.append("%.2f %.2f %.2f" % tuple(
+                rate[k] / 1e6 for k in ("median", "min", "max"))
+                         if rate else "0 0 0")
+        rows.append('"%s" %s' % (database, " ".join(cells)))
+    script = PREAMBLE % (path, title)
+    script += "$data << EOD\n%s\nEOD\n" % "\n".join(rows)
+    script += """set style data histogram
+set style histogram errorbars gap 2 lw 1
+set style fill solid 0.85 border -1
+set ylabel "keys and values, MB/s (median, min-max)"
+set yrange [0:*]
+set key outside right top
+"""
+    plots = []
+    for i, name in enumerate(names):
+        column = 2 + 3 * i
+        plots.append('$data using %d:%d:%d:xtic(1) title "%s"' % (
+            column, column + 1, column + 2, name))
+    gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
+
+
+def rate_points(series, window=1.0):
+    """(seconds, MB/s) over a sliding window of (seconds, bytes) samples."""
+    points = []
+    start = 0
+    for now, total in series:
+        while now - series[start][0] > window and start + 1 < len(series):
+            start += 1
+        then, before = series[max(0, start - 1)]
+        if now > then:
+            grown = max(0.0, total - before)
+            points.append((now, grown / (now - then) / 1e6))
+    return points
+
+
+def rates(path, title, runs):
+    """Target bytes per second over time, one line per contender."""
+    script = PREAMBLE % (path, title)
+    plots = []
+    for i, run in enumerate(runs):
+        points = rate_points(run["series"])
+        if len(points) < 2:
+            continue
+        script += "$run%d << EOD\n%s\nEOD\n" % (
+            i, "\n".join("%.3f %.2f" % p for p in points))
+        plots.append('$run%d using 1:2 with lines lw 2 title "%s"' % (
+            i, run["contender"]))
+    if not plots:
+        return False
+    script += """set xlabel "seconds (logarithmic)"
+set ylabel "bytes arriving in the target's directory, MB/s"
+set logscale x
+set yrange [0:*]
+set key outside right top
+"""
+    gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
+    return True
+
+
+def draw_all(session, directory, stem):
+    """Returns [(title, file name)]; [] without gnuplot."""
+    if not available():
+        return []
+    drawn = []
+    summaries = session.summaries()
+    if summaries:
+        name = stem + "-contenders.png"
+        bars(os.path.join(directory, name), "Contenders side by side",
+             summaries)
+        drawn.append(("Contenders side by side", name))
+    for database in session.databases:
+        last = {}
+        for run in session.runs:
+            if run["database"] == database.name and not run["error"]:
+                last[run["contender"]] = run
+        name = "%s-rate-%s.png" % (stem, database.name)
+        title = "Rate over time, %s" % database.name
+        if last and rates(os.path.join(directory, name), title,
+                          list(last.values())):
+            drawn.append((title, name))
+    return drawn

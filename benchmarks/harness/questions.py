@@ -1,0 +1,193 @@
+"""Questions about sstferry alone: durability, memory, a live source."""
+
+import csv
+import json
+import os
+import shutil
+import statistics
+import time
+
+from harness.contenders import missing_program
+from harness.process import Failed, Process
+
+MEMORY_BOUND_BYTES = 192 << 20
+DURABILITY_SHARE = 0.8
+
+
+def need_sstferry(session):
+    reason = missing_program("sstferry", session.settings)
+    if reason:
+        raise SystemExit("this question needs sstferry: " + reason)
+
+
+def summary_of(session, database, contender):
+    for summary in session.summaries():
+        if (summary["database"], summary["contender"]) == (database,
+                                                           contender):
+            return summary
+    return {}
+
+
+def durability(session):
+    """Rate with every chunk synced against one sync at the end."""
+    need_sstferry(session)
+    settings = session.settings
+    problems = []
+    shares = {}
+    for value in settings.value_sizes:
+        database = session.make_database("16+%d" % value, "--value-bytes",
+                                         value, "--bytes",
+                                         settings.payload_bytes)
+        names = ["sstferry-durability-chunk", "sstferry-durability-none"]
+        session.compete(database, names, settings.repeat)
+        shutil.rmtree(database.path)
+        both = [summary_of(session, database.name, n) for n in names]
+        if all("seconds" in s for s in both):
+            share = (both[1]["seconds"]["median"] /
+                     both[0]["seconds"]["median"])
+            shares[database.name] = share
+            if share < DURABILITY_SHARE:
+                problems.append("%s: chunk is only %.2f of none" % (
+                    database.name, share))
+    return {"chunk_rate_over_none": shares, "problems": problems}
+
+
+def memory(session):
+    """Peak RSS for --bytes and for ten times as much, 4 lanes as asked."""
+    need_sstferry(session)
+    settings = session.settings
+    problems = []
+    peaks = {}
+    for size in (settings.payload_bytes, 10 * settings.payload_bytes):
+        name = "%.1fGB" % (size / 1e9)
+        database = session.make_database(name, "--value-bytes", 256,
+                                         "--bytes", size)
+        session.compete(database, ["sstferry"], settings.repeat)
+        shutil.rmtree(database.path)
+        peaks[name] = summary_of(session, name, "sstferry").get(
+            "peak_rss_bytes", {})
+        for role, found in peaks[name].items():
+            if found > MEMORY_BOUND_BYTES:
+                problems.append("%s %s: %.0f MiB, at most %d allowed" % (
+                    name, role, found / 2**20, MEMORY_BOUND_BYTES >> 20))
+    return {"peak_rss_bytes": peaks, "problems": problems}
+
+
+def during(rows, spans):
+    """Rows whose second lies for its larger part in one of the spans."""
+    return [r for r in rows
+            if any(begin <= float(r["unix_time"]) + 0.5 < end
+                   for begin, end in spans)]
+
+
+def phase_figures(rows):
+    """The median and the worst second of a phase."""
+    if not rows:
+        return {}
+    out = {"seconds": len(rows)}
+    for column in ("p50_us", "p99_us", "p999_us", "max_us"):
+        values = [float(r[column]) for r in rows]
+        out[column] = {"median": statistics.median(values),
+                       "worst": max(values)}
+    return out
+
+
+def source_latency(session, rates=(None, "100M", "30M"), phase_seconds=20):
+    """p99 of a live source alone, during pulls, and during capped ones.
+
+    Short pulls are repeated until a phase has its seconds.
+    """
+    need_sstferry(session)
+    settings = session.settings
+    database = session.make_database(
+        "live", "--value-bytes", 256, "--no-compact", "--bytes",
+        settings.payload_bytes)
+    scratch = session.scratch("live")
+    rows_path = os.path.join(scratch, "latency.csv")
+    owner = Process("owner", [
+        session.tool("source_latency"), "--db", database.path, "--rate", 2000,
+        "--csv", rows_path], scratch)
+    phases = []
+    problems = []
+    try:
+        owner.line_starting("serving")
+        time.sleep(2)
+        phases.append(("alone", [(time.time(), time.time() + phase_seconds)]))
+        time.sleep(phase_seconds)
+        for rate in rates:
+            name = "pull" if rate is None else "pull --max-rate " + rate
+            spans = []
+            phases.append((name, spans))
+            while len(spans) < 10 and \
+                    sum(end - begin for begin, end in spans) < phase_seconds:
+                begin = time.time()
+                error = pull_live(session, database.path, rate)
+                spans.append((begin, time.time()))
+                if error:
+                    problems.append("%s: %s" % (name, error))
+                    break
+                time.sleep(2)
+    finally:
+        owner.stop(60)
+    if owner.exit_code != 0:
+        raise Failed("source_latency: " + owner.error_text())
+    with open(rows_path, encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text))
+    answers = {name: phase_figures(during(rows, spans))
+               for name, spans in phases}
+    return {"phases": answers, "rows": rows, "owner": owner.facts(),
+            "problems": problems}
+
+
+def pull_live(session, path, rate):
+    """One pull of a database another process has open; "" or an error."""
+    settings = session.settings
+    scratch = session.scratch("pull")
+    server = Process("source", [
+        settings.sstferry, "serve", "--db", "live=" + path, "--listen",
+        "127.0.0.1:0", "--once"], scratch)
+    try:
+        address = server.line_starting("listening on ")
+        argv = [settings.sstferry, "pull", "sst://%s/live" % address,
+                os.path.join(scratch, "target"), "--lanes", settings.lanes,
+                "--json", "--progress", "never"]
+        client = Process("target",
+                         argv + (["--max-rate", rate] if rate else []),
+                         scratch)
+        if client.wait(settings.deadline) != 0:
+            return client.error_text()
+        return ""
+    except Failed as error:
+        return str(error)
+    finally:
+        server.stop()
+
+
+def as_text(question, answers, problems):
+    text = ""
+    if question == "source-latency":
+        text += ("A process owns the database and serves 2000 operations/s, "
+                 "90 % reads; latency from the intended send time, in "
+                 "microseconds, median second (worst second).\n\n"
+                 "| Phase | Seconds | p50 | p99 | p99.9 |\n"
+                 "|---|---|---|---|---|\n")
+        for name, phase in answers["phases"].items():
+            if not phase:
+                text += "| %s | too short to tell | - | - | - |\n" % name
+                continue
+            text += "| %s | %d | %s |\n" % (name, phase["seconds"], " | ".join(
+                "%.0f (%.0f)" % (phase[c]["median"], phase[c]["worst"])
+                for c in ("p50_us", "p99_us", "p999_us")))
+    elif question == "memory":
+        text += "| Database | Peak RSS source | target |\n|---|---|---|\n"
+        for name, peaks in answers["peak_rss_bytes"].items():
+            text += "| %s | %s |\n" % (name, " | ".join(
+                "%.0f MiB" % (peaks.get(r, 0) / 2**20)
+                for r in ("source", "target")))
+    else:
+        text += "```\n%s\n```\n" % json.dumps(answers, indent=1,
+                                               sort_keys=True)
+    if problems:
+        text += "\n**This session failed:**\n\n" + "".join(
+            "- %s\n" % p.replace("\n", " ") for p in problems)
+    return text

@@ -1,0 +1,173 @@
+// Makes a database to move.
+//
+//   bench_make_database --dir DIR --value-bytes 256 --bytes 1200M
+//                       [--compact|--no-compact] [--seed 1] [--text FILE]
+//
+// --compact (default): entries are written in key order and then compacted
+//   with bottommost_level_compaction=kForce; every file must end at sequence
+//   zero, else the program fails.
+// --no-compact: entries come in a scattered order, one in ten over an older
+//   version, and nothing is waited for: several levels and L0 hold data.
+// --text FILE: the records of `apt-cache dumpavail` ("-" is standard input)
+//   under the key "package/version/architecture", up to --bytes.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include "benchmarks/support/content.h"
+#include "benchmarks/support/database.h"
+#include "benchmarks/support/flags.h"
+#include "benchmarks/support/report.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/db.h"
+
+namespace sstferry::bench {
+namespace {
+
+using rocksdb::Status;
+
+struct MakeOptions {
+  std::string dir;
+  std::string text_file;  // "" = noise
+  uint64_t value_bytes = 256;
+  uint64_t bytes = 1200000000;  // keys and values
+  uint64_t seed = 1;
+  bool compact = true;
+};
+
+rocksdb::WriteOptions WithoutWal() {
+  rocksdb::WriteOptions write;
+  write.disableWAL = true;
+  return write;
+}
+
+// A step that is coprime to count visits every index once, far apart.
+uint64_t ScatterStep(uint64_t count) {
+  uint64_t step = static_cast<uint64_t>(static_cast<double>(count) * 0.618) | 1;
+  while (std::gcd(step, count) != 1) step += 2;
+  return step;
+}
+
+Status LoadNoise(const MakeOptions& options, rocksdb::DB* db) {
+  const uint64_t count =
+      std::max<uint64_t>(1, options.bytes / (kKeyBytes + options.value_bytes));
+  const uint64_t step = options.compact ? 1 : ScatterStep(count);
+  std::string key;
+  std::string value;
+  // Old versions of every tenth entry, which the load below overwrites.
+  for (uint64_t i = 0; !options.compact && i < count; i += 10) {
+    FillKey(options.seed, i, count, &key);
+    FillValue(options.seed + 1, i, options.value_bytes, &value);
+    const Status s = db->Put(WithoutWal(), key, value);
+    if (!s.ok()) return s;
+  }
+  uint64_t index = 0;
+  for (uint64_t n = 0; n < count; ++n, index = (index + step) % count) {
+    FillKey(options.seed, index, count, &key);
+    FillValue(options.seed, index, options.value_bytes, &value);
+    const Status s = db->Put(WithoutWal(), key, value);
+    if (!s.ok()) return s;
+  }
+  return Status::OK();
+}
+
+// The value of "Name: value" if line is such a field, else "".
+std::string Field(const std::string& line, const std::string& name) {
+  if (line.rfind(name + ": ", 0) != 0) return "";
+  return line.substr(name.size() + 2);
+}
+
+Status LoadText(const MakeOptions& options, rocksdb::DB* db) {
+  std::ifstream file;
+  if (options.text_file != "-") {
+    file.open(options.text_file);
+    if (!file) return Status::IOError(options.text_file, "cannot be read");
+  }
+  std::istream& input = options.text_file == "-" ? std::cin : file;
+  std::string line, record, package, version, architecture;
+  uint64_t loaded = 0;
+  bool more = true;
+  while (more && loaded < options.bytes) {
+    more = static_cast<bool>(std::getline(input, line));
+    if (more && !line.empty()) {
+      if (record.empty()) package = version = architecture = "";
+      record += line + '\n';
+      if (package.empty()) package = Field(line, "Package");
+      if (version.empty()) version = Field(line, "Version");
+      if (architecture.empty()) architecture = Field(line, "Architecture");
+      continue;
+    }
+    if (record.empty()) continue;
+    const std::string key = package + "/" + version + "/" + architecture;
+    const Status s = db->Put(WithoutWal(), key, record);
+    if (!s.ok()) return s;
+    loaded += key.size() + record.size();
+    record.clear();
+  }
+  return loaded > 0 ? Status::OK()
+                    : Status::InvalidArgument("no record in the text");
+}
+
+Status CompactToSequenceZero(rocksdb::DB* db) {
+  rocksdb::CompactRangeOptions range;
+  range.bottommost_level_compaction =
+      rocksdb::BottommostLevelCompaction::kForce;
+  range.max_subcompactions = 2;
+  const Status s = db->CompactRange(range, nullptr, nullptr);
+  if (!s.ok()) return s;
+  const Shape shape = ShapeOf(db);
+  if (shape.files_with_sequence != 0) {
+    return Status::Corruption(
+        "expected every file at sequence zero, found " +
+        std::to_string(shape.files_with_sequence) + " that are not");
+  }
+  return Status::OK();
+}
+
+Status Make(const MakeOptions& options, Report* report) {
+  rocksdb::Options db_options = DatabaseOptions();
+  db_options.error_if_exists = true;
+  // A scattered load fills L0 faster than it is compacted away.
+  if (!options.compact) db_options.write_buffer_size = 32u << 20;
+  rocksdb::DB* raw = nullptr;
+  Status s = rocksdb::DB::Open(db_options, options.dir, &raw);
+  if (!s.ok()) return s;
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  s = options.text_file.empty() ? LoadNoise(options, raw)
+                                : LoadText(options, raw);
+  if (s.ok()) s = db->Flush(rocksdb::FlushOptions());
+  if (s.ok() && options.compact) s = CompactToSequenceZero(raw);
+  if (!options.compact) rocksdb::CancelAllBackgroundWork(raw, true);
+  const Shape shape = ShapeOf(raw);
+  report->Add("dir", options.dir);
+  report->Add("files", shape.files);
+  report->Add("sst_bytes", shape.bytes);
+  report->Add("files_with_sequence", shape.files_with_sequence);
+  report->AddRaw("levels", LevelsJson(shape));
+  const Status closed = db->Close();
+  return s.ok() ? closed : s;
+}
+
+}  // namespace
+}  // namespace sstferry::bench
+
+int main(int argc, char** argv) {
+  sstferry::bench::Flags flags(argc, argv);
+  sstferry::bench::MakeOptions options;
+  options.dir = flags.Required("dir");
+  options.text_file = flags.Text("text");
+  options.value_bytes = flags.Number("value-bytes", options.value_bytes);
+  options.bytes = flags.Number("bytes", options.bytes);
+  options.seed = flags.Number("seed", options.seed);
+  options.compact = flags.Switch("compact", options.compact);
+  flags.Done();
+  sstferry::bench::Stopwatch watch;
+  sstferry::bench::Report report;
+  const rocksdb::Status s = sstferry::bench::Make(options, &report);
+  report.Add("seconds", watch.Seconds());
+  return report.Finish(s);
+}

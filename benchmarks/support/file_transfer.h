@@ -1,0 +1,58 @@
+// Whole files over several TCP connections, as fast as the kernel allows.
+//
+// Each connection carries files one after another; a file is
+//
+//   offset  size  field
+//   0       2     name_bytes   0 ends the connection
+//   2       8     file_bytes
+//   10      n     name         no '/'
+//   10+n    ...   content      by sendfile
+//
+// both integers in the machine's byte order: both ends are one program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "benchmarks/support/net.h"
+#include "rocksdb/status.h"
+
+namespace sstferry::bench {
+
+struct TransferTotals {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+};
+
+enum class WriteMode {
+  kBuffered,
+  kDirect,  // O_DIRECT from an aligned receive buffer
+};
+
+// The names of the regular files in dir, largest first, LOCK and LOG left out.
+[[nodiscard]] rocksdb::Status ListFiles(const std::string& dir,
+                                        std::vector<std::string>* names);
+
+// One thread per lane takes the next name until none is left.
+[[nodiscard]] rocksdb::Status SendFiles(const std::string& dir,
+                                        const std::vector<std::string>& names,
+                                        std::vector<Socket>* lanes,
+                                        TransferTotals* totals);
+
+// Writes what the lanes bring into dir (which must exist) and returns after
+// fdatasync of every file and fsync of dir.
+[[nodiscard]] rocksdb::Status ReceiveFiles(const std::string& dir,
+                                           WriteMode mode,
+                                           std::vector<Socket>* lanes,
+                                           TransferTotals* totals);
+
+// The source's side of meeting: reads the lane count from the first
+// connection, then accepts the others.
+[[nodiscard]] rocksdb::Status AcceptLanes(const Socket& listener,
+                                          std::vector<Socket>* lanes);
+[[nodiscard]] rocksdb::Status ConnectLanes(const std::string& host_port,
+                                           uint32_t count,
+                                           std::vector<Socket>* lanes);
+
+}  // namespace sstferry::bench

@@ -1,0 +1,59 @@
+// The directory in which a snapshot lives: made beside (or under a parent on
+// the same file system as) the source, named so that it can be recognised,
+// locked as long as its owner lives, removed with it.
+//
+//   NAME.sstferry-snapshot-PID-RANDOM/
+//     lock    flock held by the owner; whoever can take it may remove all
+//     held/   hard links that only keep the source's files alive
+//     db/     what RocksDB opens
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Ownership: the directory and everything in it belong to this object and are
+//   removed by its destructor; a process that dies leaves them to
+//   RemoveLeftoverSnapshots().
+// Threads:   none of its own; used by one thread.
+class PrivateDir {
+ public:
+  // kSourceError  the parent cannot be written (the message says what to do).
+  // kNoSpace      the parent's disk is full.
+  [[nodiscard]] static rocksdb::Status Create(
+      const std::string& parent, const std::string& name,
+      std::unique_ptr<PrivateDir>* result);
+
+  PrivateDir(const PrivateDir&) = delete;
+  PrivateDir& operator=(const PrivateDir&) = delete;
+  ~PrivateDir();
+
+  const std::string& path() const { return path_; }
+  std::string held() const { return path_ + "/held"; }
+  std::string db() const { return path_ + "/db"; }
+
+  // Makes held/ and db/ empty again.
+  [[nodiscard]] rocksdb::Status Clear();
+
+ private:
+  PrivateDir(std::string path, int lock_fd)
+      : path_(std::move(path)), lock_fd_(lock_fd) {}
+
+  const std::string path_;
+  const int lock_fd_;
+};
+
+// Removes the private directories under `parent` whose owner is dead: their
+// lock can be taken, or they have none and are older than a minute (their
+// owner died while making or removing them). A live one is never touched.
+// Directories that vanish meanwhile are no error. `log` (may be null) gets one
+// line for each removed directory.
+[[nodiscard]] rocksdb::Status RemoveLeftoverSnapshots(
+    const std::string& parent,
+    const std::function<void(const std::string&)>& log);
+
+}  // namespace sstferry

@@ -1,0 +1,102 @@
+// One point in time of a database, opened, complete in SST files, in a private
+// directory. The source is never written to. See snapshot_files.h for how the
+// point in time is taken.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/options.h"
+#include "rocksdb/db.h"
+#include "rocksdb/options.h"
+
+namespace sstferry {
+
+struct SnapshotOptions {
+  std::string database_dir;
+  // Where the private directory is made; must be on the source's file system.
+  // Empty: the directory that holds database_dir.
+  std::string snapshot_dir;
+  std::vector<std::string> families;  // empty: all
+  // Memtables of all families together while WALs are replayed and flushed.
+  uint64_t write_buffer_bytes = 32u << 20;
+  int max_open_files = 64;
+  // WAL bytes that may be replayed into memory where flushing is impossible.
+  uint64_t max_read_only_wal_bytes = 64u << 20;
+  // Another attempt is made when the source changed under one.
+  uint32_t max_attempts = 200;
+  OperatorRegistry registry;
+  std::function<bool()> cancelled;  // polled between steps; may be null
+  LogFunction log;                  // may be null
+};
+
+struct SnapshotFamily {
+  std::string name;
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  // As the source's OPTIONS file tells, not those of the private copy.
+  rocksdb::ColumnFamilyOptions options;
+  // The merge operator OPTIONS names when nobody here has it: reading a key
+  // with merge operands then fails. Empty otherwise.
+  std::string unknown_merge_operator;
+};
+
+// Ownership: owns the RocksDB instance, its handles and the private directory;
+//   all are gone after the destructor. Iterators must be gone before.
+// Threads:   Create() blocks; afterwards everything is const and safe from any
+//   thread.
+class Snapshot {
+ public:
+  struct Counters {
+    uint64_t attempts = 0;
+    uint64_t retries = 0;  // attempts that the source's changes made void
+    uint64_t wal_files = 0;
+    uint64_t wal_bytes_copied = 0;
+    uint64_t files_linked = 0;  // before the MANIFEST chose among them
+    uint64_t live_files = 0;
+    uint64_t copy_micros = 0;   // of the last attempt
+    uint64_t flush_micros = 0;  // replay and flush
+  };
+
+  // Of a directory: closed, a checkpoint, or open in another process; nothing
+  // tries to find out which. What dead processes left beside it is removed.
+  //   kSourceError  not a database; a file is missing or cannot be read,
+  //                 linked or opened; the source changed at every attempt.
+  //   kCorrupt      bytes are wrong: the message names the file.
+  //   kRefused      cannot be read faithfully (comparator, timestamps, files
+  //                 elsewhere): the message says why.
+  //   kNoSpace      the private directory's disk is full.
+  //   kCancelled    cancelled() said so.
+  [[nodiscard]] static rocksdb::Status Create(
+      const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
+
+  // Of a database this process has open: RocksDB's own Checkpoint, which also
+  // flushes, so writes without WAL are in it. `families` are handles of the
+  // families whose comparators and merge operators RocksDB does not know by
+  // name; options.database_dir is not used.
+  [[nodiscard]] static rocksdb::Status FromOpenDatabase(
+      rocksdb::DB* db,
+      const std::vector<rocksdb::ColumnFamilyHandle*>& families,
+      const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
+
+  virtual ~Snapshot() = default;
+
+  virtual rocksdb::DB* db() const = 0;
+  virtual const std::vector<SnapshotFamily>& families() const = 0;
+  virtual uint64_t sequence() const = 0;
+  // Empty when the source has none that lasts: no IDENTITY file, and no id in
+  // its MANIFEST.
+  virtual const std::string& database_id() const = 0;
+  virtual const std::string& directory() const = 0;
+  // The newest OPTIONS file as it stands; empty when there is none.
+  virtual const std::string& options_text() const = 0;
+  // What an operator should know about the cut, one sentence each.
+  virtual const std::vector<std::string>& notes() const = 0;
+  // Opened read-only: entries of the WALs are in memory, not in SST files.
+  virtual bool wal_not_flushed() const = 0;
+  virtual const Counters& counters() const = 0;
+};
+
+}  // namespace sstferry

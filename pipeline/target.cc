@@ -1,0 +1,284 @@
+// Operations: a source's endpoint joined to the work of the target.
+#include "pipeline/target.h"
+
+#include <atomic>
+#include <mutex>
+
+#include "pipeline/endpoint.h"
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/target/puller.h"
+#include "pipeline/verifier.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+EndpointOptions EndpointFor(const SourceAddress& address, uint32_t lanes,
+                            const PullOptions& options) {
+  EndpointOptions endpoint;
+  endpoint.address = address;
+  endpoint.lanes = lanes;
+  endpoint.snapshot_dir = options.snapshot_dir;
+  endpoint.peer_timeout = options.peer_timeout;
+  endpoint.registry = options.registry;
+  endpoint.log = options.log;
+  return endpoint;
+}
+
+void FinishSummary(const Status& status, const std::string& where,
+                   Summary* summary) {
+  summary->status = status;
+  summary->error_where = status.ok() ? "" : where;
+  if (summary->started_at.empty()) {
+    summary->started_at = NowRfc3339();
+  }
+  summary->finished_at = NowRfc3339();
+}
+
+// Owns the worker for as long as progress() and Cancel() may ask for it.
+template <typename Worker>
+class WorkerSlot {
+ public:
+  // False when a cancellation came first.
+  bool Set(Worker* worker) {
+    std::lock_guard<std::mutex> lock(mu_);
+    worker_ = worker;
+    return !cancelled_;
+  }
+  void Clear(const Progress& last) {
+    std::lock_guard<std::mutex> lock(mu_);
+    worker_ = nullptr;
+    last_ = last;
+  }
+  void Cancel() {
+    std::lock_guard<std::mutex> lock(mu_);
+    cancelled_ = true;
+    if (worker_ != nullptr) {
+      worker_->Cancel();
+    }
+  }
+  Progress progress() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return worker_ != nullptr ? worker_->progress() : last_;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  Worker* worker_ = nullptr;  // under mu_, and all below
+  Progress last_;
+  bool cancelled_ = false;
+};
+
+Status CancelledBeforeStart() {
+  return MakeStatus(EndState::kCancelled, "stopped on request");
+}
+
+class PullOperation : public Operation {
+ public:
+  explicit PullOperation(const PullOptions& options) : options_(options) {}
+
+  Status Run(Summary* summary) override {
+    std::unique_ptr<Endpoint> endpoint;
+    Status status = Endpoint::Open(
+        EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    std::string where = "source";
+    if (status.ok()) {
+      PullOptions named = options_;
+      named.source.name = endpoint->name();
+      Puller puller(named, endpoint->dialer());
+      status = slot_.Set(&puller) ? puller.Run(summary)
+                                  : CancelledBeforeStart();
+      where = puller.error_where();
+      slot_.Clear(puller.progress());
+    }
+    FinishSummary(status, where, summary);
+    return status;
+  }
+  void Cancel() override { slot_.Cancel(); }
+  Progress progress() const override { return slot_.progress(); }
+
+ private:
+  const PullOptions options_;
+  WorkerSlot<Puller> slot_;
+};
+
+class VerifyOperation : public Operation {
+ public:
+  explicit VerifyOperation(const VerifyOptions& options) : options_(options) {}
+
+  Status Run(Summary* summary) override {
+    PullOptions common;
+    common.snapshot_dir = options_.snapshot_dir;
+    common.peer_timeout = options_.peer_timeout;
+    common.registry = options_.registry;
+    common.log = options_.log;
+    std::unique_ptr<Endpoint> left;
+    std::unique_ptr<Endpoint> right;
+    Status status = Endpoint::Open(
+        EndpointFor(options_.left, options_.lanes, common), &left);
+    if (status.ok()) {
+      status = Endpoint::Open(
+          EndpointFor(options_.right, options_.lanes, common), &right);
+    }
+    std::string where = "verify";
+    if (status.ok()) {
+      Verifier verifier(options_, left->dialer(), left->name(),
+                        right->dialer(), right->name());
+      status = slot_.Set(&verifier) ? verifier.Run(summary)
+                                    : CancelledBeforeStart();
+      if (!verifier.error_where().empty()) {
+        where = verifier.error_where();
+      }
+      slot_.Clear(verifier.progress());
+    }
+    FinishSummary(status, where, summary);
+    return status;
+  }
+  void Cancel() override { slot_.Cancel(); }
+  Progress progress() const override { return slot_.progress(); }
+
+ private:
+  const VerifyOptions options_;
+  WorkerSlot<Verifier> slot_;
+};
+
+class PlanOperation : public Operation {
+ public:
+  explicit PlanOperation(const PullOptions& options) : options_(options) {}
+
+  Status Run(Summary* summary) override {
+    summary->started_at = NowRfc3339();
+    std::unique_ptr<Endpoint> endpoint;
+    Status status = Endpoint::Open(
+        EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    if (status.ok()) {
+      status = Ask(endpoint.get(), summary);
+    }
+    FinishSummary(status, "plan", summary);
+    return status;
+  }
+
+  void Cancel() override {
+    cancelled_ = true;
+    std::lock_guard<std::mutex> lock(mu_);
+    if (dialer_ != nullptr) {
+      dialer_->Close();
+    }
+    if (session_ != nullptr) {
+      session_->Cancel();
+    }
+  }
+
+  Progress progress() const override {
+    Progress progress;
+    progress.phase = "plan";
+    progress.finished = finished_;
+    return progress;
+  }
+
+ private:
+  Status Ask(Endpoint* endpoint, Summary* summary) {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      dialer_ = endpoint->dialer();
+    }
+    SourceSessionOptions options;
+    options.connect_timeout = options_.connect_timeout;
+    options.peer_timeout = options_.peer_timeout;
+    options.ping_interval = options_.peer_timeout / 2;
+    std::unique_ptr<SourceSession> session;
+    Status status =
+        cancelled_ ? CancelledBeforeStart()
+                   : SourceSession::Connect(endpoint->dialer(), options,
+                                            &session);
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      session_ = session.get();
+    }
+    if (status.ok()) {
+      status = endpoint->name().empty()
+                   ? session->List(&summary->served_names)
+                   : AskForPlan(session.get(), endpoint->name(), summary);
+      session->End(status, "plan");
+    }
+    std::lock_guard<std::mutex> lock(mu_);
+    session_ = nullptr;
+    dialer_ = nullptr;
+    finished_ = true;
+    return cancelled_ && !status.ok() ? CancelledBeforeStart() : status;
+  }
+
+  Status AskForPlan(SourceSession* session, const std::string& name,
+                    Summary* summary) {
+    OpenRequest request;
+    request.database = name;
+    request.purpose = Purpose::kPlan;
+    request.families = options_.selection.families;
+    request.interval = options_.selection.interval;
+    request.lanes = options_.lanes;
+    request.chunk_bytes = options_.chunk_bytes;
+    request.format_version = options_.format_version;
+    SourcePlan plan;
+    const Status status = session->Open(request, &plan);
+    if (!status.ok()) {
+      return status;
+    }
+    summary->mode = "seed";
+    summary->source = options_.source.ToString();
+    summary->target = options_.target_dir;
+    summary->source_versions.software = session->source().software;
+    summary->source_versions.rocksdb = session->source().rocksdb_version;
+    summary->target_versions.software =
+        std::string("sstferry ") + SSTFERRY_VERSION;
+    summary->target_versions.rocksdb = RocksDbVersion();
+    summary->transfer_id = ToHex(plan.opened.transfer_id);
+    summary->source_database_id = plan.opened.source_database_id;
+    summary->snapshot_sequence = plan.opened.snapshot_sequence;
+    summary->ranges = plan.ranges.size();
+    summary->lanes = plan.opened.lanes;
+    summary->notes = plan.opened.notes;
+    for (const Family& family : plan.families) {
+      summary->column_families.push_back(family.description.name);
+      summary->entries += family.estimated_entries;
+      summary->sst_bytes += family.estimated_bytes;
+    }
+    static constexpr const char* kActions[] = {"rebuild", "carry", "skip"};
+    for (const PlanItem& item : plan.items) {
+      PlanItemSummary line;
+      line.column_family = plan.families[item.family].description.name;
+      line.begin = item.interval.begin;
+      line.end = item.interval.end;
+      line.file = item.file;
+      line.bytes = item.bytes;
+      line.action = kActions[static_cast<uint8_t>(item.action)];
+      line.reason = item.reason;
+      summary->items.push_back(std::move(line));
+    }
+    return Status::OK();
+  }
+
+  const PullOptions options_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> finished_{false};
+  std::mutex mu_;
+  Dialer* dialer_ = nullptr;          // under mu_
+  SourceSession* session_ = nullptr;  // under mu_
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> MakePull(const PullOptions& options) {
+  return std::make_unique<PullOperation>(options);
+}
+
+std::unique_ptr<Operation> MakePlan(const PullOptions& options) {
+  return std::make_unique<PlanOperation>(options);
+}
+
+std::unique_ptr<Operation> MakeVerify(const VerifyOptions& options) {
+  return std::make_unique<VerifyOperation>(options);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,270 @@
+#include "pipeline/target/lane_client.h"
+
+#include "format/limits.h"
+#include "format/sst_check.h"
+#include "pipeline/file_source.h"
+#include "pipeline/target/durable.h"
+#include "pipeline/target/staging_file.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+Status Mismatch(const std::string& what, uint64_t expected, uint64_t found) {
+  return MakeStatus(EndState::kCorrupt,
+                    what + ": expected " + std::to_string(expected) +
+                        ", found " + std::to_string(found));
+}
+
+}  // namespace
+
+LaneClient::LaneClient(PullState* state, Channel* channel, uint32_t lane)
+    : state_(state),
+      channel_(channel),
+      lane_(lane),
+      clock_(&state->counters.stages, Stage::kIdle) {}
+
+Status LaneClient::Run() {
+  Status status = AskAhead();
+  while (status.ok() && !asked_.empty()) {
+    const Range& range = (*state_->ranges)[asked_.front()];
+    status = ReceiveRange(range);
+    asked_.pop_front();
+    if (status.ok()) {
+      status = AskAhead();
+    }
+  }
+  if (status.ok()) {
+    status = state_->ingestor->Flush(&clock_);
+  }
+  state_->counters.wire_bytes +=
+      channel_->bytes_received() + channel_->bytes_sent();
+  return status;
+}
+
+Status LaneClient::AskAhead() {
+  while (const std::optional<uint32_t> id =
+             state_->scheduler->Next(asked_.size())) {
+    RangeRequest request;
+    request.range_id = *id;
+    asked_.push_back(*id);
+    const Status status = channel_->SendMessage(FrameType::kRangeRequest,
+                                                request, WaitLimit::Forever());
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+Status LaneClient::Receive(Frame* frame) {
+  StageScope scope(&clock_, Stage::kReceive);
+  return channel_->Receive(WaitLimit::Forever(), frame);
+}
+
+Status LaneClient::ReceiveRange(const Range& range) {
+  range_totals_ = Totals{};
+  range_chain_ = ChunkDigest();
+  last_key_.clear();
+  planned_done_ = 0;
+  while (true) {
+    Frame frame;
+    Status status = Receive(&frame);
+    if (!status.ok()) {
+      return status;
+    }
+    if (frame.type == FrameType::kRangeEnd) {
+      RangeEnd end;
+      status = end.DecodeFrom(frame.payload);
+      return status.ok() ? CheckRangeEnd(range, end) : status;
+    }
+    ChunkBegin begin;
+    status = channel_->ExpectType(frame, FrameType::kChunkBegin);
+    if (status.ok()) {
+      status = begin.DecodeFrom(frame.payload);
+    }
+    if (status.ok()) {
+      status = ReceiveChunk(range, begin);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    if (asked_.size() < 2) {
+      status = AskAhead();
+      if (!status.ok()) {
+        return status;
+      }
+    }
+  }
+}
+
+Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
+  if (begin.range_id != range.id || begin.ordinal != range_totals_.chunks) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected range " + std::to_string(range.id) +
+                          " chunk " + std::to_string(range_totals_.chunks) +
+                          ", found range " + std::to_string(begin.range_id) +
+                          " chunk " + std::to_string(begin.ordinal));
+  }
+  StagedChunk chunk;
+  chunk.family = range.family;
+  chunk.record.kind = begin.kind;
+  chunk.path = state_->staging_dir + "/" + std::to_string(range.id) + "-" +
+               std::to_string(begin.ordinal) + ".sst";
+  ChunkEnd& end = chunk.record.chunk;
+  Status status = StoreChunk(range, chunk.path, &end);
+  if (status.ok()) {
+    status = CheckStored(range, chunk.path, &chunk);
+  }
+  if (!status.ok()) {
+    return WithContext(status, EndStateOf(status),
+                       "range " + std::to_string(range.id) + " chunk " +
+                           std::to_string(begin.ordinal));
+  }
+  range_totals_.chunks++;
+  range_totals_.entries += end.entries;
+  range_totals_.key_value_bytes += end.key_bytes + end.value_bytes;
+  range_totals_.sst_bytes += end.file_bytes;
+  range_chain_.AddFrame(end.digest.high);
+  range_chain_.AddFrame(end.digest.low);
+  last_key_ = end.largest;
+  state_->counters.entries += end.entries;
+  state_->counters.key_value_bytes += end.key_bytes + end.value_bytes;
+  {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    (begin.kind == ChunkKind::kCarried ? state_->chunks_carried
+                                       : state_->chunks_built)++;
+  }
+  return state_->ingestor->Add(std::move(chunk), &clock_);
+}
+
+// Receives the data frames into `path` and checks what their digests and the
+// ChunkEnd say of each other; the file is synced where durability asks.
+Status LaneClient::StoreChunk(const Range& range, const std::string& path,
+                              ChunkEnd* end) {
+  StagingFile file(state_->file_system, path);
+  Status status = file.Open();
+  ChunkDigest digest;
+  Frame frame;
+  while (status.ok()) {
+    status = Receive(&frame);
+    if (!status.ok() || frame.type != FrameType::kChunkData) {
+      break;
+    }
+    if (file.bytes() + frame.payload.size() > kMaxChunkFileBytes) {
+      return Mismatch("chunk bytes at most", kMaxChunkFileBytes,
+                      file.bytes() + frame.payload.size());
+    }
+    digest.AddFrame(frame.digest);
+    StageScope scope(&clock_, Stage::kStageWrite);
+    status = file.Append(frame.payload);
+    CountBytes(range, frame.payload.size());
+  }
+  if (status.ok()) {
+    status = channel_->ExpectType(frame, FrameType::kChunkEnd);
+  }
+  if (status.ok()) {
+    status = end->DecodeFrom(frame.payload);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  if (end->file_bytes != file.bytes()) {
+    return Mismatch("chunk bytes", end->file_bytes, file.bytes());
+  }
+  if (!(end->digest == digest.Finish())) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk digest: expected " + ToHex(end->digest) +
+                          ", found " + ToHex(digest.Finish()));
+  }
+  StageScope scope(&clock_, Stage::kSync);
+  FaultPoint("LaneClient:ChunkWritten");
+  status = file.Finish(state_->sync_chunks);
+  FaultPoint("LaneClient:ChunkSynced");
+  return status;
+}
+
+Status LaneClient::CheckBounds(const Range& range, const ChunkEnd& end) const {
+  const rocksdb::Comparator* order =
+      state_->families[range.family].comparator;
+  const bool inside =
+      order->Compare(end.smallest, end.largest) <= 0 &&
+      (!range.interval.begin.has_value() ||
+       order->Compare(end.smallest, *range.interval.begin) >= 0) &&
+      (!range.interval.end.has_value() ||
+       order->Compare(end.largest, *range.interval.end) < 0) &&
+      (range_totals_.chunks == 0 ||
+       order->Compare(end.smallest, last_key_) > 0);
+  if (inside && end.range_id == range.id &&
+      end.ordinal == range_totals_.chunks) {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kCorrupt,
+                    "chunk keys: expected inside the range and after the "
+                    "chunk before, found 0x" +
+                        Slice(end.smallest).ToString(true) + " to 0x" +
+                        Slice(end.largest).ToString(true));
+}
+
+Status LaneClient::CheckStored(const Range& range, const std::string& path,
+                               StagedChunk* chunk) {
+  StageScope scope(&clock_, Stage::kCheck);
+  const PullFamily& family = state_->families[range.family];
+  const ChunkEnd& end = chunk->record.chunk;
+  Status status = CheckBounds(range, end);
+  if (!status.ok()) {
+    return status;
+  }
+  std::unique_ptr<FileSource> source;
+  status = FileSource::Open(state_->file_system, path, &source);
+  if (!status.ok()) {
+    return status;
+  }
+  ChunkExpectation expected;
+  expected.smallest = end.smallest;
+  expected.largest = end.largest;
+  expected.num_entries = end.entries;
+  expected.key_bytes = end.key_bytes;
+  expected.allow_entities = true;
+  expected.comparator = family.comparator->Name();
+  expected.format_version = family.format_version;
+  expected.order = [&family](const Slice& a, const Slice& b) {
+    return family.comparator->Compare(a, b);
+  };
+  ChunkFacts facts;
+  status = CheckChunk(*source, expected, &facts);
+  chunk->record.creating_database_id = facts.db_id;
+  chunk->record.creating_session_id = facts.db_session_id;
+  chunk->record.original_file_number = facts.original_file_number;
+  return status;
+}
+
+Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
+  if (end.range_id != range.id || !(end.totals == range_totals_) ||
+      !(end.chain == range_chain_.Finish())) {
+    return MakeStatus(
+        EndState::kCorrupt,
+        "end of range " + std::to_string(range.id) + ": expected " +
+            std::to_string(end.totals.entries) + " entries in " +
+            std::to_string(end.totals.chunks) + " chunks, found " +
+            std::to_string(range_totals_.entries) + " in " +
+            std::to_string(range_totals_.chunks));
+  }
+  state_->counters.planned_bytes_done += range.estimated_bytes - planned_done_;
+  planned_done_ = range.estimated_bytes;
+  std::lock_guard<std::mutex> lock(state_->mu);
+  state_->family_totals[range.family] += range_totals_;
+  return Status::OK();
+}
+
+void LaneClient::CountBytes(const Range& range, uint64_t bytes) {
+  state_->counters.sst_bytes += bytes;
+  const uint64_t room = range.estimated_bytes - planned_done_;
+  const uint64_t counted = std::min(bytes, room);
+  planned_done_ += counted;
+  state_->counters.planned_bytes_done += counted;
+}
+
+}  // namespace sstferry

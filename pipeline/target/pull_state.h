@@ -1,0 +1,56 @@
+// What the lanes of one pull share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/options.h"
+#include "pipeline/stage_clock.h"
+#include "pipeline/target/ingestor.h"
+#include "pipeline/target/range_scheduler.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/file_system.h"
+
+namespace sstferry {
+
+struct PullCounters {
+  std::atomic<uint64_t> entries{0};
+  std::atomic<uint64_t> key_value_bytes{0};
+  std::atomic<uint64_t> sst_bytes{0};
+  std::atomic<uint64_t> wire_bytes{0};
+  std::atomic<uint64_t> staged_bytes{0};  // received, not yet handed over
+  // Estimated bytes of what is done: grows to the plan's estimate exactly.
+  std::atomic<uint64_t> planned_bytes_done{0};
+  StageTotals stages;
+};
+
+struct PullFamily {
+  const rocksdb::Comparator* comparator = nullptr;
+  uint32_t format_version = 0;
+};
+
+// Ownership: borrows all it points to. Constant but for the counters, the
+//   scheduler, the ingestor and the totals.
+struct PullState {
+  const std::vector<Range>* ranges = nullptr;
+  std::vector<PullFamily> families;
+  uint64_t chunk_bytes = 0;
+  std::string staging_dir;
+  rocksdb::FileSystem* file_system = nullptr;
+  bool sync_chunks = true;
+  RangeScheduler* scheduler = nullptr;
+  Ingestor* ingestor = nullptr;
+  PullCounters counters;
+
+  std::mutex mu;
+  std::vector<Totals> family_totals;  // under mu
+  uint64_t chunks_built = 0;          // under mu
+  uint64_t chunks_carried = 0;        // under mu
+};
+
+}  // namespace sstferry

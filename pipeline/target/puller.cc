@@ -1,0 +1,446 @@
+#include "pipeline/target/puller.h"
+
+#include <algorithm>
+
+#include "format/limits.h"
+#include "pipeline/family_options.h"
+#include "pipeline/interval_reader.h"
+#include "pipeline/target/deferred_sync.h"
+#include "pipeline/target/durable.h"
+#include "pipeline/target/lane_client.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+// Readahead of a verify, per lane, over freshly ingested files.
+constexpr uint64_t kVerifyReadaheadBytes = 1u << 20;
+
+std::string FamilyName(const Family& family) {
+  return "column family '" + family.description.name + "'";
+}
+
+}  // namespace
+
+Puller::Puller(const PullOptions& options, Dialer* dialer)
+    : options_(options),
+      dialer_(dialer),
+      started_(steady_clock::now()),
+      file_system_(options.file_system != nullptr
+                       ? options.file_system
+                       : rocksdb::FileSystem::Default()),
+      started_at_(NowRfc3339()) {
+  if (options_.durability == Durability::kNone) {
+    file_system_ = MakeDeferredSyncFileSystem(file_system_);
+  }
+}
+
+Puller::~Puller() = default;
+
+Status Puller::Run(Summary* summary) {
+  Status status = RunSteps();
+  if (!status.ok()) {
+    Fail(status, "target");
+    status = failure();
+  }
+  if (timeline_ != nullptr) {
+    const Status stopped = timeline_->Stop();
+    if (status.ok() && !stopped.ok()) {
+      notes_.push_back(MessageOf(stopped));
+    }
+  }
+  if (session_ != nullptr) {
+    session_->End(status, error_where());
+  }
+  FillSummary(summary);
+  ingestor_.reset();
+  db_.reset();
+  return status;
+}
+
+Status Puller::RunSteps() {
+  using Step = Status (Puller::*)();
+  for (const Step step :
+       {&Puller::Connect, &Puller::PrepareTarget, &Puller::WriteJournalHead,
+        &Puller::Transfer, &Puller::Reconcile, &Puller::FinishDatabase,
+        &Puller::Publish}) {
+    Status status = failed_ ? failure() : (this->*step)();
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  // A cancellation that came after the rename came too late.
+  return Status::OK();
+}
+
+Status Puller::Connect() {
+  Status status = Workspace::Open(options_.target_dir, options_.replace,
+                                  file_system_, options_.log, &workspace_);
+  if (!status.ok()) {
+    return status;
+  }
+  SourceSessionOptions session_options;
+  session_options.connect_timeout = options_.connect_timeout;
+  session_options.peer_timeout = options_.peer_timeout;
+  session_options.ping_interval = options_.peer_timeout / 2;
+  session_options.on_fail = [this](const Status& failed,
+                                   const std::string& where) {
+    Fail(failed, where);
+  };
+  std::unique_ptr<SourceSession> session;
+  status = SourceSession::Connect(dialer_, session_options, &session);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    session_ = std::move(session);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  SetPhase("snapshot");
+  OpenRequest request;
+  request.database = options_.source.name;
+  request.purpose = Purpose::kPull;
+  request.families = options_.selection.families;
+  request.interval = options_.selection.interval;
+  request.lanes = options_.lanes;
+  request.chunk_bytes = options_.chunk_bytes;
+  request.format_version = options_.format_version;
+  request.max_rate_bytes_per_sec = options_.max_rate_bytes_per_sec;
+  status = session_->Open(request, &plan_);
+  planned_bytes_ = plan_.estimated_bytes;
+  return status;
+}
+
+Status Puller::CheckPlan() const {
+  size_t at = 0;
+  for (const Family& family : plan_.families) {
+    const rocksdb::Comparator* order =
+        state_.families[family.index].comparator;
+    std::optional<std::string> next = options_.selection.interval.begin;
+    const size_t first = at;
+    for (; at < plan_.ranges.size() &&
+           plan_.ranges[at].family == family.index; ++at) {
+      const KeyInterval& interval = plan_.ranges[at].interval;
+      const bool starts = interval.begin == next && (at == first || next);
+      const bool ascends = !interval.begin || !interval.end ||
+                           order->Compare(*interval.begin, *interval.end) < 0;
+      if (!starts || !ascends) {
+        return MakeStatus(EndState::kCorrupt,
+                          "plan: range " + std::to_string(at) + " of " +
+                              FamilyName(family) +
+                              " does not begin where the one before it ends");
+      }
+      next = interval.end;
+    }
+    if (at == first || next != options_.selection.interval.end) {
+      return MakeStatus(EndState::kCorrupt,
+                        "plan: the ranges of " + FamilyName(family) +
+                            " do not cover what was asked for");
+    }
+  }
+  if (at != plan_.ranges.size()) {
+    return MakeStatus(EndState::kCorrupt, "plan: ranges out of family order");
+  }
+  return Status::OK();
+}
+
+Status Puller::PrepareTarget() {
+  SetPhase("plan");
+  rocksdb::DBOptions database_options;
+  Status status = BuildDatabaseOptions(plan_.opened.database_options,
+                                       &database_options, &notes_);
+  std::vector<std::string> names;
+  std::vector<BuiltFamily> built;
+  for (const Family& family : plan_.families) {
+    BuildLimits limits;
+    limits.format_version = family.format_version;
+    BuiltFamily one;
+    if (status.ok()) {
+      status = BuildFamily(family.description, options_.registry, limits, &one);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    notes_.insert(notes_.end(), one.notes.begin(), one.notes.end());
+    PullFamily shared;
+    shared.comparator = one.pull_options.comparator;
+    shared.format_version = one.format_version;
+    state_.families.push_back(shared);
+    names.push_back(family.description.name);
+    built.push_back(std::move(one));
+  }
+  status = CheckPlan();
+  if (status.ok()) {
+    status = TargetDb::Create(workspace_->db_dir(), database_options, names,
+                              std::move(built), file_system_, &db_);
+  }
+  state_.family_totals.resize(plan_.families.size());
+  state_.ranges = &plan_.ranges;
+  state_.chunk_bytes = options_.chunk_bytes;
+  state_.staging_dir = workspace_->staging_dir();
+  state_.file_system = file_system_.get();
+  state_.sync_chunks = options_.durability == Durability::kChunk;
+  return status;
+}
+
+Status Puller::WriteJournalHead() {
+  Status status = JournalFile::Create(file_system_.get(),
+                                      workspace_->journal_path(), &journal_);
+  JournalTransfer head;
+  head.transfer_id = plan_.opened.transfer_id;
+  head.source = options_.source.ToString();
+  head.source_database_id = plan_.opened.source_database_id;
+  head.snapshot_sequence = plan_.opened.snapshot_sequence;
+  head.mode = "seed";
+  std::string described;
+  for (const Family& family : plan_.families) {
+    head.families.push_back(family.description.name);
+    family.EncodeTo(&described);
+  }
+  head.options_digest = DigestOf(described);
+  if (status.ok()) {
+    status = journal_->Append(JournalRecordType::kTransfer, head);
+  }
+  for (const Range& range : plan_.ranges) {
+    if (status.ok()) {
+      status = journal_->Append(JournalRecordType::kRange, JournalRange{range});
+    }
+  }
+  if (status.ok()) {
+    status = journal_->Sync();
+  }
+  return status.ok() ? SyncDirectory(workspace_->dir()) : status;
+}
+
+Status Puller::OpenLane(uint32_t lane, Channel** channel) {
+  std::unique_ptr<Channel> opened;
+  const Status status = session_->ConnectLane(lane, &opened);
+  if (!status.ok()) {
+    return status;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  *channel = opened.get();
+  if (failed_) {
+    opened->Close();
+  }
+  lanes_[lane] = std::move(opened);
+  return Status::OK();
+}
+
+Status Puller::ForEachLane(const std::function<void(uint32_t)>& work) {
+  std::vector<std::thread> threads;
+  for (uint32_t lane = 0; lane < plan_.opened.lanes; ++lane) {
+    threads.emplace_back([&work, lane] { work(lane); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return failed_ ? failure() : Status::OK();
+}
+
+Status Puller::Transfer() {
+  if (plan_.opened.lanes == 0 || plan_.opened.lanes > kMaxLanes) {
+    return MakeStatus(EndState::kCorrupt,
+                      "plan: expected 1 to 64 lanes, found " +
+                          std::to_string(plan_.opened.lanes));
+  }
+  SetPhase("transfer");
+  const uint32_t lanes = plan_.opened.lanes;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    lanes_.resize(lanes);
+  }
+  std::vector<IngestFamily> families;
+  for (size_t i = 0; i < plan_.families.size(); ++i) {
+    families.push_back({db_->handle(i), db_->family(i).keeps_level0});
+  }
+  ingestor_ = std::make_unique<Ingestor>(db_->db(), std::move(families),
+                                         journal_.get(), state_.sync_chunks,
+                                         2 * lanes);
+  scheduler_ = std::make_unique<RangeScheduler>(plan_.ranges, lanes);
+  state_.scheduler = scheduler_.get();
+  state_.ingestor = ingestor_.get();
+  if (!options_.timeline_file.empty()) {
+    timeline_ = std::make_unique<Timeline>(
+        options_.timeline_file,
+        std::vector<std::string>{
+            "entries", "key_value_bytes", "sst_bytes", "receive_micros",
+            "stage_write_micros", "check_micros", "ingest_micros",
+            "sync_micros", "source_entries", "source_key_value_bytes",
+            "source_sst_bytes", "source_read_build_micros",
+            "source_send_wait_micros", "source_idle_micros",
+            "source_queued_bytes"},
+        [this] { return TimelineSample(); });
+    const Status status = timeline_->Start();
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return ForEachLane([this](uint32_t lane) { RunLane(lane); });
+}
+
+void Puller::RunLane(uint32_t lane) {
+  Channel* channel = nullptr;
+  Status status = OpenLane(lane, &channel);
+  if (status.ok()) {
+    status = LaneClient(&state_, channel, lane).Run();
+  }
+  if (!status.ok()) {
+    Fail(status, "target lane " + std::to_string(lane));
+  }
+}
+
+Status Puller::Reconcile() {
+  JournalComplete complete;
+  struct Finish ours;
+  {
+    std::lock_guard<std::mutex> lock(state_.mu);
+    ours.families = state_.family_totals;
+  }
+  for (const Totals& totals : ours.families) {
+    complete.totals += totals;
+  }
+  Status status = session_->Finish(ours, &finish_theirs_);
+  if (status.ok()) {
+    status = journal_->Append(JournalRecordType::kComplete, complete);
+  }
+  return status;
+}
+
+Status Puller::FinishDatabase() {
+  SetPhase("sync");
+  const steady_clock::time_point start = steady_clock::now();
+  Status status = db_->CountLevels(&levels_);
+  if (status.ok()) {
+    status = db_->Finalize();
+  }
+  sync_seconds_ += SecondsSince(start);
+  if (status.ok() && options_.verify) {
+    status = VerifyAgainstSource();
+  }
+  const steady_clock::time_point closing = steady_clock::now();
+  if (status.ok()) {
+    status = db_->Close();
+  }
+  if (status.ok()) {
+    status = journal_->Close();
+  }
+  if (status.ok()) {
+    status = options_.durability == Durability::kNone
+                 ? SyncTree(workspace_->db_dir())
+                 : SyncDirectory(workspace_->db_dir());
+  }
+  sync_seconds_ += SecondsSince(closing);
+  return status;
+}
+
+Status Puller::VerifyAgainstSource() {
+  SetPhase("verify");
+  verifying_ = true;
+  const steady_clock::time_point start = steady_clock::now();
+  std::atomic<size_t> next{0};
+  const Status status = ForEachLane(
+      [this, &next](uint32_t lane) { VerifyLane(lane, &next); });
+  verify_seconds_ = SecondsSince(start);
+  verified_ = status.ok();
+  return status;
+}
+
+void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
+  Channel* channel = lanes_[lane].get();
+  Status status;
+  for (size_t at = (*next)++; status.ok() && at < plan_.ranges.size();
+       at = (*next)++) {
+    const Range& range = plan_.ranges[at];
+    DigestRequest request;
+    request.family = range.family;
+    request.interval = range.interval;
+    status = channel->SendMessage(FrameType::kDigestRequest, request);
+    DigestReply ours;
+    if (status.ok()) {
+      status = DigestInterval(db_->db(), db_->handle(range.family),
+                              range.interval, kVerifyReadaheadBytes,
+                              [this] { return failed_.load(); }, &ours);
+    }
+    DigestReply theirs;
+    if (status.ok()) {
+      status = channel->ReceiveMessage(FrameType::kDigestReply,
+                                       WaitLimit::Forever(), &theirs);
+    }
+    if (status.ok() && (ours.entries != theirs.entries ||
+                        !(ours.content == theirs.content))) {
+      status = MakeStatus(
+          EndState::kCorrupt,
+          "verify of range " + std::to_string(range.id) + " of " +
+              FamilyName(plan_.families[range.family]) + ": expected " +
+              std::to_string(theirs.entries) + " entries with digest " +
+              ToHex(theirs.content) + ", found " +
+              std::to_string(ours.entries) + " with " + ToHex(ours.content));
+    }
+    verified_bytes_ += range.estimated_bytes;
+  }
+  if (!status.ok()) {
+    Fail(status, "verify");
+  }
+}
+
+Status Puller::Publish() {
+  SetPhase("swap");
+  const steady_clock::time_point start = steady_clock::now();
+  Summary summary;
+  FillSummary(&summary);
+  Status status = WriteDurably(
+      file_system_.get(), workspace_->db_dir() + "/last_transfer.json",
+      SummaryToJson(summary, "pull") + "\n");
+  if (status.ok() && options_.durability == Durability::kNone) {
+    status = SyncTree(workspace_->db_dir());
+  }
+  if (status.ok() && failed_) {
+    status = failure();
+  }
+  if (status.ok()) {
+    status = workspace_->Publish(ToHex(plan_.opened.transfer_id), &replaced_);
+  }
+  swap_seconds_ = SecondsSince(start);
+  if (status.ok()) {
+    std::lock_guard<std::mutex> lock(mu_);
+    published_ = true;
+  }
+  return status;
+}
+
+void Puller::Cancel() {
+  Fail(MakeStatus(EndState::kCancelled, "stopped on request"), "target");
+}
+
+void Puller::Fail(const Status& status, const std::string& where) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (failed_.exchange(true)) {
+    return;
+  }
+  failure_ = status;
+  failure_where_ = where;
+  dialer_->Close();
+  if (session_ != nullptr) {
+    session_->Cancel();
+  }
+  for (const std::unique_ptr<Channel>& lane : lanes_) {
+    if (lane != nullptr) {
+      lane->Close();
+    }
+  }
+}
+
+Status Puller::failure() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return failure_;
+}
+
+std::string Puller::error_where() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return failure_where_;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,102 @@
+// One pull from its first check to the final rename.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/options.h"
+#include "pipeline/target/ingestor.h"
+#include "pipeline/target/journal_file.h"
+#include "pipeline/target/pull_state.h"
+#include "pipeline/target/source_session.h"
+#include "pipeline/target/target_db.h"
+#include "pipeline/target/timeline.h"
+#include "pipeline/target/workspace.h"
+#include "pipeline/wire/transport.h"
+
+namespace sstferry {
+
+// Threads: Run() from one thread, once; Cancel() and progress() from any.
+// Crash:   see "crash table" in pipeline/README.md.
+class Puller {
+ public:
+  // Borrows the dialer, which must outlive it.
+  Puller(const PullOptions& options, Dialer* dialer);
+  ~Puller();
+
+  // Fills every member of *summary but those the caller knows (the
+  // operation's own times and status).
+  [[nodiscard]] rocksdb::Status Run(Summary* summary);
+  void Cancel();
+  Progress progress() const;
+  // Where the first failure was seen; empty after success.
+  std::string error_where() const;
+
+ private:
+  [[nodiscard]] rocksdb::Status Connect();
+  [[nodiscard]] rocksdb::Status PrepareTarget();
+  [[nodiscard]] rocksdb::Status CheckPlan() const;
+  [[nodiscard]] rocksdb::Status WriteJournalHead();
+  [[nodiscard]] rocksdb::Status Transfer();
+  void RunLane(uint32_t lane);
+  [[nodiscard]] rocksdb::Status Reconcile();
+  [[nodiscard]] rocksdb::Status FinishDatabase();
+  [[nodiscard]] rocksdb::Status VerifyAgainstSource();
+  void VerifyLane(uint32_t lane, std::atomic<size_t>* next);
+  [[nodiscard]] rocksdb::Status Publish();
+  [[nodiscard]] rocksdb::Status RunSteps();
+  [[nodiscard]] rocksdb::Status ForEachLane(
+      const std::function<void(uint32_t)>& work);
+
+  // The first failure wins; it stops everything.
+  void Fail(const rocksdb::Status& status, const std::string& where);
+  [[nodiscard]] rocksdb::Status failure() const;
+  void SetPhase(const char* phase);
+  [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);
+  void FillSummary(Summary* summary) const;
+  void FillStages(Summary* summary) const;
+  std::vector<uint64_t> TimelineSample() const;
+  double SecondsSince(std::chrono::steady_clock::time_point start) const;
+
+  const PullOptions options_;
+  Dialer* const dialer_;
+  const std::chrono::steady_clock::time_point started_;
+  std::shared_ptr<rocksdb::FileSystem> file_system_;
+
+  std::unique_ptr<Workspace> workspace_;
+  std::unique_ptr<SourceSession> session_;
+  SourcePlan plan_;
+  std::unique_ptr<TargetDb> db_;
+  std::unique_ptr<JournalFile> journal_;
+  std::unique_ptr<RangeScheduler> scheduler_;
+  std::unique_ptr<Ingestor> ingestor_;
+  PullState state_;
+  std::unique_ptr<Timeline> timeline_;
+  struct Finish finish_theirs_;
+  std::map<int, uint64_t> levels_;
+  std::vector<std::string> notes_;
+  std::string replaced_;
+  std::string started_at_;
+  bool verified_ = false;
+  double sync_seconds_ = 0;
+  double verify_seconds_ = 0;
+  double swap_seconds_ = 0;
+
+  mutable std::mutex mu_;
+  const char* phase_ = "connect";                  // under mu_
+  rocksdb::Status failure_;                        // under mu_
+  std::string failure_where_;                      // under mu_
+  std::vector<std::unique_ptr<Channel>> lanes_;    // slots under mu_
+  bool published_ = false;                         // under mu_
+  std::atomic<bool> failed_{false};
+  std::atomic<uint64_t> verified_bytes_{0};
+  std::atomic<uint64_t> planned_bytes_{0};
+  std::atomic<bool> verifying_{false};
+};
+
+}  // namespace sstferry

@@ -1,0 +1,380 @@
+#include "pipeline/verifier.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "pipeline/operators.h"
+#include "pipeline/rocksdb_compat.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Reads one side's keys of an interval page by page.
+class EntryStream {
+ public:
+  EntryStream(Channel* channel, uint32_t family, const KeyInterval& interval)
+      : channel_(channel) {
+    request_.family = family;
+    request_.interval = interval;
+  }
+
+  // Moves to the next entry; *entry is null at the end.
+  Status Next(const EntryDigest** entry) {
+    if (at_ == page_.entries.size() && !page_.complete) {
+      Status status =
+          channel_->SendMessage(FrameType::kEntriesRequest, request_);
+      if (status.ok()) {
+        status = channel_->ReceiveMessage(FrameType::kEntriesReply,
+                                          WaitLimit::Forever(), &page_);
+      }
+      if (!status.ok()) {
+        return status;
+      }
+      if (page_.entries.empty() && !page_.complete) {
+        return MakeStatus(EndState::kCorrupt,
+                          "entries: expected at least one, found none");
+      }
+      at_ = 0;
+      if (!page_.entries.empty()) {
+        request_.after = page_.entries.back().key;
+      }
+    }
+    *entry = at_ < page_.entries.size() ? &page_.entries[at_++] : nullptr;
+    return Status::OK();
+  }
+
+ private:
+  Channel* const channel_;
+  EntriesRequest request_;
+  EntriesReply page_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Verifier::Verifier(const VerifyOptions& options, Dialer* left,
+                   const std::string& left_name, Dialer* right,
+                   const std::string& right_name)
+    : options_(options), started_(std::chrono::steady_clock::now()) {
+  left_.label = "left";
+  left_.dialer = left;
+  left_.database = left_name;
+  right_.label = "right";
+  right_.dialer = right;
+  right_.database = right_name;
+}
+
+Verifier::~Verifier() = default;
+
+Status Verifier::OpenSide(VerifySide* side) {
+  SourceSessionOptions session_options;
+  session_options.connect_timeout = options_.connect_timeout;
+  session_options.peer_timeout = options_.peer_timeout;
+  session_options.ping_interval = options_.peer_timeout / 2;
+  session_options.on_fail = [this, side](const Status& status,
+                                         const std::string& where) {
+    Fail(status, side->label + " " + where);
+  };
+  std::unique_ptr<SourceSession> session;
+  Status status =
+      SourceSession::Connect(side->dialer, session_options, &session);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    side->session = std::move(session);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  OpenRequest request;
+  request.database = side->database;
+  request.purpose = Purpose::kVerify;
+  request.families = options_.selection.families;
+  request.interval = options_.selection.interval;
+  request.lanes = options_.lanes;
+  request.chunk_bytes = PullOptions().chunk_bytes;
+  return side->session->Open(request, &side->plan);
+}
+
+Status Verifier::OpenLanes(VerifySide* side, uint32_t lanes) {
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    std::unique_ptr<Channel> channel;
+    const Status status = side->session->ConnectLane(lane, &channel);
+    if (!status.ok()) {
+      return status;
+    }
+    std::lock_guard<std::mutex> lock(mu_);
+    side->lanes.push_back(std::move(channel));
+  }
+  return failed_ ? failure_ : Status::OK();
+}
+
+// Families present on one side only are differences, each counted once.
+Status Verifier::MatchFamilies() {
+  right_family_.assign(left_.plan.families.size(), UINT32_MAX);
+  for (const Family& family : left_.plan.families) {
+    const rocksdb::Comparator* order = nullptr;
+    const Status status =
+        FindComparator(family.description.name, family.description.comparator,
+                       options_.registry, &order);
+    if (!status.ok()) {
+      return status;
+    }
+    orders_.push_back(order);
+    for (const Family& other : right_.plan.families) {
+      if (other.description.name != family.description.name) {
+        continue;
+      }
+      if (other.description.comparator != family.description.comparator) {
+        return MakeStatus(EndState::kIncompatible,
+                          "column family '" + other.description.name +
+                              "': left is ordered by " +
+                              family.description.comparator + ", right by " +
+                              other.description.comparator);
+      }
+      right_family_[family.index] = other.index;
+    }
+    if (right_family_[family.index] == UINT32_MAX) {
+      AddDifference(family.index, "", "column family only left");
+    }
+  }
+  for (const Family& other : right_.plan.families) {
+    if (std::find(right_family_.begin(), right_family_.end(), other.index) ==
+        right_family_.end()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      differences_++;
+      first_.push_back(
+          {other.description.name, "", "column family only right"});
+    }
+  }
+  return Status::OK();
+}
+
+Status Verifier::CompareRange(uint32_t lane, const Range& range) {
+  const uint32_t right_family = right_family_[range.family];
+  if (right_family == UINT32_MAX) {
+    return Status::OK();
+  }
+  Channel* left = left_.lanes[lane].get();
+  Channel* right = right_.lanes[lane].get();
+  DigestRequest request;
+  request.interval = range.interval;
+  request.family = range.family;
+  Status status = left->SendMessage(FrameType::kDigestRequest, request);
+  request.family = right_family;
+  if (status.ok()) {
+    status = right->SendMessage(FrameType::kDigestRequest, request);
+  }
+  DigestReply ours;
+  DigestReply theirs;
+  if (status.ok()) {
+    status = left->ReceiveMessage(FrameType::kDigestReply,
+                                  WaitLimit::Forever(), &ours);
+  }
+  if (status.ok()) {
+    status = right->ReceiveMessage(FrameType::kDigestReply,
+                                   WaitLimit::Forever(), &theirs);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    entries_left_ += ours.entries;
+    entries_right_ += theirs.entries;
+    key_value_bytes_ += ours.key_value_bytes;
+  }
+  entries_ += ours.entries;
+  done_bytes_ += range.estimated_bytes;
+  return ours.entries == theirs.entries && ours.content == theirs.content
+             ? Status::OK()
+             : ListDifferences(lane, range);
+}
+
+Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
+  EntryStream left_stream(left_.lanes[lane].get(), range.family,
+                          range.interval);
+  EntryStream right_stream(right_.lanes[lane].get(),
+                           right_family_[range.family], range.interval);
+  const rocksdb::Comparator* order = orders_[range.family];
+  const EntryDigest* left = nullptr;
+  const EntryDigest* right = nullptr;
+  Status status = left_stream.Next(&left);
+  if (status.ok()) {
+    status = right_stream.Next(&right);
+  }
+  while (status.ok() && !failed_ && (left != nullptr || right != nullptr)) {
+    const int compared = left == nullptr    ? 1
+                         : right == nullptr ? -1
+                                            : order->Compare(left->key,
+                                                             right->key);
+    if (compared < 0) {
+      AddDifference(range.family, left->key, "only left");
+    } else if (compared > 0) {
+      AddDifference(range.family, right->key, "only right");
+    } else if (left->value_bytes != right->value_bytes ||
+               !(left->value == right->value)) {
+      AddDifference(range.family, left->key, "value differs");
+    }
+    if (compared <= 0) {
+      status = left_stream.Next(&left);
+    }
+    if (status.ok() && compared >= 0) {
+      status = right_stream.Next(&right);
+    }
+  }
+  return status;
+}
+
+void Verifier::AddDifference(uint32_t family, const std::string& key,
+                             const char* what) {
+  std::lock_guard<std::mutex> lock(mu_);
+  differences_++;
+  if (first_.size() < options_.max_differences_shown) {
+    first_.push_back(
+        {left_.plan.families[family].description.name, key, what});
+  }
+}
+
+void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
+  const std::vector<Range>& ranges = left_.plan.ranges;
+  for (size_t at = (*next)++; at < ranges.size() && !failed_;
+       at = (*next)++) {
+    const Status status = CompareRange(lane, ranges[at]);
+    if (!status.ok()) {
+      Fail(status, "verify lane " + std::to_string(lane));
+    }
+  }
+}
+
+Status Verifier::Run(Summary* summary) {
+  summary->started_at = NowRfc3339();
+  Status status;
+  Status right_status;
+  std::thread right_opener([&] { right_status = OpenSide(&right_); });
+  status = OpenSide(&left_);
+  right_opener.join();
+  status = status.ok() ? right_status : status;
+  const uint32_t lanes =
+      std::min(left_.plan.opened.lanes, right_.plan.opened.lanes);
+  for (VerifySide* side : {&left_, &right_}) {
+    if (status.ok()) {
+      status = OpenLanes(side, lanes);
+    }
+  }
+  planned_bytes_ = left_.plan.estimated_bytes;
+  if (status.ok()) {
+    status = MatchFamilies();
+  }
+  if (status.ok()) {
+    std::atomic<size_t> next{0};
+    std::vector<std::thread> threads;
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      threads.emplace_back([this, lane, &next] { RunLane(lane, &next); });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+  if (!status.ok()) {
+    Fail(status, "verify");
+  }
+  HangUp(summary);
+  FillSummary(lanes, summary);
+  std::lock_guard<std::mutex> lock(mu_);
+  if (failed_) {
+    return failure_;
+  }
+  finished_ = true;
+  if (differences_ > 0) {
+    return MakeStatus(EndState::kDifferent,
+                      std::to_string(differences_) + " differences in " +
+                          std::to_string(entries_left_) + " left and " +
+                          std::to_string(entries_right_) + " right entries");
+  }
+  return Status::OK();
+}
+
+void Verifier::HangUp(Summary* summary) {
+  for (VerifySide* side : {&left_, &right_}) {
+    if (side->session != nullptr) {
+      summary->wire_bytes += side->session->wire_bytes();
+      SideVersions* versions = side == &left_ ? &summary->source_versions
+                                              : &summary->target_versions;
+      versions->software = side->session->source().software;
+      versions->rocksdb = side->session->source().rocksdb_version;
+      side->session->End(failed_ ? failure_ : Status::OK(), "verify");
+    }
+    for (const std::unique_ptr<Channel>& lane : side->lanes) {
+      summary->wire_bytes += lane->bytes_received() + lane->bytes_sent();
+    }
+  }
+}
+
+void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  summary->source = options_.left.ToString();
+  summary->target = options_.right.ToString();
+  summary->snapshot_sequence = left_.plan.opened.snapshot_sequence;
+  for (const Family& family : left_.plan.families) {
+    summary->column_families.push_back(family.description.name);
+  }
+  summary->ranges = left_.plan.ranges.size();
+  summary->lanes = lanes;
+  summary->entries = entries_left_;
+  summary->key_value_bytes = key_value_bytes_;
+  summary->entries_left = entries_left_;
+  summary->entries_right = entries_right_;
+  summary->differences = differences_;
+  summary->first_differences = first_;
+  summary->notes = left_.plan.opened.notes;
+  summary->finished_at = NowRfc3339();
+  summary->peak_rss_bytes = PeakRssBytes();
+  summary->seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_)
+          .count();
+}
+
+void Verifier::Cancel() {
+  Fail(MakeStatus(EndState::kCancelled, "stopped on request"), "verify");
+}
+
+void Verifier::Fail(const Status& status, const std::string& where) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (failed_.exchange(true)) {
+    return;
+  }
+  failure_ = status;
+  failure_where_ = where;
+  for (VerifySide* side : {&left_, &right_}) {
+    side->dialer->Close();
+    if (side->session != nullptr) {
+      side->session->Cancel();
+    }
+    for (const std::unique_ptr<Channel>& lane : side->lanes) {
+      lane->Close();
+    }
+  }
+}
+
+std::string Verifier::error_where() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return failure_where_;
+}
+
+Progress Verifier::progress() const {
+  Progress progress;
+  progress.phase = "verify";
+  progress.planned_bytes = planned_bytes_;
+  progress.done_bytes = done_bytes_;
+  progress.entries = entries_;
+  progress.lanes = options_.lanes;
+  progress.finished = finished_;
+  progress.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_)
+          .count();
+  return progress;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,83 @@
+// Compares two sides entry by entry: digests per interval first, keys only
+// where digests differ.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "pipeline/options.h"
+#include "pipeline/target/source_session.h"
+#include "rocksdb/comparator.h"
+
+namespace sstferry {
+
+// One side of a comparison: a session with its lanes.
+struct VerifySide {
+  std::string label;  // "left", "right"
+  Dialer* dialer = nullptr;
+  std::string database;
+  std::unique_ptr<SourceSession> session;
+  SourcePlan plan;
+  std::vector<std::unique_ptr<Channel>> lanes;
+};
+
+// Threads: Run() from one, once; Cancel() and progress() from any.
+class Verifier {
+ public:
+  // Borrows the dialers.
+  Verifier(const VerifyOptions& options, Dialer* left,
+           const std::string& left_name, Dialer* right,
+           const std::string& right_name);
+  ~Verifier();
+
+  // kDifferent when the sides differ; the summary tells where.
+  [[nodiscard]] rocksdb::Status Run(Summary* summary);
+  void Cancel();
+  Progress progress() const;
+  std::string error_where() const;
+
+ private:
+  [[nodiscard]] rocksdb::Status OpenSide(VerifySide* side);
+  [[nodiscard]] rocksdb::Status OpenLanes(VerifySide* side, uint32_t lanes);
+  [[nodiscard]] rocksdb::Status MatchFamilies();
+  void RunLane(uint32_t lane, std::atomic<size_t>* next);
+  [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane,
+                                             const Range& range);
+  [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane,
+                                                const Range& range);
+  void HangUp(Summary* summary);
+  void FillSummary(uint32_t lanes, Summary* summary) const;
+  void Fail(const rocksdb::Status& status, const std::string& where);
+  void AddDifference(uint32_t family, const std::string& key,
+                     const char* what);
+
+  const VerifyOptions options_;
+  const std::chrono::steady_clock::time_point started_;
+  VerifySide left_;
+  VerifySide right_;
+  // The right side's family of each left one.
+  std::vector<uint32_t> right_family_;
+  std::vector<const rocksdb::Comparator*> orders_;
+  std::atomic<uint64_t> planned_bytes_{0};
+  std::atomic<uint64_t> done_bytes_{0};
+  std::atomic<uint64_t> entries_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> finished_{false};
+
+  mutable std::mutex mu_;
+  rocksdb::Status failure_;     // under mu_, and all below
+  std::string failure_where_;
+  uint64_t entries_left_ = 0;
+  uint64_t entries_right_ = 0;
+  uint64_t key_value_bytes_ = 0;
+  uint64_t differences_ = 0;
+  std::vector<DifferenceSummary> first_;
+};
+
+}  // namespace sstferry

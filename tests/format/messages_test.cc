@@ -1,0 +1,241 @@
+#include "format/messages.h"
+
+#include <rapidcheck.h>
+
+#include "format/coding.h"
+#include "format/limits.h"
+#include "tests/format/random_fields.h"
+#include "tests/format/samples.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+template <typename Message>
+void RequireRoundTrip(const Message& message) {
+  const std::string payload = Encode(message);
+  Message decoded;
+  REQUIRE_OK(decoded.DecodeFrom(payload));
+  REQUIRE(decoded == message);
+}
+
+template <typename... Messages>
+void RequireRoundTrips(const Messages&... messages) {
+  (RequireRoundTrip(messages), ...);
+}
+
+template <typename Message>
+void CheckRandom() {
+  Message message = RandomMessage<Message>();
+  if constexpr (std::is_same_v<Message, Hello>) {
+    message.newest_version =
+        std::max(message.oldest_version, message.newest_version);
+  }
+  const std::string payload = Encode(message);
+  Message decoded = RandomMessage<Message>();  // leftovers must vanish
+  const Status status = decoded.DecodeFrom(payload);
+  if (!status.ok()) {
+    RC_FAIL(status.ToString());
+  }
+  RC_ASSERT(decoded == message);
+
+  const size_t cut = *rc::gen::inRange<size_t>(0, payload.size() + 1);
+  Message other;
+  if (cut < payload.size()) {
+    const Slice truncated(payload.data(), cut);
+    RC_ASSERT(other.DecodeFrom(truncated).IsCorruption());
+  }
+  RC_ASSERT(other.DecodeFrom(payload + "x").IsCorruption());
+}
+
+template <typename... Messages>
+void CheckAllRandom() {
+  (CheckRandom<Messages>(), ...);
+}
+
+// The message of the error that decoding `payload` gives.
+template <typename Message>
+std::string ErrorOf(const std::string& payload) {
+  Message message;
+  const Status status = message.DecodeFrom(payload);
+  REQUIRE(status.IsCorruption());
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  return MessageOf(status);
+}
+
+}  // namespace
+
+TEST_CASE("Every message gives back all its fields", "[format]") {
+  RequireRoundTrips(SampleHello(), SampleHelloAck(), SampleEnd(),
+                    SampleListReply(), SampleOpenRequest(), SampleOpened(),
+                    SampleFamily(), SampleRanges(), SamplePlanItems(),
+                    SamplePlanEnd(), SamplePing(), SampleStats(),
+                    SampleFinish());
+  RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
+                    SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
+                    SampleDigestReply(), SampleEntriesRequest(),
+                    SampleEntriesReply());
+  RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
+                    SampleJournalChunk(), SampleJournalRangeDone(),
+                    SampleJournalComplete());
+}
+
+TEST_CASE("Every message round-trips with random contents", "[format]") {
+  REQUIRE(rc::check([] {
+    CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
+                   Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish>();
+    CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
+                   DigestRequest, DigestReply, EntriesRequest,
+                   EntriesReply>();
+    CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
+                   JournalRangeDone, JournalComplete>();
+  }));
+}
+
+TEST_CASE("Every truncation of a message is rejected",
+          "[format][corruption]") {
+  for (const SampleFrame& sample : SampleFrames()) {
+    if (sample.type == FrameType::kChunkData) {
+      continue;
+    }
+    REQUIRE_OK(DecodePayload(sample.type, sample.payload));
+    for (size_t bytes = 0; bytes < sample.payload.size(); ++bytes) {
+      const Status status =
+          DecodePayload(sample.type, Slice(sample.payload.data(), bytes));
+      INFO(FrameTypeName(sample.type) << " cut to " << bytes);
+      REQUIRE(status.IsCorruption());
+    }
+    REQUIRE(DecodePayload(sample.type, sample.payload + '\0').IsCorruption());
+  }
+}
+
+TEST_CASE("A decode error names message, field, bound and offset",
+          "[format][corruption]") {
+  std::string payload;
+  PutFixed32(&payload, kMaxRanges);
+  REQUIRE(ErrorOf<RangeRequest>(payload) ==
+          "RangeRequest: range_id: expected at most 262143, found 262144, "
+          "offset 0");
+
+  payload = Encode(SampleRanges());
+  payload[34] = '\xff';  // highest byte of the family of ranges[1]
+  REQUIRE(ErrorOf<Ranges>(payload) ==
+          "Ranges: ranges[1].family: expected at most 16383, found 4278190080, "
+          "offset 31");
+
+  REQUIRE(ErrorOf<Ping>("1234567") ==
+          "Ping: token: expected 8 bytes, found 7, offset 0");
+  REQUIRE(ErrorOf<Ping>("123456789") ==
+          "Ping: end: expected no more bytes, found 1, offset 8");
+}
+
+TEST_CASE("Unknown values of enums and flags are rejected",
+          "[format][corruption]") {
+  std::string payload = Encode(SampleEnd());
+  payload[0] = kMaxEndState + 1;
+  REQUIRE(ErrorOf<End>(payload) ==
+          "End: state: expected at most 15, found 16, offset 0");
+
+  payload = Encode(SampleChunkBegin());
+  payload[8] = 2;
+  REQUIRE(ErrorOf<ChunkBegin>(payload).find("kind") != std::string::npos);
+
+  payload = Encode(SampleRangeRequest());
+  payload[4] = 2;
+  REQUIRE(ErrorOf<RangeRequest>(payload).find("after") != std::string::npos);
+
+  payload = Encode(SampleEntriesReply());
+  payload.back() = 2;
+  REQUIRE(ErrorOf<EntriesReply>(payload).find("complete") !=
+          std::string::npos);
+
+  Hello hello = SampleHello();
+  hello.oldest_version = 3;
+  REQUIRE(ErrorOf<Hello>(Encode(hello)).find("oldest_version") !=
+          std::string::npos);
+}
+
+TEST_CASE("A key of the longest length fits, one byte more does not",
+          "[format][corruption]") {
+  ChunkEnd chunk = SampleChunkEnd();
+  chunk.smallest.assign(kMaxKeyBytes, '\0');
+  chunk.largest.assign(kMaxKeyBytes, '\xff');
+  RequireRoundTrip(chunk);
+  REQUIRE(Encode(chunk).size() < kMaxPayloadBytes);
+
+  std::string payload;
+  PutFixed32(&payload, 0);
+  PutFixed8(&payload, 1);
+  PutBytes(&payload, std::string(kMaxKeyBytes + 1, 'k'));
+  PutFixed32(&payload, 0);
+  REQUIRE(ErrorOf<RangeRequest>(payload) ==
+          "RangeRequest: after: expected at most 262144 bytes, found a length "
+          "of 262145, offset 5");
+}
+
+TEST_CASE("A count that the rest of a payload cannot hold is rejected",
+          "[format][corruption]") {
+  for (uint32_t count : {2u, kMaxRanges, 0xffffffffu}) {
+    std::string payload;
+    PutFixed32(&payload, count);
+    payload.append(35, '\0');  // one range takes at least 18
+    REQUIRE(ErrorOf<Ranges>(payload).find("found a count of " +
+                                          std::to_string(count)) !=
+            std::string::npos);
+  }
+}
+
+TEST_CASE("Texts for a person are cut to fit when encoded", "[format]") {
+  End end{EndState::kInternal, std::string(10000, 'm'), "w"};
+  End decoded;
+  REQUIRE_OK(decoded.DecodeFrom(Encode(end)));
+  REQUIRE(decoded.message == std::string(kMaxMessageTextBytes, 'm'));
+  REQUIRE(decoded.where == "w");
+}
+
+TEST_CASE("Batches cover a list in order and fit into frames", "[format]") {
+  std::vector<Range> ranges;
+  for (uint32_t id = 0; id < 3000; ++id) {
+    const size_t bytes = id % 1000 == 7 ? kMaxKeyBytes : id % 300;
+    ranges.push_back(Range{id, 1, {std::string(bytes, 'a'),
+                                   std::string(bytes, 'b')}, id});
+  }
+  std::vector<Range> received;
+  size_t frames = 0;
+  for (size_t begin = 0; begin < ranges.size(); ++frames) {
+    const size_t end = BatchEnd(ranges, begin);
+    REQUIRE(end > begin);
+    const Ranges batch{{ranges.begin() + begin, ranges.begin() + end}};
+    const std::string payload = Encode(batch);
+    REQUIRE(payload.size() <= kMaxPayloadBytes);
+    REQUIRE((end - begin == 1 || payload.size() <= kBatchBytes + 4));
+    received.insert(received.end(), batch.ranges.begin(), batch.ranges.end());
+    begin = end;
+  }
+  REQUIRE(received == ranges);
+  REQUIRE(frames < 20);
+}
+
+TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
+  REQUIRE(rc::check([] {
+    const auto range = RandomMessage<Range>();
+    RC_ASSERT(Encode(Ranges{{range}}).size() == 4 + EncodedBytes(range));
+    const auto item = RandomMessage<PlanItem>();
+    RC_ASSERT(Encode(PlanItems{{item}}).size() == 4 + EncodedBytes(item));
+    const auto entry = RandomMessage<EntryDigest>();
+    RC_ASSERT(Encode(EntriesReply{{entry}, false}).size() ==
+              5 + EncodedBytes(entry));
+  }));
+}
+
+TEST_CASE("Totals add up field by field", "[format]") {
+  Totals totals{1, 2, 3, 4};
+  totals += Totals{10, 20, 30, 40};
+  REQUIRE(totals == Totals{11, 22, 33, 44});
+}
+
+}  // namespace sstferry

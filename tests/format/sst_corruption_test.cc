@@ -1,0 +1,245 @@
+#include <rapidcheck.h>
+
+#include "format/sst_check.h"
+#include "format/sst_describe.h"
+#include "format/sst_reader.h"
+#include "tests/support/catch.h"
+#include "tests/support/sst_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::BlockBasedTableOptions;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+struct Region {
+  uint64_t begin;
+  uint64_t end;
+};
+
+// Everything CheckChunk promises to look at.
+std::vector<Region> CheckedRegions(const std::string& file) {
+  const SliceSource source(file);
+  SstReader reader;
+  REQUIRE_OK(reader.Open(&source));
+  std::vector<SstBlockHandle> handles = {reader.footer().metaindex,
+                                         reader.index_handle()};
+  for (const SstMetaBlock& meta : reader.meta_blocks()) {
+    handles.push_back(meta.handle);
+  }
+  std::vector<SstBlockHandle> data;
+  REQUIRE_OK(reader.ForEachIndexEntry([&](const SstIndexEntry& entry) {
+    data.push_back(entry.handle);
+    return Status::OK();
+  }));
+  REQUIRE(data.size() >= 3);
+  handles.push_back(data.front());
+  handles.push_back(data.back());
+  std::vector<Region> regions = {{reader.footer().footer_offset, file.size()}};
+  if (reader.properties().index_type == SstIndexType::kTwoLevel) {
+    // The partitions lie directly before the top level.
+    regions.push_back({reader.index_handle().offset -
+                           (reader.properties().index_bytes -
+                            reader.properties().top_level_index_bytes),
+                       reader.index_handle().offset});
+  }
+  for (const SstBlockHandle& handle : handles) {
+    regions.push_back({handle.offset, handle.end()});
+  }
+  return regions;
+}
+
+void RequireFlipsRefused(const std::string& file,
+                         const ChunkExpectation& expected) {
+  REQUIRE_OK(CheckChunk(SliceSource(file), expected, nullptr));
+  std::string bad = file;
+  for (const Region& region : CheckedRegions(file)) {
+    for (uint64_t bit = region.begin * 8; bit < region.end * 8; ++bit) {
+      bad[bit / 8] ^= static_cast<char>(1u << (bit % 8));
+      const Status s = CheckChunk(SliceSource(bad), expected, nullptr);
+      if (!s.IsCorruption() && !s.IsNotSupported()) {
+        INFO("byte " << bit / 8 << " bit " << bit % 8 << " of " << file.size()
+                     << " -> " << s.ToString());
+        REQUIRE(false);
+      }
+      bad[bit / 8] = file[bit / 8];
+    }
+  }
+}
+
+// Everything that reads a file, for the sake of sanitizers; results ignored.
+void ReadEverything(const std::string& file, const ChunkExpectation& expected) {
+  const SliceSource source(file);
+  CheckChunk(source, expected, nullptr).PermitUncheckedError();
+  std::vector<std::pair<std::string, std::string>> rows;
+  DescribeSst(source, &rows).PermitUncheckedError();
+  SstReader reader;
+  if (!reader.Open(&source).ok()) {
+    return;
+  }
+  std::vector<SstAnchor> anchors;
+  reader.Anchors(4, &anchors).PermitUncheckedError();
+  reader
+      .ForEachIndexEntry([&](const SstIndexEntry& entry) {
+        return reader.ForEachEntry(
+            entry.handle,
+            [](const Slice&, const Slice&) { return Status::OK(); });
+      })
+      .PermitUncheckedError();
+}
+
+TEST_CASE("CheckChunk refuses every single-bit flip of what it checks",
+          "[format][corruption]") {
+  const auto env = test::NewMemoryEnv();
+  const test::KeyValues entries = test::SampleEntries(30);
+  test::SstShape shape;
+  shape.block_bytes = 300;
+  shape.filter = 1;
+  for (int checksum = rocksdb::kCRC32c; checksum <= rocksdb::kXXH3;
+       ++checksum) {
+    shape.checksum = static_cast<rocksdb::ChecksumType>(checksum);
+    shape.format_version = 1u + static_cast<uint32_t>(checksum);
+    shape.index = checksum % 2 == 0 ? BlockBasedTableOptions::kTwoLevelIndexSearch
+                                    : BlockBasedTableOptions::kBinarySearch;
+    INFO(shape.Name());
+    RequireFlipsRefused(test::WriteSst(env.get(), shape, entries),
+                        test::Expect(shape, entries));
+  }
+}
+
+TEST_CASE("CheckChunk refuses every single-bit flip of a version 6 or 7 file",
+          "[format][corruption]") {
+  std::vector<test::KeyValues> blocks;
+  std::vector<std::string> separators;
+  const test::KeyValues entries = test::SampleEntries(6, 5);
+  for (const auto& [key, value] : entries) {
+    blocks.push_back({{test::InternalKey(key), value}});
+    separators.push_back(key);
+  }
+  for (const uint32_t version : {6u, 7u}) {
+    test::SstShape shape;
+    shape.format_version = version;
+    ChunkExpectation expected = test::Expect(shape, entries);
+    expected.comparator.clear();
+    expected.key_bytes.reset();
+    expected.value_bytes.reset();
+    RequireFlipsRefused(test::RawTable(blocks, separators, version), expected);
+  }
+}
+
+TEST_CASE("SstReader survives every single-bit flip without checksums",
+          "[format][corruption]") {
+  const auto env = test::NewMemoryEnv();
+  const test::KeyValues entries = test::SampleEntries(12, 10);
+  test::SstShape shape;
+  shape.block_bytes = 100;
+  shape.checksum = rocksdb::kNoChecksum;
+  for (const int index : {0, 2, 3}) {
+    shape.index = static_cast<BlockBasedTableOptions::IndexType>(index);
+    shape.hash_in_blocks = index == 0;
+    shape.compression = index == 3 ? rocksdb::kLZ4Compression
+                                   : rocksdb::kNoCompression;
+    const std::string file = test::WriteSst(env.get(), shape, entries);
+    const ChunkExpectation expected = test::Expect(shape, entries);
+    std::string bad = file;
+    for (size_t bit = 0; bit < file.size() * 8; ++bit) {
+      bad[bit / 8] ^= static_cast<char>(1u << (bit % 8));
+      ReadEverything(bad, expected);
+      bad[bit / 8] = file[bit / 8];
+    }
+  }
+}
+
+TEST_CASE("CheckChunk refuses a file cut at any length",
+          "[format][corruption]") {
+  const auto env = test::NewMemoryEnv();
+  const test::KeyValues entries = test::SampleEntries(20);
+  const test::SstShape shape;
+  const std::string file = test::WriteSst(env.get(), shape, entries);
+  const ChunkExpectation expected = test::Expect(shape, entries);
+  for (size_t n = 0; n < file.size(); ++n) {
+    const Status head =
+        CheckChunk(SliceSource(Slice(file.data(), n)), expected, nullptr);
+    const Status tail = CheckChunk(
+        SliceSource(Slice(file.data() + file.size() - n, n)), expected,
+        nullptr);
+    INFO(n << " of " << file.size() << " bytes: " << head.ToString() << ", "
+           << tail.ToString());
+    REQUIRE(head.IsCorruption());
+    REQUIRE(tail.IsCorruption());
+  }
+}
+
+TEST_CASE("ReadSstFooter names tables of other kinds", "[format][sst]") {
+  const auto with_magic = [](uint64_t magic, uint32_t version) {
+    std::string file(41 + 100, '\0');
+    test::PutFixed(&file, version, 4);
+    test::PutFixed(&file, magic, 8);
+    SstFooter footer;
+    return ReadSstFooter(SliceSource(file), &footer);
+  };
+  const auto named = [](const Status& s, const std::string& name) {
+    INFO(s.ToString());
+    REQUIRE(s.IsNotSupported());
+    REQUIRE(s.ToString().find(name) != std::string::npos);
+  };
+  named(with_magic(0x8242229663bf9564ull, 1), "plain table");
+  named(with_magic(0x4f3418eb7a8f13b8ull, 0), "plain table");
+  named(with_magic(0x926789d0c5f17873ull, 1), "cuckoo table");
+  named(with_magic(0xdb4775248b80fb57ull, 0), "version 0");
+  named(with_magic(0x88e241b785f4cff7ull, 8), "found 8");
+  REQUIRE(with_magic(0x88e241b785f4cff7ull, 0).IsCorruption());
+  REQUIRE(with_magic(1, 5).IsCorruption());
+}
+
+TEST_CASE("SstReader survives noise behind a right magic number",
+          "[format][corruption]") {
+  test::SstShape shape;
+  const ChunkExpectation expected = test::Expect(shape, {{"a", "b"}});
+  rc::check([&](const std::string& noise, uint8_t checksum, uint8_t version,
+                uint16_t offset, uint8_t size) {
+    std::string file = noise;
+    file.resize(noise.size() + 64, 'n');
+    std::string footer(1, static_cast<char>(checksum % 5));
+    footer += test::EncodeHandle({offset % file.size(), size});
+    footer += test::EncodeHandle({offset / 2 % file.size(), size});
+    footer.resize(41, '\0');
+    test::PutFixed(&footer, version % 8, 4);
+    test::PutFixed(&footer, 0x88e241b785f4cff7ull, 8);
+    ReadEverything(file + footer, expected);
+    RC_ASSERT(!CheckChunk(SliceSource(file + footer), expected, nullptr).ok());
+  });
+}
+
+TEST_CASE("SstReader survives overwritten bytes where no checksum protects it",
+          "[format][corruption]") {
+  const auto env = test::NewMemoryEnv();
+  const test::KeyValues entries = test::SampleEntries(40, 10);
+  std::vector<std::string> files;
+  test::SstShape shape;
+  shape.block_bytes = 150;
+  shape.checksum = rocksdb::kNoChecksum;
+  for (const int index : {0, 1, 2, 3}) {
+    for (const auto type : {rocksdb::kNoCompression, rocksdb::kZSTD,
+                            rocksdb::kSnappyCompression}) {
+      shape.index = static_cast<BlockBasedTableOptions::IndexType>(index);
+      shape.compression = type;
+      shape.hash_in_blocks = index % 2 == 0;
+      shape.index_restart_interval = index == 1 ? 1 : 3;
+      files.push_back(test::WriteSst(env.get(), shape, entries));
+    }
+  }
+  const ChunkExpectation expected = test::Expect(shape, entries);
+  rc::check([&](uint8_t which,
+                const std::vector<std::pair<uint32_t, uint8_t>>& edits) {
+    std::string file = files[which % files.size()];
+    for (const auto& [at, byte] : edits) {
+      file[at % (file.size() - 12)] = static_cast<char>(byte);
+    }
+    ReadEverything(file, expected);
+  });
+}
+
+}  // namespace
+}  // namespace sstferry

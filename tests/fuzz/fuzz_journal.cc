@@ -1,0 +1,20 @@
+// Input: a whole journal.
+#include "format/annotate.h"
+#include "format/journal.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace sstferry;
+  const rocksdb::Slice journal(reinterpret_cast<const char*>(data), size);
+  std::string text;
+  AnnotateJournal(journal, &text).PermitUncheckedError();
+
+  // The same bytes as the payload of a record that is whole.
+  if (size > 1 && size <= kMaxJournalPayloadBytes) {
+    std::string sealed(kJournalMagic, kJournalMagicBytes);
+    AppendJournalRecord(static_cast<JournalRecordType>(1 + data[0] % 5),
+                        rocksdb::Slice(journal.data() + 1, size - 1),
+                        sealed.size(), &sealed);
+    AnnotateJournal(sealed, &text).PermitUncheckedError();
+  }
+  return 0;
+}

@@ -1,0 +1,428 @@
+// What BuildFamily() decides beyond taking values over: operators, table
+// format, level placement, and the options of chunks and of the pull.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "format/end_state.h"
+#include "pipeline/family_options.h"
+#include "pipeline/options_file.h"
+#include "rocksdb/db.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/table.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::BlockBasedTableOptions;
+using rocksdb::ColumnFamilyOptions;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+class NamedComparator : public rocksdb::Comparator {
+ public:
+  explicit NamedComparator(const char* name, size_t timestamp_bytes = 0)
+      : Comparator(timestamp_bytes), name_(name) {}
+  const char* Name() const override { return name_; }
+  int Compare(const Slice& a, const Slice& b) const override {
+    return a.compare(b);
+  }
+  void FindShortestSeparator(std::string*, const Slice&) const override {}
+  void FindShortSuccessor(std::string*) const override {}
+
+ private:
+  const char* name_;
+};
+
+class NamedMergeOperator : public rocksdb::AssociativeMergeOperator {
+ public:
+  const char* Name() const override { return "acme.Merge"; }
+  bool Merge(const Slice&, const Slice*, const Slice& value, std::string* out,
+             rocksdb::Logger*) const override {
+    *out = value.ToString();
+    return true;
+  }
+};
+
+class NamedPrefix : public rocksdb::SliceTransform {
+ public:
+  const char* Name() const override { return "acme.Prefix"; }
+  Slice Transform(const Slice& key) const override {
+    return Slice(key.data(), 1);
+  }
+  bool InDomain(const Slice& key) const override { return !key.empty(); }
+};
+
+FamilyDescription Described(const ColumnFamilyOptions& options) {
+  FamilyDescription description;
+  REQUIRE_OK(DescribeFamily("fam", options, &description));
+  return description;
+}
+
+const BlockBasedTableOptions& TableOf(
+    const std::shared_ptr<rocksdb::TableFactory>& factory) {
+  const auto* table = factory->GetOptions<BlockBasedTableOptions>();
+  REQUIRE(table != nullptr);
+  return *table;
+}
+
+ColumnFamilyOptions WithTable(const BlockBasedTableOptions& table) {
+  ColumnFamilyOptions options;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+Status Build(const ColumnFamilyOptions& options, BuiltFamily* out,
+             const BuildLimits& limits = {},
+             const OperatorRegistry& registry = {}) {
+  return BuildFamily(Described(options), registry, limits, out);
+}
+
+bool HasNote(const std::vector<std::string>& notes, const std::string& part) {
+  return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
+    return note.find(part) != std::string::npos;
+  });
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+TEST_CASE("FindComparator knows built-in and registered ones by name",
+          "[pipeline][options]") {
+  const NamedComparator acme("acme.Order");
+  OperatorRegistry registry;
+  const rocksdb::Comparator* found = nullptr;
+  REQUIRE_OK(FindComparator("f", "leveldb.BytewiseComparator", registry,
+                            &found));
+  REQUIRE(found == rocksdb::BytewiseComparator());
+  REQUIRE_OK(FindComparator("f", "rocksdb.ReverseBytewiseComparator", registry,
+                            &found));
+  REQUIRE(found == rocksdb::ReverseBytewiseComparator());
+
+  const Status absent = FindComparator("f", "acme.Order", registry, &found);
+  REQUIRE(EndStateOf(absent) == EndState::kIncompatible);
+  REQUIRE(MessageOf(absent).find("'f'") != std::string::npos);
+  REQUIRE(MessageOf(absent).find("'acme.Order'") != std::string::npos);
+  REQUIRE(found == nullptr);
+  REQUIRE(EndStateOf(FindComparator("f", "", registry, &found)) ==
+          EndState::kIncompatible);
+
+  registry.comparators = {nullptr, &acme};
+  REQUIRE_OK(FindComparator("f", "acme.Order", registry, &found));
+  REQUIRE(found == &acme);
+}
+
+TEST_CASE("FindComparator refuses user-defined timestamps",
+          "[pipeline][options]") {
+  const NamedComparator stamped("acme.Stamped", 8);
+  OperatorRegistry registry;
+  registry.comparators = {&stamped};
+  const rocksdb::Comparator* found = nullptr;
+  for (const char* name : {"leveldb.BytewiseComparator.u64ts",
+                           "rocksdb.ReverseBytewiseComparator.u64ts",
+                           "acme.Stamped"}) {
+    INFO(name);
+    const Status s = FindComparator("f", name, registry, &found);
+    REQUIRE(EndStateOf(s) == EndState::kRefused);
+    REQUIRE(MessageOf(s).find("timestamps") != std::string::npos);
+    REQUIRE(found == nullptr);
+  }
+}
+
+TEST_CASE("FindMergeOperator makes built-in operators with their options",
+          "[pipeline][options]") {
+  OperatorRegistry registry;
+  std::shared_ptr<rocksdb::MergeOperator> found;
+  std::vector<std::string> notes;
+  for (const char* name :
+       {"UInt64AddOperator", "PutOperator", "MaxOperator", "BytesXOR",
+        "{id=StringAppendOperator;delimiter=|;}"}) {
+    INFO(name);
+    REQUIRE_OK(FindMergeOperator("f", name, registry, &found, &notes));
+    REQUIRE(found != nullptr);
+  }
+  rocksdb::ColumnFamilyOptions options;
+  options.merge_operator = found;
+  REQUIRE(Described(options).merge_operator ==
+          "{id=StringAppendOperator;delimiter=|;}");
+  REQUIRE_OK(FindMergeOperator("f", "", registry, &found, &notes));
+  REQUIRE(found == nullptr);
+  REQUIRE(notes.empty());
+}
+
+TEST_CASE("FindMergeOperator takes a registered one and notes an unknown one",
+          "[pipeline][options]") {
+  OperatorRegistry registry;
+  std::shared_ptr<rocksdb::MergeOperator> found;
+  std::vector<std::string> notes;
+  REQUIRE_OK(FindMergeOperator("f", "acme.Merge", registry, &found, &notes));
+  REQUIRE(found == nullptr);
+  REQUIRE(HasNote(notes, "acme.Merge"));
+  notes.clear();
+  registry.merge_operators = {nullptr, std::make_shared<NamedMergeOperator>()};
+  REQUIRE_OK(FindMergeOperator("f", "acme.Merge", registry, &found, &notes));
+  REQUIRE(found == registry.merge_operators[1]);
+  REQUIRE(notes.empty());
+  REQUIRE(!FindMergeOperator("f", std::string(2000, 'x'), registry, &found,
+                             &notes)
+               .ok());
+}
+
+TEST_CASE("BuildFamily uses operators of the registry", "[pipeline][options]") {
+  const NamedComparator order("acme.Order");
+  OperatorRegistry registry;
+  registry.comparators = {&order};
+  registry.merge_operators = {std::make_shared<NamedMergeOperator>()};
+  registry.prefix_extractors = {std::make_shared<NamedPrefix>()};
+  ColumnFamilyOptions options;
+  options.comparator = &order;
+  options.merge_operator = registry.merge_operators[0];
+  options.prefix_extractor = registry.prefix_extractors[0];
+  BuiltFamily built;
+  REQUIRE_OK(Build(options, &built, {}, registry));
+  REQUIRE(built.notes.empty());
+  REQUIRE(built.final_options.comparator == &order);
+  REQUIRE(built.pull_options.comparator == &order);
+  REQUIRE(built.final_options.merge_operator == registry.merge_operators[0]);
+  REQUIRE(built.final_options.prefix_extractor ==
+          registry.prefix_extractors[0]);
+
+  REQUIRE(EndStateOf(Build(options, &built)) == EndState::kIncompatible);
+  options.comparator = rocksdb::BytewiseComparator();
+  REQUIRE_OK(Build(options, &built));
+  REQUIRE(HasNote(built.notes, "acme.Merge"));
+  REQUIRE(HasNote(built.notes, "acme.Prefix"));
+}
+
+TEST_CASE("BuildFamily chooses a format_version both ends can read",
+          "[pipeline][options]") {
+  BlockBasedTableOptions table;
+  table.format_version = 4;
+  const ColumnFamilyOptions options = WithTable(table);
+  const auto build = [&](uint32_t asked, uint32_t of_files, uint32_t max,
+                         BuiltFamily* built) {
+    BuildLimits limits;
+    limits.format_version = asked;
+    limits.source_files_format_version = of_files;
+    limits.max_format_version = max;
+    return Build(options, built, limits);
+  };
+  BuiltFamily built;
+  REQUIRE_OK(build(0, 0, 5, &built));  // no files: as OPTIONS say
+  REQUIRE(built.format_version == 4);
+  REQUIRE_OK(build(0, 3, 5, &built));  // never newer than the files
+  REQUIRE(built.format_version == 3);
+  REQUIRE(TableOf(built.final_options.table_factory).format_version == 4);
+  REQUIRE(built.notes.empty());
+  REQUIRE_OK(build(0, 7, 5, &built));  // lowered to what the target reads
+  REQUIRE(built.format_version == 5);
+  REQUIRE(HasNote(built.notes, "format_version"));
+  REQUIRE_OK(build(0, 1, 5, &built));
+  REQUIRE(built.format_version == 2);
+  REQUIRE_OK(build(2, 5, 5, &built));  // the operator's wish goes first
+  REQUIRE(built.format_version == 2);
+  REQUIRE_OK(build(0, 5, 3, &built));
+  REQUIRE(TableOf(built.final_options.table_factory).format_version == 3);
+  for (uint32_t bad : {1u, 6u, 4000000000u}) {
+    REQUIRE(EndStateOf(build(bad, 5, 5, &built)) == EndState::kIncompatible);
+  }
+}
+
+TEST_CASE("BuildFamily lowers a format_version this RocksDB cannot read",
+          "[pipeline][options]") {
+  FamilyDescription description = Described(ColumnFamilyOptions());
+  for (NamedValue& option : description.table_options) {
+    if (option.name == "format_version") {
+      option.value = "9";
+    }
+  }
+  BuiltFamily built;
+  REQUIRE_OK(BuildFamily(description, {}, {}, &built));
+  REQUIRE(TableOf(built.final_options.table_factory).format_version ==
+          kMaxTableFormatVersion);
+  REQUIRE(built.format_version == kMaxTableFormatVersion);
+  REQUIRE(HasNote(built.notes, "format_version 9"));
+}
+
+TEST_CASE("BuildFamily turns plain tables into block-based ones",
+          "[pipeline][options]") {
+  ColumnFamilyOptions options;
+  options.table_factory.reset(rocksdb::NewPlainTableFactory());
+  options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(4));
+  BuiltFamily built;
+  REQUIRE_OK(Build(options, &built));
+  REQUIRE(TableOf(built.final_options.table_factory).format_version ==
+          DefaultFormatVersion());
+  REQUIRE(built.final_options.prefix_extractor->AsString() ==
+          "rocksdb.FixedPrefix.4");
+  REQUIRE(HasNote(built.notes, "plain tables"));
+  // A loaded family with plain tables builds block-based chunks.
+  rocksdb::Options chunk;
+  REQUIRE_OK(ChunkOptions(options, 5, &chunk));
+  REQUIRE(TableOf(chunk.table_factory).format_version == 5);
+}
+
+TEST_CASE("BuildFamily and ChunkOptions refuse other table formats",
+          "[pipeline][options]") {
+  ColumnFamilyOptions options;
+  options.table_factory.reset(rocksdb::NewCuckooTableFactory());
+  BuiltFamily built;
+  const Status s = Build(options, &built);
+  REQUIRE(EndStateOf(s) == EndState::kRefused);
+  REQUIRE(MessageOf(s).find("'fam'") != std::string::npos);
+  rocksdb::Options chunk;
+  REQUIRE(EndStateOf(ChunkOptions(options, 5, &chunk)) == EndState::kRefused);
+}
+
+TEST_CASE("BuildFamily pulls universal families as leveled where it must",
+          "[pipeline][options]") {
+  ColumnFamilyOptions options;
+  options.compaction_style = rocksdb::kCompactionStyleUniversal;
+  for (bool direct : {false, true}) {
+    BuildLimits limits;
+    limits.universal_ingests_to_last_level = direct;
+    BuiltFamily built;
+    REQUIRE_OK(Build(options, &built, limits));
+    REQUIRE(built.pull_options.compaction_style ==
+            (direct ? rocksdb::kCompactionStyleUniversal
+                    : rocksdb::kCompactionStyleLevel));
+    REQUIRE(built.final_options.compaction_style ==
+            rocksdb::kCompactionStyleUniversal);
+    REQUIRE(!built.keeps_level0);
+  }
+  REQUIRE(BuildLimits().universal_ingests_to_last_level ==
+          RocksDbIsAtLeast(9, 0));
+}
+
+TEST_CASE("BuildFamily refuses FIFO where ingestion would misplace files",
+          "[pipeline][options]") {
+  ColumnFamilyOptions options;
+  options.compaction_style = rocksdb::kCompactionStyleFIFO;
+  BuildLimits limits;
+  limits.fifo_ingests_to_level0 = false;
+  BuiltFamily built;
+  const Status s = Build(options, &built, limits);
+  REQUIRE(EndStateOf(s) == EndState::kRefused);
+  REQUIRE(MessageOf(s).find("'fam'") != std::string::npos);
+  limits.fifo_ingests_to_level0 = true;
+  REQUIRE_OK(Build(options, &built, limits));
+  REQUIRE(built.keeps_level0);
+  REQUIRE(built.pull_options.compaction_style == rocksdb::kCompactionStyleFIFO);
+  REQUIRE(built.pull_options.ttl == 0);  // else files could expire meanwhile
+  REQUIRE(BuildLimits().fifo_ingests_to_level0 == RocksDbIsAtLeast(9, 3));
+  options.compaction_style = rocksdb::kCompactionStyleLevel;
+  options.num_levels = 1;
+  REQUIRE_OK(Build(options, &built, limits));
+  REQUIRE(built.keeps_level0);
+}
+
+TEST_CASE("Pull options are small and compact nothing", "[pipeline][options]") {
+  BlockBasedTableOptions table;
+  table.no_block_cache = true;
+  ColumnFamilyOptions options = WithTable(table);
+  options.write_buffer_size = 1u << 30;
+  options.periodic_compaction_seconds = 10;
+  options.enable_blob_files = true;
+  BuildLimits limits;
+  limits.cache = rocksdb::NewLRUCache(1 << 20);
+  BuiltFamily built;
+  REQUIRE_OK(Build(options, &built, limits));
+  const ColumnFamilyOptions& pull = built.pull_options;
+  REQUIRE(pull.disable_auto_compactions);
+  REQUIRE(pull.write_buffer_size <= 4u << 20);
+  REQUIRE(pull.periodic_compaction_seconds == 0);
+  REQUIRE(!pull.enable_blob_files);
+  REQUIRE(TableOf(pull.table_factory).cache_index_and_filter_blocks);
+  REQUIRE(TableOf(pull.table_factory).block_cache == limits.cache);
+  REQUIRE(built.final_options.write_buffer_size == 1u << 30);
+  REQUIRE(built.final_options.enable_blob_files);
+  REQUIRE(TableOf(built.final_options.table_factory).no_block_cache);
+  REQUIRE(HasNote(built.notes, "blob"));
+}
+
+TEST_CASE("ChunkOptions keep the table's shape and drop what costs memory",
+          "[pipeline][options]") {
+  BlockBasedTableOptions table;
+  table.block_size = 7777;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(12));
+  table.cache_index_and_filter_blocks = true;
+  ColumnFamilyOptions options = WithTable(table);
+  options.compression_opts.max_dict_bytes = 1 << 14;
+  options.compression_opts.parallel_threads = 8;
+  options.bottommost_compression_opts.max_dict_buffer_bytes = 1ull << 40;
+  options.sample_for_compression = 5;
+  rocksdb::Options chunk;
+  REQUIRE_OK(ChunkOptions(options, 3, &chunk));
+  const BlockBasedTableOptions& made = TableOf(chunk.table_factory);
+  REQUIRE(made.format_version == 3);
+  REQUIRE(made.block_size == 7777);
+  REQUIRE(made.filter_policy != nullptr);
+  REQUIRE(made.no_block_cache);
+  REQUIRE(made.block_cache == nullptr);
+  REQUIRE(!made.cache_index_and_filter_blocks);
+  REQUIRE(chunk.compression_opts.max_dict_bytes == 1 << 14);
+  REQUIRE(chunk.compression_opts.parallel_threads == 1);
+  for (uint64_t bytes :
+       {chunk.compression_opts.max_dict_buffer_bytes,
+        chunk.bottommost_compression_opts.max_dict_buffer_bytes}) {
+    REQUIRE(bytes > 0);
+    REQUIRE(bytes <= 16u << 20);
+  }
+  REQUIRE(chunk.sample_for_compression == 0);
+  for (uint32_t bad : {0u, 1u, kMaxTableFormatVersion + 1}) {
+    REQUIRE(EndStateOf(ChunkOptions(options, bad, &chunk)) ==
+            EndState::kIncompatible);
+  }
+}
+
+TEST_CASE("Chunks have no filters where the last level has none",
+          "[pipeline][options]") {
+  BlockBasedTableOptions table;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(12));
+  ColumnFamilyOptions options = WithTable(table);
+  options.optimize_filters_for_hits = true;
+  rocksdb::Options chunk;
+  REQUIRE_OK(ChunkOptions(options, 5, &chunk));
+  REQUIRE(TableOf(chunk.table_factory).filter_policy == nullptr);
+  options.num_levels = 1;  // its files stay in level 0
+  REQUIRE_OK(ChunkOptions(options, 5, &chunk));
+  REQUIRE(TableOf(chunk.table_factory).filter_policy != nullptr);
+}
+
+TEST_CASE("ChangesTo tells settable options from those that need a reopen",
+          "[pipeline][options]") {
+  ColumnFamilyOptions from;
+  ColumnFamilyOptions to;
+  OptionChanges changes;
+  REQUIRE_OK(ChangesTo(from, to, &changes));
+  REQUIRE(changes.settable.empty());
+  REQUIRE(changes.need_reopen.empty());
+  from.disable_auto_compactions = true;
+  from.level0_file_num_compaction_trigger = 99;
+  REQUIRE_OK(ChangesTo(from, to, &changes));
+  REQUIRE(changes.settable.size() == 2);
+  REQUIRE(changes.need_reopen.empty());
+  from.compaction_style = rocksdb::kCompactionStyleUniversal;
+  BlockBasedTableOptions table;
+  table.cache_index_and_filter_blocks = true;
+  from.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  REQUIRE_OK(ChangesTo(from, to, &changes));
+  REQUIRE(changes.settable.size() == 2);
+  REQUIRE(Contains(changes.need_reopen, "compaction_style"));
+  REQUIRE(Contains(changes.need_reopen, "table.cache_index_and_filter_blocks"));
+
+  rocksdb::DBOptions database_from;
+  rocksdb::DBOptions database_to;
+  database_from.max_open_files = 10;
+  database_from.allow_2pc = true;
+  REQUIRE_OK(ChangesTo(database_from, database_to, &changes));
+  REQUIRE(changes.settable ==
+          std::vector<NamedValue>{{"max_open_files", "-1"}});
+  REQUIRE(changes.need_reopen == std::vector<std::string>{"allow_2pc"});
+}
+
+}  // namespace
+}  // namespace sstferry

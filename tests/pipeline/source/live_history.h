@@ -1,0 +1,50 @@
+// A history of write batches that is a pure function of the batch's number:
+// what a database holds at any sequence number can be computed without a log
+// of what was written.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+
+namespace sstferry {
+
+struct HistoryOperation {
+  enum class Kind { kPut, kDelete, kDeleteRange };
+  Kind kind = Kind::kPut;
+  size_t family = 0;
+  std::string key;
+  std::string value;  // or the end of the range
+};
+
+// The operations of batch `number`, each one sequence number. Batches span
+// families and overwrite, delete and range-delete a bounded set of keys.
+std::vector<HistoryOperation> HistoryBatch(uint64_t number, size_t families);
+
+rocksdb::WriteBatch ToWriteBatch(
+    const std::vector<HistoryOperation>& operations,
+    const std::vector<rocksdb::ColumnFamilyHandle*>& families);
+
+class HistoryModel {
+ public:
+  explicit HistoryModel(size_t families) : state_(families) {}
+
+  // Applies whole batches until `sequence`; false when a batch would cross it
+  // or it lies behind: no prefix of the history ends there.
+  bool AdvanceTo(uint64_t sequence);
+  const std::map<std::string, std::string>& family(size_t i) const {
+    return state_[i];
+  }
+  uint64_t batches() const { return next_batch_; }
+
+ private:
+  std::vector<std::map<std::string, std::string>> state_;
+  uint64_t next_batch_ = 0;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,93 @@
+// From text to values: sizes, durations, keys, and the options of one command
+// from its command line and its config file. Nothing here touches a database,
+// the network or standard output.
+//
+// Errors: every function returns InvalidArgument whose getState() is the
+// sentence for the operator ("--lanes: expected 1 to 64, found 0").
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// A whole number and K M G (powers of 1000) or Ki Mi Gi (powers of 1024), each
+// with or without a final B. At least 1. `what` names the option in errors.
+[[nodiscard]] rocksdb::Status ParseByteCount(const std::string& what,
+                                             const std::string& text,
+                                             uint64_t* bytes);
+
+// A whole number and ms, s, m or h; 1 ms to one year.
+[[nodiscard]] rocksdb::Status ParseDuration(const std::string& what,
+                                            const std::string& text,
+                                            std::chrono::milliseconds* out);
+
+// 0x and an even number of hex digits is hex ("0x" alone: the empty key), all
+// else is text as it stands.
+[[nodiscard]] rocksdb::Status ParseKey(const std::string& what,
+                                       const std::string& text,
+                                       std::string* key);
+
+// A decimal number from `least` to `most`.
+[[nodiscard]] rocksdb::Status ParseNumber(const std::string& what,
+                                          const std::string& text,
+                                          uint64_t least, uint64_t most,
+                                          uint64_t* number);
+
+// "[NAME=]DIR": what stands before the first '=' is the name unless it holds a
+// '/'. Without a name: DIR's last component.
+struct NamedDirectory {
+  std::string name;
+  std::string directory;
+};
+[[nodiscard]] rocksdb::Status ParseNamedDirectory(const std::string& what,
+                                                  const std::string& text,
+                                                  NamedDirectory* out);
+
+// One option as the command line, the config file and --help know it.
+struct OptionSpec {
+  const char* name;
+  const char* value;   // "BYTES"; null: a switch
+  const char* help;    // with unit, bounds and default
+  bool repeatable = false;
+};
+
+// The texts given to one command.
+class OptionTexts {
+ public:
+  bool Has(const std::string& name) const { return values_.count(name) != 0; }
+  // The value of a single option, or `otherwise`.
+  std::string Get(const std::string& name,
+                  const std::string& otherwise = "") const;
+  // All values of a repeatable option, in order.
+  std::vector<std::string> GetAll(const std::string& name) const;
+  bool IsSet(const std::string& name) const {
+    return switches_.count(name) != 0;
+  }
+
+ private:
+  friend rocksdb::Status ReadOptions(const std::vector<OptionSpec>&,
+                                     const std::vector<std::string>&,
+                                     const std::vector<std::string>&,
+                                     OptionTexts*);
+  std::map<std::string, std::vector<std::string>> values_;
+  std::set<std::string> switches_;
+};
+
+// Reads `arguments` (without program and command name), then the file that
+// --config names; what the command line gives wins, whole lists included. The
+// operands (SOURCE, TARGET_DIR...) are options of those names as well; they are
+// set from arguments that are no options, in order. `specs` must hold an
+// option "config".
+[[nodiscard]] rocksdb::Status ReadOptions(
+    const std::vector<OptionSpec>& specs,
+    const std::vector<std::string>& operands,
+    const std::vector<std::string>& arguments, OptionTexts* out);
+
+}  // namespace sstferry

@@ -1,0 +1,227 @@
+#include "tools/sstferry/commands.h"
+
+#include <zstd.h>
+
+#include "format/limits.h"
+#include "format/messages.h"
+#include "rocksdb/version.h"
+
+namespace sstferry {
+namespace {
+
+const OptionSpec kFamilyOption = {
+    "cf", "NAME", "only this column family; repeat for more (default all)",
+    true};
+const OptionSpec kBeginOption = {
+    "begin", "K",
+    "first key, inclusive, in each named family's own order; 0x and an even\n"
+    "number of hex digits is hex, all else text (default the first)"};
+const OptionSpec kEndOption = {
+    "end", "K", "end of the keys, exclusive; written as --begin (default none)"};
+const OptionSpec kSnapshotOption = {
+    "snapshot-dir", "DIR",
+    "where the private snapshot of a source directory is linked; on the\n"
+    "source's file system (default beside the source)"};
+const OptionSpec kLanesOption = {
+    "lanes", "N", "ranges moved at the same time, 1 to 64 (default 4)"};
+
+std::vector<OptionSpec> ServeOptionSpecs() {
+  return {
+      {"db", "[NAME=]DIR",
+       "a database directory to serve, repeat for more; NAME is 1 to 64 of\n"
+       "A-Z a-z 0-9 . _ - (default DIR's last component)",
+       true},
+      {"listen", "HOST:PORT",
+       "where to accept connections; port 0 takes a free one\n"
+       "(default 127.0.0.1:7420)"},
+      {"max-lanes", "N",
+       "lanes of one transfer, 1 to 64; a larger ask gets this many\n"
+       "(default 16)"},
+      {"max-rate", "BYTES",
+       "wire bytes a second of all transfers together (default no limit)"},
+      {"snapshot-dir", "DIR",
+       "where private snapshots are linked; on the databases' file system\n"
+       "(default beside each database)"},
+      {"once", nullptr,
+       "end after the first transfer, with that transfer's exit code"},
+      {"insecure", nullptr,
+       "allow --listen beyond this machine; anyone who reaches the port can\n"
+       "read the databases (an ssh -L tunnel avoids that)"},
+  };
+}
+
+std::vector<OptionSpec> PullOptionSpecs() {
+  return {
+      {"replace", nullptr,
+       "exchange a TARGET_DIR that is not empty; the old one stays beside it\n"
+       "as TARGET_DIR.old-<transfer_id> (default: it is refused)"},
+      kLanesOption,
+      {"chunk-bytes", "BYTES",
+       "size of an SST chunk before it is cut, 64Ki to 4Gi (default 64M)"},
+      {"max-rate", "BYTES",
+       "SST bytes a second before wire compression (default no limit)"},
+      kFamilyOption,
+      kBeginOption,
+      kEndOption,
+      {"durability", "chunk|none",
+       "chunk: each chunk is synced before it is recorded; none: everything\n"
+       "is synced once before the final rename (default chunk)"},
+      {"verify", nullptr,
+       "read the finished database back and compare it with the source's\n"
+       "snapshot before the rename"},
+      {"format-version", "N",
+       "format_version of the SST files, 2 to 255 (default the highest of the\n"
+       "source's files that this machine can read)"},
+      {"timeline", "FILE.csv", "write one line of rates and queues a second"},
+      kSnapshotOption,
+  };
+}
+
+constexpr char kExitCodes[] =
+    R"(Exit codes:
+  0  OK
+  1  failed, a person must act: REFUSED, INCOMPATIBLE, DENIED, NO_SPACE,
+     CORRUPT, SOURCE_ERROR, INTERNAL
+  2  wrong usage, nothing touched
+  3  verify found DIFFERENT
+  4  stopped for a reason that can pass, the same command goes on or starts
+     anew: CANCELLED, DEADLINE, DEAD_PEER, TOO_SLOW, SNAPSHOT_GONE,
+     CHANGED_SINCE
+  5  BUSY, another process has the target
+)";
+
+constexpr char kUnits[] =
+    R"(Units:
+  BYTES      a whole number; K M G are powers of 1000, Ki Mi Gi of 1024
+  DURATION   a whole number and ms, s, m or h
+  DATABASE   a directory, or sst://HOST[:PORT]/NAME (port 7420; IPv6 as
+             sst://[::1]:7420/NAME)
+)";
+
+void AppendOption(const OptionSpec& spec, std::string* out) {
+  constexpr size_t kColumn = 28;
+  std::string line = std::string("  --") + spec.name;
+  if (spec.value != nullptr) {
+    line += std::string(" ") + spec.value;
+  }
+  if (line.size() + 2 > kColumn) {
+    line += "\n" + std::string(kColumn, ' ');
+  } else {
+    line.resize(kColumn, ' ');
+  }
+  for (const char* c = spec.help; *c != '\0'; ++c) {
+    line += *c;
+    if (*c == '\n') {
+      line.append(kColumn, ' ');
+    }
+  }
+  *out += line + "\n";
+}
+
+}  // namespace
+
+const std::vector<OptionSpec>& CommonOptions() {
+  static const std::vector<OptionSpec> options = {
+      {"json", nullptr,
+       "exactly one JSON object on standard output, on every exit but 2"},
+      {"progress", "MODE",
+       "auto: a line redrawn in place on a terminal, else a plain line per\n"
+       "interval; always: redrawn in any case; never; json: one object a\n"
+       "line (default auto)"},
+      {"progress-interval", "DURATION",
+       "time between plain or JSON lines (default 10s)"},
+      {"log-level", "LEVEL",
+       "error, warning, info or debug; logs go to standard error\n"
+       "(default info)"},
+      {"config", "FILE",
+       "read options from lines \"name = value\", operands by their names in\n"
+       "lower case; '#' begins a comment; the command line wins"},
+      {"help", nullptr, "this text"},
+      {"version", nullptr, "versions of sstferry, RocksDB, zstd, protocol"},
+  };
+  return options;
+}
+
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = {
+      {"serve", "--db [NAME=]DIR [--db ...] [options]",
+       "Serves databases to sstferry pull, plan and verify. A database may be\n"
+       "closed, a checkpoint, or open and written by another process; it is\n"
+       "never written to. Prints \"listening on HOST:PORT\". SIGINT or SIGTERM\n"
+       "end it with exit code 0.",
+       ServeOptionSpecs(), {}, RunServe},
+      {"pull", "SOURCE TARGET_DIR [options]",
+       "Moves a snapshot of the DATABASE named SOURCE into the new directory\n"
+       "TARGET_DIR, which appears whole or not at all.",
+       PullOptionSpecs(), {"source", "target"}, RunPull},
+      {"verify", "LEFT RIGHT [options]",
+       "Compares two DATABASEs, LEFT and RIGHT, entry by entry.",
+       {kFamilyOption, kBeginOption, kEndOption, kLanesOption,
+        kSnapshotOption},
+       {"left", "right"}, RunVerify},
+      {"plan", "SOURCE [TARGET_DIR] [options]",
+       "Prints what pull would do and why: column families, ranges, sizes,\n"
+       "disk needed. sst://HOST:PORT without NAME lists what is served there.\n"
+       "Takes pull's options.",
+       PullOptionSpecs(), {"source", "target"}, RunPlan},
+      {"inspect", "FILE [options]",
+       "Explains a journal byte by byte (offset, bytes, meaning), or shows the\n"
+       "properties of an SST file.",
+       {}, {"file"}, RunInspect},
+  };
+  return commands;
+}
+
+const Command* FindCommand(const std::string& name) {
+  for (const Command& command : Commands()) {
+    if (name == command.name) {
+      return &command;
+    }
+  }
+  return nullptr;
+}
+
+std::string CommandHelp(const Command& command) {
+  std::string text = std::string("Usage: sstferry ") + command.name + " " +
+                     command.synopsis + "\n\n" + command.about + "\n\n";
+  if (!command.options.empty()) {
+    text += "Options:\n";
+    for (const OptionSpec& spec : command.options) {
+      AppendOption(spec, &text);
+    }
+    text += "\n";
+  }
+  text += "Options of every command:\n";
+  for (const OptionSpec& spec : CommonOptions()) {
+    AppendOption(spec, &text);
+  }
+  return text + "\n" + kUnits + "\n" + kExitCodes;
+}
+
+std::string GeneralHelp() {
+  std::string text =
+      "sstferry moves a RocksDB database between machines as sorted SST files\n"
+      "that are streamed while they are built, without stopping the source.\n\n"
+      "Usage:\n";
+  for (const Command& command : Commands()) {
+    text += std::string("  sstferry ") + command.name + " " +
+            command.synopsis + "\n";
+  }
+  text +=
+      "\nsstferry COMMAND --help lists the options of a command; sstferry\n"
+      "--version prints versions.\n\n";
+  return text + kExitCodes;
+}
+
+std::string RocksdbVersion() { return rocksdb::GetRocksVersionAsString(); }
+
+std::string VersionText() {
+  return std::string("sstferry ") + SSTFERRY_VERSION + "\nRocksDB " +
+         RocksdbVersion() + "\nzstd " +
+         ZSTD_versionString() + "\nprotocol " +
+         std::to_string(kProtocolVersion) + " (speaks " +
+         std::to_string(kOldestProtocolVersion) + " to " +
+         std::to_string(kProtocolVersion) + ")\n";
+}
+
+}  // namespace sstferry

@@ -1,0 +1,316 @@
+// What the texts of each command mean: from OptionTexts to the options of the
+// public API, with every bound checked.
+#include <set>
+
+#include "format/limits.h"
+#include "tools/sstferry/commands.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+Status Wrong(const std::string& what, const std::string& expected,
+             const std::string& found) {
+  return Status::InvalidArgument(what + ": expected " + expected +
+                                 ", found \"" + found + "\"");
+}
+
+Status Read(const std::string& name,
+            const std::vector<std::string>& arguments, OptionTexts* texts) {
+  const Command* command = FindCommand(name);
+  std::vector<OptionSpec> specs = command->options;
+  specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
+  return ReadOptions(specs, command->operands, arguments, texts);
+}
+
+Status ReadCommon(const OptionTexts& texts, CommonArguments* out) {
+  out->json = texts.IsSet("json");
+  const std::string progress = texts.Get("progress", "auto");
+  if (progress == "auto") {
+    out->progress = ProgressMode::kAuto;
+  } else if (progress == "always") {
+    out->progress = ProgressMode::kAlways;
+  } else if (progress == "never") {
+    out->progress = ProgressMode::kNever;
+  } else if (progress == "json") {
+    out->progress = ProgressMode::kJson;
+  } else {
+    return Wrong("--progress", "auto, always, never or json", progress);
+  }
+  const std::string level = texts.Get("log-level", "info");
+  if (level == "error") {
+    out->log_level = LogLevel::kError;
+  } else if (level == "warning") {
+    out->log_level = LogLevel::kWarning;
+  } else if (level == "info") {
+    out->log_level = LogLevel::kInfo;
+  } else if (level == "debug") {
+    out->log_level = LogLevel::kDebug;
+  } else {
+    return Wrong("--log-level", "error, warning, info or debug", level);
+  }
+  return ParseDuration("--progress-interval",
+                       texts.Get("progress-interval", "10s"),
+                       &out->progress_interval);
+}
+
+Status ReadSelection(const OptionTexts& texts, Selection* out) {
+  std::set<std::string> seen;
+  for (const std::string& family : texts.GetAll("cf")) {
+    if (family.empty() || family.size() > kMaxFamilyNameBytes) {
+      return Wrong("--cf",
+                   "a name of 1 to " + std::to_string(kMaxFamilyNameBytes) +
+                       " bytes",
+                   family);
+    }
+    if (!seen.insert(family).second) {
+      return Wrong("--cf", "each column family once", family);
+    }
+    out->families.push_back(family);
+  }
+  Status status;
+  if (texts.Has("begin")) {
+    out->interval.begin.emplace();
+    status = ParseKey("--begin", texts.Get("begin"), &*out->interval.begin);
+  }
+  if (status.ok() && texts.Has("end")) {
+    out->interval.end.emplace();
+    status = ParseKey("--end", texts.Get("end"), &*out->interval.end);
+  }
+  return status;
+}
+
+Status ReadCount(const OptionTexts& texts, const std::string& name,
+                 uint64_t least, uint64_t most, uint32_t* out) {
+  if (!texts.Has(name)) {
+    return Status::OK();
+  }
+  uint64_t number = 0;
+  const Status status =
+      ParseNumber("--" + name, texts.Get(name), least, most, &number);
+  *out = static_cast<uint32_t>(number);
+  return status;
+}
+
+Status ReadBytes(const OptionTexts& texts, const std::string& name,
+                 uint64_t* out) {
+  return texts.Has(name)
+             ? ParseByteCount("--" + name, texts.Get(name), out)
+             : Status::OK();
+}
+
+// A directory given as an option may not be empty: it would mean the default.
+Status ReadPath(const OptionTexts& texts, const std::string& name,
+                std::string* out) {
+  if (texts.Has(name)) {
+    *out = texts.Get(name);
+    if (out->empty()) {
+      return Wrong("--" + name, "a path", "");
+    }
+  }
+  return Status::OK();
+}
+
+Status ReadAddress(const OptionTexts& texts, const std::string& operand,
+                   bool name_needed, SourceAddress* out) {
+  if (!texts.Has(operand)) {
+    return Status::InvalidArgument(
+        operand + ": expected a directory or sst://HOST[:PORT]/NAME, found "
+        "nothing");
+  }
+  const Status status = ParseSourceAddress(texts.Get(operand), out);
+  if (status.ok() && name_needed && !out->is_directory() &&
+      out->name.empty()) {
+    return Wrong(operand,
+                 "sst://HOST[:PORT]/NAME (sstferry plan lists the names)",
+                 texts.Get(operand));
+  }
+  return status;
+}
+
+Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
+  out->replace = texts.IsSet("replace");
+  out->verify = texts.IsSet("verify");
+  const std::string durability = texts.Get("durability", "chunk");
+  if (durability != "chunk" && durability != "none") {
+    return Wrong("--durability", "chunk or none", durability);
+  }
+  out->durability =
+      durability == "chunk" ? Durability::kChunk : Durability::kNone;
+  Status status = ReadCount(texts, "lanes", 1, kMaxLanes, &out->lanes);
+  if (status.ok()) {
+    status = ReadBytes(texts, "chunk-bytes", &out->chunk_bytes);
+  }
+  if (status.ok() && (out->chunk_bytes < kMinChunkBytes ||
+                      out->chunk_bytes > kMaxChunkBytes)) {
+    return Wrong("--chunk-bytes", "64Ki to 4Gi", texts.Get("chunk-bytes"));
+  }
+  if (status.ok()) {
+    status = ReadBytes(texts, "max-rate", &out->max_rate_bytes_per_sec);
+  }
+  if (status.ok()) {
+    status = ReadCount(texts, "format-version", 2, 255, &out->format_version);
+  }
+  if (status.ok()) {
+    status = ReadPath(texts, "timeline", &out->timeline_file);
+  }
+  if (status.ok()) {
+    status = ReadPath(texts, "snapshot-dir", &out->snapshot_dir);
+  }
+  return status.ok() ? ReadSelection(texts, &out->selection) : status;
+}
+
+Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
+  std::set<std::string> names;
+  for (const std::string& text : texts.GetAll("db")) {
+    NamedDirectory named;
+    const Status status = ParseNamedDirectory("--db", text, &named);
+    if (!status.ok()) {
+      return status;
+    }
+    if (!names.insert(named.name).second) {
+      return Wrong("--db", "each NAME once (NAME=DIR gives another)",
+                   named.name);
+    }
+    ServedDatabase database;
+    database.name = named.name;
+    database.directory = named.directory;
+    out->databases.push_back(database);
+  }
+  if (out->databases.empty()) {
+    return Status::InvalidArgument(
+        "--db: expected at least one [NAME=]DIR, found none");
+  }
+  if (out->databases.size() > kMaxServedDatabases) {
+    return Wrong("--db",
+                 "at most " + std::to_string(kMaxServedDatabases) +
+                     " databases",
+                 std::to_string(out->databases.size()));
+  }
+  return Status::OK();
+}
+
+Status ReadListen(const OptionTexts& texts, ServeArguments* out) {
+  const std::string text = texts.Get("listen", "127.0.0.1:7420");
+  const Status status = ParseHostPort(text, &out->listen);
+  if (!status.ok()) {
+    return Status::InvalidArgument("--listen", MessageOf(status));
+  }
+  out->insecure = texts.IsSet("insecure");
+  if (!out->insecure && !IsLoopback(out->listen.host)) {
+    return Wrong("--listen",
+                 "an address of this machine only, such as 127.0.0.1:7420 "
+                 "(--insecure allows others: anyone who reaches the port can "
+                 "read the databases)",
+                 text);
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status ParseServe(const std::vector<std::string>& arguments,
+                  ServeArguments* out) {
+  OptionTexts texts;
+  Status status = Read("serve", arguments, &texts);
+  if (status.ok()) {
+    status = ReadCommon(texts, &out->common);
+  }
+  if (status.ok()) {
+    status = ReadDatabases(texts, &out->options);
+  }
+  if (status.ok()) {
+    status = ReadCount(texts, "max-lanes", 1, kMaxLanes,
+                       &out->options.max_lanes);
+  }
+  if (status.ok()) {
+    status = ReadBytes(texts, "max-rate",
+                       &out->options.max_rate_bytes_per_sec);
+  }
+  if (status.ok()) {
+    status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
+  }
+  out->once = texts.IsSet("once");
+  return status.ok() ? ReadListen(texts, out) : status;
+}
+
+Status ParsePull(const std::vector<std::string>& arguments,
+                 PullArguments* out) {
+  OptionTexts texts;
+  Status status = Read("pull", arguments, &texts);
+  if (status.ok()) {
+    status = ReadCommon(texts, &out->common);
+  }
+  if (status.ok()) {
+    status = ReadAddress(texts, "source", true, &out->options.source);
+  }
+  if (status.ok() && texts.Get("target").empty()) {
+    status = Status::InvalidArgument(
+        "target: expected a directory TARGET_DIR, found nothing");
+  }
+  if (status.ok()) {
+    out->options.target_dir = texts.Get("target");
+    status = ReadPullOptions(texts, &out->options);
+  }
+  return status;
+}
+
+Status ParsePlan(const std::vector<std::string>& arguments,
+                 PullArguments* out) {
+  OptionTexts texts;
+  Status status = Read("plan", arguments, &texts);
+  if (status.ok()) {
+    status = ReadCommon(texts, &out->common);
+  }
+  if (status.ok()) {
+    status = ReadAddress(texts, "source", false, &out->options.source);
+  }
+  if (status.ok() && texts.Has("target") && texts.Get("target").empty()) {
+    status = Wrong("target", "a directory TARGET_DIR", "");
+  }
+  if (status.ok()) {
+    out->options.target_dir = texts.Get("target");
+    status = ReadPullOptions(texts, &out->options);
+  }
+  return status;
+}
+
+Status ParseVerify(const std::vector<std::string>& arguments,
+                   VerifyArguments* out) {
+  OptionTexts texts;
+  Status status = Read("verify", arguments, &texts);
+  if (status.ok()) {
+    status = ReadCommon(texts, &out->common);
+  }
+  if (status.ok()) {
+    status = ReadAddress(texts, "left", true, &out->options.left);
+  }
+  if (status.ok()) {
+    status = ReadAddress(texts, "right", true, &out->options.right);
+  }
+  if (status.ok()) {
+    status = ReadCount(texts, "lanes", 1, kMaxLanes, &out->options.lanes);
+  }
+  if (status.ok()) {
+    status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
+  }
+  return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
+}
+
+Status ParseInspect(const std::vector<std::string>& arguments,
+                    InspectArguments* out) {
+  OptionTexts texts;
+  Status status = Read("inspect", arguments, &texts);
+  if (status.ok()) {
+    status = ReadCommon(texts, &out->common);
+  }
+  if (status.ok() && texts.Get("file").empty()) {
+    status = Status::InvalidArgument(
+        "file: expected a journal or an SST file, found nothing");
+  }
+  out->file = texts.Get("file");
+  return status;
+}
+
+}  // namespace sstferry

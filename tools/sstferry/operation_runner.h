@@ -1,0 +1,27 @@
+// What pull, plan and verify have in common: signals, progress, the end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "pipeline/options.h"
+#include "pipeline/target.h"
+#include "tools/sstferry/commands.h"
+#include "tools/sstferry/console.h"
+
+namespace sstferry {
+
+// Runs `operation` with progress on standard error; SIGINT and SIGTERM cancel
+// it. Prints the JSON object, or on success (and for DIFFERENT) what `human`
+// makes of the summary. Returns the exit code.
+int RunOperation(const std::string& command, const CommonArguments& arguments,
+                 Console* console, Operation* operation,
+                 const std::function<std::string(const Summary&)>& human);
+
+// Results as an operator reads them, each ending in a newline.
+std::string PullReport(const Summary& summary);
+std::string PlanReport(const Summary& summary);
+std::string VerifyReport(const Summary& summary);
+
+}  // namespace sstferry

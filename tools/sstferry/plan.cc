@@ -1,0 +1,140 @@
+// sstferry plan
+#include <algorithm>
+
+#include "tools/sstferry/commands.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/progress.h"
+
+namespace sstferry {
+namespace {
+
+// Bounds are cut to this many characters, so that a line fits a screen.
+constexpr size_t kBoundWidth = 18;
+
+std::string Bound(const std::optional<std::string>& key,
+                  const char* when_absent) {
+  if (!key) {
+    return when_absent;
+  }
+  std::string text = key->empty() ? "0x" : KeyToText(*key);
+  if (text.size() <= kBoundWidth) {
+    return text;
+  }
+  size_t cut = kBoundWidth - 2;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) {
+    --cut;  // not inside a UTF-8 sequence
+  }
+  return text.substr(0, cut) + "..";
+}
+
+// Columns as wide as their widest cell; the last one is not padded.
+std::string Table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) {
+        line.append(widths[i] - row[i].size() + 2, ' ');
+      }
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string ServedNames(const Summary& summary) {
+  std::string text = summary.source + " serves " +
+                     std::to_string(summary.served_names.size()) +
+                     " databases:\n";
+  for (const std::string& name : summary.served_names) {
+    text += "  " + summary.source + "/" + name + "\n";
+  }
+  return text;
+}
+
+std::string Families(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows = {
+      {"COLUMN FAMILY", "ITEMS", "BYTES"}};
+  for (const std::string& family : summary.column_families) {
+    uint64_t items = 0;
+    uint64_t bytes = 0;
+    for (const PlanItemSummary& item : summary.items) {
+      if (item.column_family == family) {
+        ++items;
+        bytes += item.bytes;
+      }
+    }
+    rows.push_back({KeyToText(family), std::to_string(items),
+                    FormatBytes(static_cast<double>(bytes))});
+  }
+  return Table(rows);
+}
+
+std::string Items(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows = {
+      {"COLUMN FAMILY", "BEGIN", "END", "FILE", "BYTES", "ACTION", "REASON"}};
+  for (const PlanItemSummary& item : summary.items) {
+    rows.push_back({KeyToText(item.column_family),
+                    Bound(item.begin, "(first)"), Bound(item.end, "(last)"),
+                    item.file.empty() ? "-" : item.file,
+                    FormatBytes(static_cast<double>(item.bytes)), item.action,
+                    item.reason});
+  }
+  return Table(rows);
+}
+
+}  // namespace
+
+std::string PlanReport(const Summary& summary) {
+  if (summary.column_families.empty() && summary.items.empty() &&
+      summary.transfer_id.empty()) {
+    return ServedNames(summary);
+  }
+  uint64_t bytes = 0;
+  for (const PlanItemSummary& item : summary.items) {
+    bytes += item.bytes;
+  }
+  std::string text = "plan: " + summary.source;
+  if (!summary.target.empty()) {
+    text += " -> " + summary.target;
+  }
+  text += ", snapshot at sequence " +
+          std::to_string(summary.snapshot_sequence) + ", " +
+          std::to_string(summary.ranges) + " ranges, " +
+          std::to_string(summary.lanes) + " lanes\n";
+  text += Families(summary) + "\n";
+  if (!summary.items.empty()) {
+    text += Items(summary) + "\n";
+  }
+  text += "disk: the target needs about " +
+          FormatBytes(static_cast<double>(bytes) * 1.1) +
+          "; the source links its files and writes no chunk\n";
+  for (const std::string& note : summary.notes) {
+    text += "note: " + note + "\n";
+  }
+  return text;
+}
+
+int RunPlan(const std::vector<std::string>& arguments) {
+  PullArguments plan;
+  const rocksdb::Status usage = ParsePlan(arguments, &plan);
+  if (!usage.ok()) {
+    return ReportUsage("plan", usage);
+  }
+  Console console(plan.common.log_level);
+  plan.options.log = console.log_function();
+  const std::unique_ptr<Operation> operation = MakePlan(plan.options);
+  return RunOperation("plan", plan.common, &console, operation.get(),
+                      PlanReport);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,82 @@
+// sstferry pull
+#include "tools/sstferry/commands.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/progress.h"
+
+#include <array>
+#include <cstdio>
+
+namespace sstferry {
+namespace {
+
+std::string Seconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f s", seconds);
+  return text.data();
+}
+
+std::string Rate(uint64_t bytes, double seconds) {
+  return seconds > 0
+             ? FormatBytes(static_cast<double>(bytes) / seconds) + "/s"
+             : "-";
+}
+
+std::string Bytes(uint64_t bytes) {
+  return FormatBytes(static_cast<double>(bytes));
+}
+
+std::string Levels(const Summary& summary) {
+  std::string text;
+  for (const auto& [level, files] : summary.levels) {
+    if (files > 0) {
+      text += (text.empty() ? "L" : ", L") + std::to_string(level) + ": " +
+              std::to_string(files) + (files == 1 ? " file" : " files");
+    }
+  }
+  return text.empty() ? "no files" : text;
+}
+
+}  // namespace
+
+std::string PullReport(const Summary& summary) {
+  std::string text =
+      "pulled: " + summary.source + " -> " + summary.target + ", " +
+      std::to_string(summary.column_families.size()) +
+      " column families at sequence " +
+      std::to_string(summary.snapshot_sequence) + "\n";
+  text += "moved: " + std::to_string(summary.entries) + " entries, " +
+          Bytes(summary.key_value_bytes) + " of keys and values as " +
+          Bytes(summary.sst_bytes) + " of SST in " +
+          std::to_string(summary.chunks) + " chunks, " +
+          Bytes(summary.wire_bytes) + " on the wire\n";
+  text += "time: " + Seconds(summary.seconds) + ", " +
+          Rate(summary.sst_bytes, summary.seconds) + ", " +
+          std::to_string(summary.lanes) + " lanes, peak memory " +
+          Bytes(summary.peak_rss_bytes) + "\n";
+  text += "target: " + Levels(summary) + ", " +
+          std::to_string(summary.ingest_calls) + " ingest calls\n";
+  if (!summary.replaced.empty()) {
+    text += "replaced: the old directory is " + summary.replaced + "\n";
+  }
+  text += summary.verified
+              ? "verified: equal\n"
+              : "verified: not compared (pull --verify does, or sstferry "
+                "verify SOURCE TARGET_DIR)\n";
+  return text;
+}
+
+int RunPull(const std::vector<std::string>& arguments) {
+  PullArguments pull;
+  const rocksdb::Status usage = ParsePull(arguments, &pull);
+  if (!usage.ok()) {
+    return ReportUsage("pull", usage);
+  }
+  Console console(pull.common.log_level);
+  pull.options.log = console.log_function();
+  const std::unique_ptr<Operation> operation = MakePull(pull.options);
+  return RunOperation("pull", pull.common, &console, operation.get(),
+                      PullReport);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,43 @@
+// SIGINT and SIGTERM as a call, and the line to a service manager.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Blocks SIGINT and SIGTERM and ignores SIGPIPE, for this thread and all it
+// starts later. Call first thing in main().
+void HoldSignals();
+
+// Calls `stop` once, from a thread of its own, when SIGINT or SIGTERM arrives
+// or Trigger() is called; later ones change nothing.
+//
+// Ownership: `stop` must stay callable until the destructor returns.
+// Threads:   Trigger() from any thread.
+// REQUIRES: HoldSignals() was called; one watcher at a time.
+class StopWatcher {
+ public:
+  explicit StopWatcher(std::function<void()> stop);
+  StopWatcher(const StopWatcher&) = delete;
+  StopWatcher& operator=(const StopWatcher&) = delete;
+  ~StopWatcher();
+
+  void Trigger();
+
+ private:
+  void Loop();
+
+  const std::function<void()> stop_;
+  int signals_ = -1;  // signalfd
+  int wake_ = -1;     // eventfd: kStop or kEnd is added
+  std::thread thread_;
+};
+
+// Sends READY=1 to the socket that $NOTIFY_SOCKET names (a path, or '@' and an
+// abstract name). OK when the variable is not set.
+[[nodiscard]] rocksdb::Status NotifyReady();
+
+}  // namespace sstferry
