@@ -49,8 +49,7 @@ class LaneSink : public ChunkSink {
     }
     const Digest128 digest = digest_.Finish();
     end->digest = digest;
-    chain_.AddFrame(digest.high);
-    chain_.AddFrame(digest.low);
+    chain_.AddChunk(digest);
     StageScope scope(clock_, Stage::kSendWait);
     return channel_->SendMessage(FrameType::kChunkEnd, *end,
                                  WaitLimit::Forever());
@@ -82,7 +81,7 @@ class LaneSink : public ChunkSink {
   Channel* const channel_;
   StageClock* const clock_;
   ChunkDigest digest_;
-  ChunkDigest chain_;
+  RangeDigest chain_;
   uint64_t bytes_ = 0;
 };
 

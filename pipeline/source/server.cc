@@ -1,6 +1,7 @@
 // The accept loop and what all sessions share.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <list>
 #include <map>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include "pipeline/source.h"
 #include "pipeline/source/control_session.h"
 #include "pipeline/source/lane_session.h"
+#include "pipeline/source/private_dir.h"
 #include "pipeline/source/snapshot.h"
 
 namespace sstferry {
@@ -226,11 +228,22 @@ Status MakeSourceServer(const ServeOptions& options,
                         "database name '" + database.name + "' is doubled");
     }
     if (!database.directory.empty()) {
-      parents.insert(SnapshotParent(options.snapshot_dir, database.directory));
+      parents.insert(
+          options.snapshot_dir.empty()
+              ? std::filesystem::absolute(database.directory)
+                    .lexically_normal()
+                    .parent_path()
+                    .string()
+              : options.snapshot_dir);
     }
   }
   for (const std::string& parent : parents) {
-    const Status status = RemoveLeftoverSnapshots(parent, options.log);
+    const Status status =
+        RemoveLeftoverSnapshots(parent, [&options](const std::string& line) {
+          if (options.log) {
+            options.log(LogLevel::kInfo, line);
+          }
+        });
     if (!status.ok() && options.log) {
       options.log(LogLevel::kWarning,
                   "leftover snapshots in " + parent + ": " + MessageOf(status));

@@ -19,9 +19,6 @@ using std::chrono::steady_clock;
 constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
 constexpr uint64_t kMinReadaheadBytes = 64u << 10;
 constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
-// Batches of ranges and plan items stay well below a frame.
-constexpr size_t kBatchBytes = 256u << 10;
-
 TransferId RandomTransferId() {
   std::random_device device;
   TransferId id;
@@ -39,11 +36,6 @@ uint64_t MicrosSince(steady_clock::time_point start) {
       std::chrono::duration_cast<std::chrono::microseconds>(
           steady_clock::now() - start)
           .count());
-}
-
-size_t IntervalBytes(const KeyInterval& interval) {
-  return (interval.begin ? interval.begin->size() : 0) +
-         (interval.end ? interval.end->size() : 0) + 64;
 }
 
 }  // namespace
@@ -230,20 +222,14 @@ Status Transfer::Announce(Channel* control) {
       status = control->SendMessage(FrameType::kFamily, family.wire);
     }
   }
-  Ranges batch;
-  size_t batch_bytes = 0;
   PlanEnd end;
-  for (const Range& range : ranges_) {
-    batch_bytes += IntervalBytes(range.interval);
-    end.estimated_bytes += range.estimated_bytes;
-    batch.ranges.push_back(range);
-    if (status.ok() && batch_bytes >= kBatchBytes) {
-      status = control->SendMessage(FrameType::kRanges, batch);
-      batch.ranges.clear();
-      batch_bytes = 0;
+  for (size_t at = 0; at < ranges_.size() && status.ok();) {
+    const size_t next = BatchEnd(ranges_, at);
+    Ranges batch;
+    for (; at < next; ++at) {
+      end.estimated_bytes += ranges_[at].estimated_bytes;
+      batch.ranges.push_back(ranges_[at]);
     }
-  }
-  if (status.ok() && !batch.ranges.empty()) {
     status = control->SendMessage(FrameType::kRanges, batch);
   }
   if (status.ok() && request_.purpose == Purpose::kPlan) {
@@ -254,9 +240,7 @@ Status Transfer::Announce(Channel* control) {
 }
 
 Status Transfer::SendPlanItems(Channel* control) {
-  PlanItems batch;
-  size_t batch_bytes = 0;
-  Status status;
+  std::vector<PlanItem> items;
   for (const Range& range : ranges_) {
     PlanItem item;
     item.family = range.family;
@@ -264,15 +248,14 @@ Status Transfer::SendPlanItems(Channel* control) {
     item.bytes = range.estimated_bytes;
     item.action = PlanAction::kRebuild;
     item.reason = "rebuilt from an iterator";
-    batch_bytes += IntervalBytes(range.interval) + item.reason.size();
-    batch.items.push_back(std::move(item));
-    if (status.ok() && batch_bytes >= kBatchBytes) {
-      status = control->SendMessage(FrameType::kPlanItems, batch);
-      batch.items.clear();
-      batch_bytes = 0;
-    }
+    items.push_back(std::move(item));
   }
-  if (status.ok() && !batch.items.empty()) {
+  Status status;
+  for (size_t at = 0; at < items.size() && status.ok();) {
+    const size_t next = BatchEnd(items, at);
+    PlanItems batch;
+    batch.items.assign(items.begin() + at, items.begin() + next);
+    at = next;
     status = control->SendMessage(FrameType::kPlanItems, batch);
   }
   return status;

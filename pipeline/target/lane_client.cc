@@ -66,7 +66,7 @@ Status LaneClient::Receive(Frame* frame) {
 
 Status LaneClient::ReceiveRange(const Range& range) {
   range_totals_ = Totals{};
-  range_chain_ = ChunkDigest();
+  range_chain_ = RangeDigest();
   last_key_.clear();
   planned_done_ = 0;
   while (true) {
@@ -127,8 +127,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   range_totals_.entries += end.entries;
   range_totals_.key_value_bytes += end.key_bytes + end.value_bytes;
   range_totals_.sst_bytes += end.file_bytes;
-  range_chain_.AddFrame(end.digest.high);
-  range_chain_.AddFrame(end.digest.low);
+  range_chain_.AddChunk(end.digest);
   last_key_ = end.largest;
   state_->counters.entries += end.entries;
   state_->counters.key_value_bytes += end.key_bytes + end.value_bytes;

@@ -47,7 +47,7 @@ class LaneClient {
 
   // Of the range being received.
   Totals range_totals_;
-  ChunkDigest range_chain_;
+  RangeDigest range_chain_;
   std::string last_key_;
   uint64_t planned_done_ = 0;
 };
