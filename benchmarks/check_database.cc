@@ -9,7 +9,7 @@
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/report.h"
 #include "rocksdb/db.h"
-#include "xxhash.h"
+#include <xxhash.h>
 
 namespace sstferry::bench {
 namespace {

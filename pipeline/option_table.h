@@ -1,5 +1,6 @@
 // The table behind option_rules.h, apart because it is data: one line an
 // option. Only option_rules.cc includes it.
+// Over 250 lines because it is one table.
 #pragma once
 
 #include <cstdint>

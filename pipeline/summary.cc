@@ -159,7 +159,12 @@ void AddPlan(const Summary& summary, ordered_json* out) {
 }  // namespace
 
 std::string KeyToText(const Slice& key) {
-  return IsPlainText(key) ? key.ToString() : "0x" + key.ToString(true);
+  if (IsPlainText(key)) {
+    return key.ToString();
+  }
+  std::string text("0x");
+  text += key.ToString(true);
+  return text;
 }
 
 std::string SummaryToJson(const Summary& summary, const std::string& command) {

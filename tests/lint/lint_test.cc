@@ -1,0 +1,374 @@
+// Rules of the house that a compiler does not check. The rules themselves are
+// tested on small texts first, so that a rule that finds nothing is seen.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRoots[] = {"format", "pipeline", "tools", "tests",
+                                  "benchmarks", "examples"};
+constexpr size_t kMaxHeaderLines = 250;
+constexpr size_t kMaxSourceLines = 600;
+constexpr size_t kHeadLines = 20;
+
+struct File {
+  std::string path;  // from the repository's root
+  std::vector<std::string> lines;
+  bool is_header() const { return path.ends_with(".h"); }
+};
+
+File MakeFile(const std::string& path, const std::string& text) {
+  File file{path, {}};
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    file.lines.push_back(line);
+  }
+  return file;
+}
+
+const std::vector<File>& SourceFiles() {
+  static const std::vector<File> files = [] {
+    std::vector<File> found;
+    const fs::path root = SSTFERRY_SOURCE_DIR;
+    for (const char* folder : kRoots) {
+      if (!fs::is_directory(root / folder)) {
+        continue;
+      }
+      for (const auto& entry :
+           fs::recursive_directory_iterator(root / folder)) {
+        const std::string extension = entry.path().extension();
+        if (extension != ".h" && extension != ".cc") {
+          continue;
+        }
+        std::ifstream stream(entry.path(), std::ios::binary);
+        std::stringstream text;
+        text << stream.rdbuf();
+        found.push_back(MakeFile(
+            fs::relative(entry.path(), root).generic_string(), text.str()));
+      }
+    }
+    return found;
+  }();
+  return files;
+}
+
+// What is wrong with one line of a file; empty: nothing.
+using LineRule =
+    std::function<std::string(const File& file, const std::string& line)>;
+
+std::string Violations(const std::vector<File>& files, const LineRule& rule) {
+  std::string found;
+  for (const File& file : files) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string what = rule(file, file.lines[i]);
+      if (!what.empty()) {
+        found += file.path + ":" + std::to_string(i + 1) + ": " + what + "\n";
+      }
+    }
+  }
+  return found;
+}
+
+struct Include {
+  std::string path;  // empty: the line is no include
+  bool quoted = false;
+};
+
+Include IncludeOf(const std::string& line) {
+  const size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string::npos || line[hash] != '#') {
+    return {};
+  }
+  const size_t word = line.find_first_not_of(" \t", hash + 1);
+  if (word == std::string::npos || line.compare(word, 7, "include") != 0) {
+    return {};
+  }
+  const size_t open = line.find_first_of("\"<", word);
+  const size_t close = line.find_first_of("\">", open + 1);
+  if (open == std::string::npos || close == std::string::npos) {
+    return {};
+  }
+  return {line.substr(open + 1, close - open - 1), line[open] == '"'};
+}
+
+bool Under(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder + "/");
+}
+
+bool IsSliceOrStatus(const std::string& include) {
+  return include == "rocksdb/slice.h" || include == "rocksdb/status.h";
+}
+
+std::string FormatInclude(const Include& include) {
+  const std::string& path = include.path;
+  if (Under(path, "rocksdb") && !IsSliceOrStatus(path)) {
+    return "format/ takes of RocksDB only slice.h and status.h";
+  }
+  if (Under(path, "boost") || Under(path, "openssl") ||
+      Under(path, "nlohmann") || Under(path, "spdlog")) {
+    return "format/ uses no such library";
+  }
+  static const std::set<std::string> kForbidden = {
+      "thread", "fstream", "mutex", "condition_variable", "filesystem",
+      "chrono", "iostream", "future", "unistd.h", "fcntl.h", "sys/socket.h",
+      "pthread.h"};
+  if (kForbidden.count(path) != 0) {
+    return "format/ has no files, sockets, threads or clocks";
+  }
+  return Under(path, "pipeline") ? "format/ stands below pipeline/" : "";
+}
+
+std::string PipelineInclude(const std::string& file, const Include& include) {
+  const std::string& path = include.path;
+  if (Under(path, "boost/program_options") ||
+      path == "boost/program_options.hpp" || Under(path, "spdlog")) {
+    return "belongs to tools/";
+  }
+  if (Under(file, "pipeline/source") && Under(path, "pipeline/target")) {
+    return "source/ and target/ do not know each other";
+  }
+  if (Under(file, "pipeline/target") && Under(path, "pipeline/source")) {
+    return "source/ and target/ do not know each other";
+  }
+  if (!Under(file, "pipeline/wire")) {
+    return Under(path, "boost") || Under(path, "openssl")
+               ? "only pipeline/wire/ uses Boost.Asio and OpenSSL"
+               : "";
+  }
+  if (Under(path, "rocksdb") && !IsSliceOrStatus(path)) {
+    return "wire/ takes of RocksDB only slice.h and status.h";
+  }
+  if (Under(path, "pipeline") && !Under(path, "pipeline/wire")) {
+    return "wire/ knows nothing of source and target";
+  }
+  return "";
+}
+
+std::string IncludeRule(const File& file, const std::string& line) {
+  const Include include = IncludeOf(line);
+  const bool is_product = Under(file.path, "format") ||
+                          Under(file.path, "pipeline") ||
+                          Under(file.path, "tools");
+  if (include.path.empty()) {
+    return "";
+  }
+  const auto wrong = [&](const std::string& why) {
+    return why.empty() ? "" : "includes " + include.path + ": " + why;
+  };
+  if (include.path.find("..") != std::string::npos ||
+      (include.quoted && include.path.find('/') == std::string::npos)) {
+    return wrong("includes start at the repository's root");
+  }
+  if (!include.quoted && Under(include.path, "rocksdb")) {
+    return wrong("RocksDB is included with quotes");
+  }
+  if (is_product && (Under(include.path, "tests") ||
+                     Under(include.path, "benchmarks"))) {
+    return wrong("nothing includes tests/ or benchmarks/");
+  }
+  if ((Under(file.path, "format") || Under(file.path, "pipeline")) &&
+      Under(include.path, "tools")) {
+    return wrong("tools/ stands above");
+  }
+  if (Under(file.path, "format")) {
+    return wrong(FormatInclude(include));
+  }
+  if (Under(file.path, "pipeline")) {
+    return wrong(PipelineInclude(file.path, include));
+  }
+  return "";
+}
+
+std::string TextRule(const File& file, const std::string& line) {
+  for (const char c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte > 0x7e) {
+      return "a byte that is not printable ASCII";
+    }
+  }
+  const size_t text = line.find_first_not_of(' ');
+  const std::string code = text == std::string::npos ? "" : line.substr(text);
+  // Split, so that this file keeps its own rules.
+  // A main function outside the namespace may open our own, inside its body.
+  const std::string directive = std::string("using name") + "space ";
+  const bool is_local = text != std::string::npos && text > 0 &&
+                        !file.is_header() &&
+                        code.starts_with(directive + "sstferry");
+  if (code.starts_with(directive) && !is_local) {
+    return "a using directive";
+  }
+  for (const std::string& word : {std::string("TO") + "DO",
+                                 std::string("FIX") + "ME"}) {
+    if (line.find(word) != std::string::npos) {
+      return word + " in committed code";
+    }
+  }
+  return "";
+}
+
+std::string SleepRule(const File& file, const std::string& line) {
+  if (!Under(file.path, "tests")) {
+    return "";
+  }
+  for (const std::string& call :
+       {std::string("sleep") + "_for", std::string("sleep") + "_until",
+        std::string("usl") + "eep(", std::string("nanosl") + "eep("}) {
+    // One that paces a slow peer synchronises nothing and says so on its line.
+    if (line.find(call) != std::string::npos &&
+        line.find("; //") == std::string::npos &&
+        line.find(";  //") == std::string::npos) {
+      return "a sleep in a test";
+    }
+  }
+  return "";
+}
+
+std::string BudgetRule(const File& file) {
+  const size_t most = file.is_header() ? kMaxHeaderLines : kMaxSourceLines;
+  if (file.lines.size() <= most) {
+    return "";
+  }
+  const std::string reason =
+      "Over " + std::to_string(most) + " lines because";
+  for (size_t i = 0; i < std::min(kHeadLines, file.lines.size()); ++i) {
+    if (file.lines[i].find(reason) != std::string::npos) {
+      return "";
+    }
+  }
+  return file.path + ": " + std::to_string(file.lines.size()) +
+         " lines, at most " + std::to_string(most) +
+         " without a reason in its head\n";
+}
+
+bool HasPragmaOnce(const File& file) {
+  return std::find(file.lines.begin(), file.lines.end(), "#pragma once") !=
+         file.lines.end();
+}
+
+}  // namespace
+
+TEST_CASE("The include rule sees every wrong direction", "[lint]") {
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"format/a.h", "#include \"rocksdb/db.h\""},
+      {"format/a.h", "#include <thread>"},
+      {"format/a.cc", "#include <boost/asio.hpp>"},
+      {"format/a.cc", "#include \"pipeline/options.h\""},
+      {"pipeline/source/a.cc", "#include \"pipeline/target/b.h\""},
+      {"pipeline/target/a.cc", "#include \"pipeline/source/b.h\""},
+      {"pipeline/target/a.cc", "#include \"tools/sstferry/console.h\""},
+      {"pipeline/target/a.cc", "#include <boost/asio.hpp>"},
+      {"pipeline/wire/a.cc", "#include \"rocksdb/db.h\""},
+      {"pipeline/wire/a.cc", "#include \"pipeline/options.h\""},
+      {"pipeline/a.cc", "#include <boost/program_options.hpp>"},
+      {"tools/sstferry/a.cc", "#include \"tests/support/catch.h\""},
+      {"tools/sstferry/a.cc", "#include \"console.h\""},
+      {"pipeline/a.cc", "#include <rocksdb/db.h>"},
+      {"pipeline/a.cc", "# include \"../format/frame.h\""},
+  };
+  for (const auto& [path, line] : bad) {
+    INFO(path << " " << line);
+    REQUIRE_FALSE(IncludeRule(File{path, {}}, line).empty());
+  }
+  const std::vector<std::pair<std::string, std::string>> good = {
+      {"format/a.h", "#include \"rocksdb/status.h\""},
+      {"format/a.cc", "#include <xxhash.h>"},
+      {"pipeline/source/a.cc", "#include \"pipeline/wire/channel.h\""},
+      {"pipeline/wire/a.cc", "#include <boost/asio.hpp>"},
+      {"pipeline/target/a.cc", "#include <nlohmann/json.hpp>"},
+      {"tools/sstferry/a.cc", "#include <boost/program_options.hpp>"},
+      {"tests/tools/a.cc", "#include \"tests/support/catch.h\""},
+      {"format/a.cc", "// #include <thread> is not for this room"},
+  };
+  for (const auto& [path, line] : good) {
+    INFO(path << " " << line);
+    REQUIRE(IncludeRule(File{path, {}}, line).empty());
+  }
+}
+
+TEST_CASE("The text, sleep and budget rules see what they forbid", "[lint]") {
+  const File test{"tests/a.cc", {}};
+  REQUIRE_FALSE(TextRule(test, "// caf\xc3\xa9").empty());
+  REQUIRE_FALSE(TextRule(test, "\tint a;").empty());
+  REQUIRE_FALSE(
+      TextRule(test, std::string("  using name") + "space std;").empty());
+  REQUIRE_FALSE(TextRule(test, std::string("// TO") + "DO: later").empty());
+  REQUIRE(TextRule(test, "using rocksdb::Status;").empty());
+  const std::string sleep = std::string("std::this_thread::sleep") + "_for(x)";
+  REQUIRE_FALSE(SleepRule(test, sleep).empty());
+  REQUIRE(SleepRule(File{"pipeline/a.cc", {}}, sleep).empty());
+
+  File file = MakeFile("a.h", std::string(251, '\n'));
+  REQUIRE_FALSE(BudgetRule(file).empty());
+  file.lines[0] = "// Over 250 lines because a table is one idea.";
+  REQUIRE(BudgetRule(file).empty());
+  REQUIRE(BudgetRule(MakeFile("a.cc", std::string(600, '\n'))).empty());
+  REQUIRE_FALSE(BudgetRule(MakeFile("a.cc", std::string(601, '\n'))).empty());
+  REQUIRE_FALSE(HasPragmaOnce(MakeFile("a.h", "// #pragma once\n")));
+}
+
+TEST_CASE("Includes go one way through the house", "[lint]") {
+  REQUIRE(SourceFiles().size() > 10);
+  const std::string found = Violations(SourceFiles(), IncludeRule);
+  INFO(found);
+  REQUIRE(found.empty());
+}
+
+TEST_CASE("Sources are ASCII without using directives or promises",
+          "[lint]") {
+  const std::string found = Violations(SourceFiles(), TextRule);
+  INFO(found);
+  REQUIRE(found.empty());
+}
+
+TEST_CASE("Tests do not sleep", "[lint]") {
+  const std::string found = Violations(SourceFiles(), SleepRule);
+  INFO(found);
+  REQUIRE(found.empty());
+}
+
+TEST_CASE("Files keep to their budget and headers guard themselves",
+          "[lint]") {
+  std::string found;
+  for (const File& file : SourceFiles()) {
+    found += BudgetRule(file);
+    if (file.is_header() && !HasPragmaOnce(file)) {
+      found += file.path + ": no #pragma once\n";
+    }
+  }
+  INFO(found);
+  REQUIRE(found.empty());
+}
+
+TEST_CASE("Every header compiles alone", "[lint][.slow]") {
+  const char* compiler = std::getenv("CXX");
+  const std::string command_head =
+      std::string(compiler != nullptr ? compiler : "g++") +
+      " -std=c++20 -fsyntax-only -x c++ -DSSTFERRY_VERSION='\"0\"' "
+      "-Wall -Wextra -Wno-unused-parameter -I'" SSTFERRY_SOURCE_DIR "' ";
+  std::string found;
+  for (const File& file : SourceFiles()) {
+    if (!file.is_header()) {
+      continue;
+    }
+    const std::string command =
+        "echo '#include \"" + file.path + "\"' | " + command_head + "-";
+    if (std::system(command.c_str()) != 0) {
+      found += file.path + "\n";
+    }
+  }
+  INFO(found);
+  REQUIRE(found.empty());
+}

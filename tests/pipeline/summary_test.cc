@@ -1,0 +1,229 @@
+#include <unistd.h>
+
+#include <regex>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/options.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::json;
+
+const std::vector<std::string> kKeys = {
+    "schema", "status", "exit_code", "error", "started_at", "finished_at",
+    "versions", "mode", "source", "target", "transfer_id",
+    "snapshot_sequence", "column_families", "ranges", "chunks",
+    "chunks_built", "chunks_carried", "chunks_resumed", "entries",
+    "key_value_bytes", "sst_bytes", "wire_bytes", "ingest_calls", "levels",
+    "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",
+    "stage_seconds", "peak_rss_bytes", "lanes", "retries"};
+
+json Parse(const Summary& summary, const std::string& command) {
+  const std::string text = SummaryToJson(summary, command);
+  INFO(text);
+  const json object = json::parse(text, nullptr, false);
+  REQUIRE(object.is_object());
+  return object;
+}
+
+void RequireKeys(const json& object, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    INFO(key);
+    REQUIRE(object.contains(key));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("The summary of every command has every documented key",
+          "[pipeline]") {
+  for (const char* command : {"pull", "verify", "plan", "serve"}) {
+    INFO(command);
+    const json object = Parse(Summary(), command);
+    RequireKeys(object, kKeys);
+    REQUIRE(object["schema"] == 1);
+    REQUIRE(object["status"] == "OK");
+    REQUIRE(object["exit_code"] == 0);
+    REQUIRE(object["error"].is_null());
+    RequireKeys(object["versions"], {"source", "target"});
+    RequireKeys(object["stage_seconds"], {"source", "target"});
+    RequireKeys(object["stage_seconds"]["source"],
+                {"snapshot", "plan", "read_build", "send_wait", "idle"});
+    RequireKeys(object["stage_seconds"]["target"],
+                {"receive", "stage_write", "check", "ingest", "verify", "sync",
+                 "swap", "idle"});
+    REQUIRE(object["levels"].is_object());
+  }
+}
+
+TEST_CASE("A summary carries its values under their names", "[pipeline]") {
+  Summary summary;
+  summary.status = MakeStatus(EndState::kNoSpace, "staging: full");
+  summary.error_where = "/t.sstferry/staging";
+  summary.mode = "seed";
+  summary.column_families = {"default", "\xff"};
+  summary.chunks = 3;
+  summary.sst_bytes = 500;
+  summary.key_value_bytes = 400;
+  summary.seconds = 2;
+  summary.levels = {{0, 0}, {6, 3}};
+  summary.source_stage_seconds = {{"plan", 0.5}};
+  summary.source_versions = {"sstferry 0.1.0", "9.10.0"};
+  summary.snapshot_sequence = UINT64_MAX;
+  const json object = Parse(summary, "pull");
+  REQUIRE(object["status"] == "NO_SPACE");
+  REQUIRE(object["exit_code"] == 1);
+  REQUIRE(object["error"]["message"] == "staging: full");
+  REQUIRE(object["error"]["where"] == "/t.sstferry/staging");
+  REQUIRE(object["column_families"].size() == 2);
+  REQUIRE(object["chunks"] == 3);
+  REQUIRE(object["sst_bytes_per_second"] == 250.0);
+  REQUIRE(object["key_value_bytes_per_second"] == 200.0);
+  REQUIRE(object["levels"] == json({{"0", 0}, {"6", 3}}));
+  REQUIRE(object["stage_seconds"]["source"]["plan"] == 0.5);
+  REQUIRE(object["versions"]["source"]["rocksdb"] == "9.10.0");
+  REQUIRE(object["snapshot_sequence"] == UINT64_MAX);
+  REQUIRE_FALSE(object.contains("entries_left"));
+  REQUIRE_FALSE(object.contains("items"));
+}
+
+TEST_CASE("Exit codes of summaries follow the documented table",
+          "[pipeline]") {
+  const std::vector<std::pair<EndState, int>> rows = {
+      {EndState::kRefused, 1},   {EndState::kIncompatible, 1},
+      {EndState::kDenied, 1},    {EndState::kNoSpace, 1},
+      {EndState::kCorrupt, 1},   {EndState::kSourceError, 1},
+      {EndState::kInternal, 1},  {EndState::kDifferent, 3},
+      {EndState::kCancelled, 4}, {EndState::kDeadline, 4},
+      {EndState::kDeadPeer, 4},  {EndState::kTooSlow, 4},
+      {EndState::kSnapshotGone, 4}, {EndState::kChangedSince, 4},
+      {EndState::kBusy, 5}};
+  REQUIRE(rows.size() == kMaxEndState);
+  for (const auto& [state, exit_code] : rows) {
+    Summary summary;
+    summary.status = MakeStatus(state, "x");
+    const json object = Parse(summary, "pull");
+    REQUIRE(object["status"] == EndStateName(state));
+    REQUIRE(object["exit_code"] == exit_code);
+  }
+}
+
+TEST_CASE("Verify and plan add their keys, with keys of any bytes",
+          "[pipeline]") {
+  Summary summary;
+  summary.status = MakeStatus(EndState::kDifferent, "1 difference");
+  summary.entries_left = 2;
+  summary.entries_right = 1;
+  summary.differences = 1;
+  summary.first_differences = {
+      {"default", std::string("\x00\xff", 2), "only left"}};
+  json object = Parse(summary, "verify");
+  RequireKeys(object, {"entries_left", "entries_right", "differences",
+                       "first_differences"});
+  REQUIRE(object["exit_code"] == 3);
+  REQUIRE(object["first_differences"][0]["key"] == "0x00FF");
+  REQUIRE(object["first_differences"][0]["what"] == "only left");
+
+  summary = Summary();
+  summary.items = {
+      {"default", std::nullopt, "k\xc3\xa9y", "12.sst", 7, "rebuild", "why"}};
+  summary.served_names = {"a"};
+  object = Parse(summary, "plan");
+  const json& item = object["items"][0];
+  RequireKeys(item, {"column_family", "begin", "end", "file", "bytes",
+                     "action", "reason"});
+  REQUIRE(item["begin"].is_null());
+  REQUIRE(item["end"] == "k\xc3\xa9y");
+  REQUIRE(item["bytes"] == 7);
+  REQUIRE(object["served_names"] == json({"a"}));
+}
+
+TEST_CASE("KeyToText keeps printable text and writes all else as hex",
+          "[pipeline]") {
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"", ""},
+      {"user:1", "user:1"},
+      {"k\xc3\xa9y \xf0\x9f\x9a\xa2", "k\xc3\xa9y \xf0\x9f\x9a\xa2"},
+      {"0x41", "0x30783431"},          // would read back as "A"
+      {"a\n", "0x610A"},
+      {"\x7f", "0x7F"},
+      {"\xc2\x9b", "0xC29B"},          // a C1 control
+      {"\xc0\x80", "0xC080"},          // overlong
+      {"\xed\xa0\x80", "0xEDA080"},    // surrogate
+      {"\xf4\x90\x80\x80", "0xF4908080"},
+      {"\xe2\x82", "0xE282"},          // cut short
+      {"\x80", "0x80"},
+  };
+  for (const auto& [key, text] : rows) {
+    REQUIRE(KeyToText(key) == text);
+  }
+}
+
+TEST_CASE("NowRfc3339 is UTC with milliseconds", "[pipeline]") {
+  REQUIRE(std::regex_match(
+      NowRfc3339(),
+      std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)")));
+}
+
+TEST_CASE("PeakRssBytes sees memory that was touched", "[pipeline]") {
+  const uint64_t before = PeakRssBytes();
+  REQUIRE(before > 1'000'000);
+  {
+    std::vector<char> block(64'000'000, 'x');
+    REQUIRE(block[block.size() / 2] == 'x');
+  }
+  REQUIRE(PeakRssBytes() >= before);
+  REQUIRE(PeakRssBytes() > 60'000'000);
+}
+
+TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
+          "[pipeline]") {
+  for (const std::string text : {"/data/db", "db", "sst:/x", "a/b://c"}) {
+    SourceAddress address;
+    INFO(text);
+    REQUIRE_OK(ParseSourceAddress(text, &address));
+    REQUIRE(address.is_directory());
+    REQUIRE(address.directory == text);
+    REQUIRE(address.ToString() == text);
+  }
+  const std::vector<std::pair<std::string, std::string>> urls = {
+      {"sst://host/db", "sst://host:7420/db"},
+      {"sst://host:1/A.b_c-9", "sst://host:1/A.b_c-9"},
+      {"sst://[::1]:7420/db", "sst://[::1]:7420/db"},
+      {"sst://host", "sst://host:7420"},
+      {"sst://host/", "sst://host:7420"},
+  };
+  for (const auto& [text, printed] : urls) {
+    SourceAddress address;
+    INFO(text);
+    REQUIRE_OK(ParseSourceAddress(text, &address));
+    REQUIRE_FALSE(address.is_directory());
+    REQUIRE(address.ToString() == printed);
+  }
+  for (const std::string text :
+       {"", "sst://", "sst:///db", "sst://host/a/b", "sst://host/a b",
+        "sst://host:0/db", "sst://host:65536/db", "sst://host:x/db",
+        "sst://::1/db", "http://host/db"}) {
+    SourceAddress address;
+    INFO(text);
+    REQUIRE(ParseSourceAddress(text, &address).IsInvalidArgument());
+  }
+}
+
+TEST_CASE("A database name has its alphabet and its length", "[pipeline]") {
+  REQUIRE(IsValidDatabaseName("a"));
+  REQUIRE(IsValidDatabaseName("A-z.0_9"));
+  REQUIRE(IsValidDatabaseName(std::string(64, 'x')));
+  for (const std::string& name :
+       {std::string(), std::string(65, 'x'), std::string("a b"),
+        std::string("a/b"), std::string("\xc3\xa9"),
+        std::string("a\0b", 3)}) {
+    REQUIRE_FALSE(IsValidDatabaseName(name));
+  }
+}
+
+}  // namespace sstferry

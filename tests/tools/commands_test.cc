@@ -1,0 +1,353 @@
+#include "tools/sstferry/commands.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// A file in a directory of its own, both removed at the end.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& text) {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "sstferry_cfg_XXXXXX");
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    directory_ = pattern;
+    path_ = (directory_ / "conf").string();
+    std::ofstream(path_) << text;
+  }
+  ~ConfigFile() { std::filesystem::remove_all(directory_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::filesystem::path directory_;
+  std::string path_;
+};
+
+std::string Refusal(const rocksdb::Status& status) {
+  REQUIRE(status.IsInvalidArgument());
+  return status.getState();
+}
+
+std::string PullRefusal(const Words& words) {
+  PullArguments out;
+  return Refusal(ParsePull(words, &out));
+}
+
+}  // namespace
+
+TEST_CASE("Pull without options has the documented defaults", "[tools]") {
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"sst://host/db", "/target"}, &pull));
+  const PullOptions& options = pull.options;
+  REQUIRE(options.source.host == "host");
+  REQUIRE(options.source.port == 7420);
+  REQUIRE(options.source.name == "db");
+  REQUIRE(options.target_dir == "/target");
+  REQUIRE(options.lanes == 4);
+  REQUIRE(options.chunk_bytes == 64'000'000);
+  REQUIRE(options.max_rate_bytes_per_sec == 0);
+  REQUIRE(options.durability == Durability::kChunk);
+  REQUIRE(options.format_version == 0);
+  REQUIRE(options.selection.families.empty());
+  REQUIRE_FALSE(options.selection.interval.begin.has_value());
+  REQUIRE_FALSE(options.selection.interval.end.has_value());
+  REQUIRE_FALSE(options.replace);
+  REQUIRE_FALSE(options.verify);
+  REQUIRE(options.timeline_file.empty());
+  REQUIRE_FALSE(pull.common.json);
+  REQUIRE(pull.common.progress == ProgressMode::kAuto);
+  REQUIRE(pull.common.progress_interval.count() == 10'000);
+  REQUIRE(pull.common.log_level == LogLevel::kInfo);
+}
+
+TEST_CASE("Pull understands every option", "[tools]") {
+  PullArguments pull;
+  REQUIRE_OK(ParsePull(
+      {"--replace", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
+       "--cf", "a", "--cf", "b", "--begin", "0x00", "--end=", "--verify",
+       "--durability", "none", "--format-version", "5", "--timeline", "t.csv",
+       "--snapshot-dir", "/snap", "--json", "--progress", "json",
+       "--progress-interval", "500ms", "--log-level", "debug", "/source",
+       "/target"},
+      &pull).IsInvalidArgument() ? rocksdb::Status::OK()
+                                 : rocksdb::Status::Corruption("--end= passed"));
+  pull = PullArguments();
+  REQUIRE_OK(ParsePull(
+      {"--replace", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
+       "--cf", "a", "--cf", "b", "--begin", "0x00", "--end", "", "--verify",
+       "--durability", "none", "--format-version", "5", "--timeline", "t.csv",
+       "--snapshot-dir", "/snap", "--json", "--progress", "json",
+       "--progress-interval", "500ms", "--log-level", "debug", "/source",
+       "/target"},
+      &pull));
+  const PullOptions& options = pull.options;
+  REQUIRE(options.source.directory == "/source");
+  REQUIRE(options.replace);
+  REQUIRE(options.verify);
+  REQUIRE(options.lanes == 8);
+  REQUIRE(options.chunk_bytes == 16u << 20);
+  REQUIRE(options.max_rate_bytes_per_sec == 20'000'000);
+  REQUIRE(options.selection.families == Words{"a", "b"});
+  REQUIRE(*options.selection.interval.begin == std::string(1, '\0'));
+  REQUIRE(options.selection.interval.end->empty());
+  REQUIRE(options.durability == Durability::kNone);
+  REQUIRE(options.format_version == 5);
+  REQUIRE(options.timeline_file == "t.csv");
+  REQUIRE(options.snapshot_dir == "/snap");
+  REQUIRE(pull.common.json);
+  REQUIRE(pull.common.progress == ProgressMode::kJson);
+  REQUIRE(pull.common.progress_interval.count() == 500);
+  REQUIRE(pull.common.log_level == LogLevel::kDebug);
+}
+
+TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
+  const std::vector<std::pair<Words, std::string>> rows = {
+      {{}, "source: "},
+      {{"s"}, "target: "},
+      {{"", "t"}, "database address: "},
+      {{"s", ""}, "target: "},
+      {{"s", "t", "u"}, "at most 2 operands"},
+      {{"-v", "s", "t"}, "unrecognised option '-v'"},
+      {{"-v", "t"}, "unrecognised option '-v'"},
+      {{"s", "t", "--nonsense"}, "--nonsense"},
+      {{"s", "t", "--lane", "4"}, "--lane"},
+      {{"s", "t", "--lanes"}, "--lanes"},
+      {{"s", "t", "--lanes", "0"}, "--lanes: "},
+      {{"s", "t", "--lanes", "65"}, "--lanes: "},
+      {{"s", "t", "--lanes", "-1"}, "--lanes: "},
+      {{"s", "t", "--lanes", "4", "--lanes", "4"}, "--lanes"},
+      {{"s", "t", "--chunk-bytes", "1K"}, "--chunk-bytes: "},
+      {{"s", "t", "--chunk-bytes", "5Gi"}, "--chunk-bytes: "},
+      {{"s", "t", "--max-rate", "0"}, "--max-rate: "},
+      {{"s", "t", "--durability", "all"}, "--durability: "},
+      {{"s", "t", "--format-version", "1"}, "--format-version: "},
+      {{"s", "t", "--begin", "0x0"}, "--begin: "},
+      {{"s", "t", "--begin", "--verify"}, "--begin: "},
+      {{"s", "t", "--cf", ""}, "--cf: "},
+      {{"s", "t", "--cf", "a", "--cf", "a"}, "--cf: "},
+      {{"s", "t", "--timeline", ""}, "--timeline: "},
+      {{"s", "t", "--progress", "maybe"}, "--progress: "},
+      {{"s", "t", "--progress-interval", "10"}, "--progress-interval: "},
+      {{"s", "t", "--log-level", "trace"}, "--log-level: "},
+      {{"s", "t", "--verify=yes"}, "--verify"},
+      {{"s", "t", "--config", "/no/such/file"}, "--config: "},
+      {{"sst://host", "t"}, "source: "},
+      {{"sst://host/a b", "t"}, "database name: "},
+      {{"sst://host:0/db", "t"}, "port: "},
+      {{"sst://host:70000/db", "t"}, "database address: "},
+      {{"sst:///db", "t"}, "database address: "},
+      {{"http://host/db", "t"}, "database address: "},
+  };
+  for (const auto& [words, expected] : rows) {
+    std::string shown;
+    for (const std::string& word : words) {
+      shown += "[" + word + "]";
+    }
+    INFO(shown);
+    const std::string sentence = PullRefusal(words);
+    INFO(sentence);
+    REQUIRE(sentence.find(expected) != std::string::npos);
+  }
+}
+
+TEST_CASE("An operand behind -- may begin with a dash", "[tools]") {
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"--", "-source", "-target"}, &pull));
+  REQUIRE(pull.options.source.directory == "-source");
+  REQUIRE(pull.options.target_dir == "-target");
+}
+
+TEST_CASE("A config file gives options and operands, the command line wins",
+          "[tools]") {
+  const ConfigFile file(
+      "# nightly\nsource = sst://[::1]:7777/users\ntarget=/copy\nlanes = 8\n"
+      "cf = a\ncf = b\nverify = yes\nmax-rate = 20M\n");
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"--config", file.path()}, &pull));
+  REQUIRE(pull.options.source.host == "::1");
+  REQUIRE(pull.options.source.port == 7777);
+  REQUIRE(pull.options.source.ToString() == "sst://[::1]:7777/users");
+  REQUIRE(pull.options.target_dir == "/copy");
+  REQUIRE(pull.options.lanes == 8);
+  REQUIRE(pull.options.verify);
+  REQUIRE(pull.options.selection.families == Words{"a", "b"});
+
+  pull = PullArguments();
+  REQUIRE_OK(ParsePull({"--config", file.path(), "--lanes", "2", "--cf", "c",
+                        "/other", "/elsewhere"},
+                       &pull));
+  REQUIRE(pull.options.source.directory == "/other");
+  REQUIRE(pull.options.target_dir == "/elsewhere");
+  REQUIRE(pull.options.lanes == 2);
+  REQUIRE(pull.options.selection.families == Words{"c"});
+  REQUIRE(pull.options.max_rate_bytes_per_sec == 20'000'000);
+}
+
+TEST_CASE("A config file with a wrong line is wrong usage", "[tools]") {
+  for (const std::string text :
+       {"lane = 4\n", "once = yes\n", "config = x\n", "help = yes\n",
+        "lanes = 0\n", "lanes = 4\nlanes = 5\n", "lanes\n", "[pull]\nlanes=4\n",
+        "verify = perhaps\n"}) {
+    const ConfigFile file(text);
+    INFO(text);
+    REQUIRE_FALSE(
+        PullRefusal({"s", "t", "--config", file.path()}).empty());
+  }
+  REQUIRE_FALSE(PullRefusal({"s", "t", "--config", "/"}).empty());
+}
+
+TEST_CASE("Serve takes databases by name and refuses doubled ones",
+          "[tools]") {
+  ServeArguments serve;
+  REQUIRE_OK(ParseServe({"--db", "/data/a", "--db", "other=/data/a",
+                         "--listen", "[::1]:0", "--max-lanes", "3",
+                         "--max-rate", "1Gi", "--once"},
+                        &serve));
+  REQUIRE(serve.options.databases.size() == 2);
+  REQUIRE(serve.options.databases[0].name == "a");
+  REQUIRE(serve.options.databases[1].name == "other");
+  REQUIRE(serve.options.databases[1].directory == "/data/a");
+  REQUIRE(serve.listen.host == "::1");
+  REQUIRE(serve.listen.port == 0);
+  REQUIRE(serve.options.max_lanes == 3);
+  REQUIRE(serve.options.max_rate_bytes_per_sec == 1u << 30);
+  REQUIRE(serve.once);
+
+  serve = ServeArguments();
+  REQUIRE_OK(ParseServe({"--db", "/data/a"}, &serve));
+  REQUIRE(serve.listen.host == "127.0.0.1");
+  REQUIRE(serve.listen.port == 7420);
+  REQUIRE(serve.options.max_lanes == 16);
+
+  for (const Words& words : std::vector<Words>{
+           {},
+           {"--db", "/data/a", "--db", "/more/a"},
+           {"--db", "bad name=/data"},
+           {"--db", "/data/a", "extra"},
+           {"--db", "/data/a", "--max-lanes", "65"},
+           {"--db", "/data/a", "--listen", ":1"},
+           {"--db", "/data/a", "--listen", "127.0.0.1:65536"}}) {
+    ServeArguments out;
+    REQUIRE_FALSE(Refusal(ParseServe(words, &out)).empty());
+  }
+}
+
+TEST_CASE("Serve listens beyond this machine only with --insecure",
+          "[tools]") {
+  for (const std::string where : {"0.0.0.0:0", "[::]:0", "192.0.2.1:7420"}) {
+    ServeArguments serve;
+    INFO(where);
+    REQUIRE(Refusal(ParseServe({"--db", "/d", "--listen", where}, &serve))
+                .find("--insecure") != std::string::npos);
+    serve = ServeArguments();
+    REQUIRE_OK(
+        ParseServe({"--db", "/d", "--listen", where, "--insecure"}, &serve));
+  }
+}
+
+TEST_CASE("Plan needs neither a target nor a name", "[tools]") {
+  PullArguments plan;
+  REQUIRE_OK(ParsePlan({"sst://host:1"}, &plan));
+  REQUIRE(plan.options.source.name.empty());
+  REQUIRE(plan.options.source.ToString() == "sst://host:1");
+  REQUIRE(plan.options.target_dir.empty());
+  REQUIRE_FALSE(Refusal(ParsePlan({}, &plan)).empty());
+}
+
+TEST_CASE("Verify and inspect read their operands", "[tools]") {
+  VerifyArguments verify;
+  REQUIRE_OK(ParseVerify({"/a", "sst://h/b", "--cf", "x", "--begin", "k"},
+                         &verify));
+  REQUIRE(verify.options.left.directory == "/a");
+  REQUIRE(verify.options.right.name == "b");
+  REQUIRE(verify.options.selection.families == Words{"x"});
+  REQUIRE(*verify.options.selection.interval.begin == "k");
+  REQUIRE(Refusal(ParseVerify({"/a"}, &verify)).find("right: ") == 0);
+  REQUIRE(Refusal(ParseVerify({"/a", "sst://h"}, &verify)).find("right: ") ==
+          0);
+  InspectArguments inspect;
+  REQUIRE_OK(ParseInspect({"file.sst", "--json"}, &inspect));
+  REQUIRE(inspect.file == "file.sst");
+  REQUIRE(inspect.common.json);
+  REQUIRE(Refusal(ParseInspect({}, &inspect)).find("file: ") == 0);
+}
+
+TEST_CASE("Help of every command lists its options, units and exit codes",
+          "[tools]") {
+  const std::vector<std::pair<std::string, Words>> promised = {
+      {"serve",
+       {"db [NAME=]DIR", "listen", "127.0.0.1:7420", "max-lanes", "default 16",
+        "max-rate", "snapshot-dir", "once", "insecure"}},
+      {"pull",
+       {"replace", "lanes", "default 4", "chunk-bytes", "default 64M",
+        "max-rate", "cf", "begin", "end", "durability", "chunk|none", "verify",
+        "format-version", "timeline", "SOURCE TARGET_DIR"}},
+      {"verify", {"LEFT RIGHT", "cf", "begin", "end"}},
+      {"plan", {"SOURCE [TARGET_DIR]", "lanes", "chunk-bytes", "cf"}},
+      {"inspect", {"FILE"}},
+  };
+  REQUIRE(Commands().size() == promised.size());
+  for (const auto& [name, words] : promised) {
+    const Command* command = FindCommand(name);
+    REQUIRE(command != nullptr);
+    const std::string help = CommandHelp(*command);
+    INFO(help);
+    for (const std::string& word : words) {
+      REQUIRE(help.find(word) != std::string::npos);
+    }
+    for (const std::string word :
+         {"--json", "--progress MODE", "--progress-interval", "default 10s",
+          "--log-level", "--config", "--help", "--version", "REFUSED",
+          "INCOMPATIBLE", "DENIED", "NO_SPACE", "CORRUPT", "SOURCE_ERROR",
+          "INTERNAL", "DIFFERENT", "CANCELLED", "DEADLINE", "DEAD_PEER",
+          "TOO_SLOW", "SNAPSHOT_GONE", "CHANGED_SINCE", "BUSY",
+          "wrong usage, nothing touched", "powers of 1000", "7420"}) {
+      INFO(word);
+      REQUIRE(help.find(word) != std::string::npos);
+    }
+    for (const OptionSpec& spec : command->options) {
+      REQUIRE(help.find(std::string("  --") + spec.name) !=
+              std::string::npos);
+    }
+    REQUIRE(GeneralHelp().find("sstferry " + name) != std::string::npos);
+  }
+}
+
+TEST_CASE("Help puts every end state behind the code it ends with",
+          "[tools]") {
+  const std::string help = GeneralHelp();
+  for (uint8_t i = 0; i <= kMaxEndState; ++i) {
+    const EndState state = static_cast<EndState>(i);
+    const size_t row = help.find(
+        "\n  " + std::to_string(ExitCodeOf(state)) + "  ");
+    REQUIRE(row != std::string::npos);
+    size_t row_end = row + 1;  // continuation lines are indented deeper
+    do {
+      row_end = help.find('\n', row_end + 1);
+    } while (row_end != std::string::npos &&
+             help.compare(row_end + 1, 5, "     ") == 0);
+    INFO(EndStateName(state));
+    REQUIRE(help.substr(row, row_end - row).find(EndStateName(state)) !=
+            std::string::npos);
+  }
+}
+
+TEST_CASE("Version names sstferry, RocksDB, zstd and the protocol",
+          "[tools]") {
+  const std::string text = VersionText();
+  REQUIRE(text.find("sstferry " SSTFERRY_VERSION "\n") == 0);
+  for (const char* word : {"\nRocksDB ", "\nzstd ", "\nprotocol 1"}) {
+    REQUIRE(text.find(word) != std::string::npos);
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,207 @@
+#include "tools/sstferry/progress.h"
+
+#include <rapidcheck.h>
+
+#include <cstdlib>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+constexpr uint64_t kPlanned = 1'000'000'000;
+
+Progress At(uint64_t done, const std::string& phase = "transfer") {
+  Progress progress;
+  progress.phase = phase;
+  progress.planned_bytes = kPlanned;
+  progress.done_bytes = done;
+  progress.entries = done / 100;
+  progress.lanes = 4;
+  return progress;
+}
+
+// The bytes a Console wrote to a file instead of a terminal.
+class Captured {
+ public:
+  Captured() : file_(std::tmpfile()) { REQUIRE(file_ != nullptr); }
+  ~Captured() { std::fclose(file_); }
+  FILE* file() { return file_; }
+  std::string text() {
+    std::string all;
+    std::rewind(file_);
+    for (int c = std::fgetc(file_); c != EOF; c = std::fgetc(file_)) {
+      all.push_back(static_cast<char>(c));
+    }
+    return all;
+  }
+
+ private:
+  FILE* const file_;
+};
+
+}  // namespace
+
+TEST_CASE("A progress line names percent, rates, ETA, lanes and phase",
+          "[tools]") {
+  ProgressFormatter formatter;
+  formatter.Observe(At(0), 0);
+  formatter.Observe(At(250'000'000), 1);
+  const std::string line = formatter.Line();
+  INFO(line);
+  for (const char* word : {" 25.0 %", "transfer", "250.0 MB/s",
+                           "2500000 entries/s", "ETA 0:03", "4 lanes"}) {
+    REQUIRE(line.find(word) != std::string::npos);
+  }
+}
+
+TEST_CASE("Progress never goes back and shows 100 only when finished",
+          "[tools]") {
+  ProgressFormatter formatter;
+  formatter.Observe(At(600'000'000), 1);
+  REQUIRE(formatter.percent() == Approx(60));
+  formatter.Observe(At(300'000'000, "verify"), 2);
+  REQUIRE(formatter.percent() == Approx(60));
+  Progress more = At(600'000'000);
+  more.planned_bytes = 2 * kPlanned;  // the plan grew
+  formatter.Observe(more, 3);
+  REQUIRE(formatter.percent() == Approx(60));
+  formatter.Observe(At(kPlanned + 5, "sync"), 4);
+  REQUIRE(formatter.percent() == Approx(99.9));
+  REQUIRE(formatter.Line().find("100") == std::string::npos);
+  Progress last = At(kPlanned, "swap");
+  last.finished = true;
+  formatter.Observe(last, 5);
+  REQUIRE(formatter.percent() == Approx(100));
+  REQUIRE(formatter.Line().find("100.0 %") != std::string::npos);
+}
+
+TEST_CASE("Progress stays monotonic whatever it is fed", "[tools]") {
+  REQUIRE(rc::check([] {
+    ProgressFormatter formatter;
+    double before = 0;
+    double clock = 0;
+    bool finished = false;
+    const auto looks = *rc::gen::container<std::vector<uint64_t>>(
+        rc::gen::inRange<uint64_t>(0, 400));
+    for (const uint64_t look : looks) {
+      Progress progress = At(look * 5'000'000);
+      progress.planned_bytes = (look % 7) * kPlanned / 3;
+      progress.finished = look == 399;
+      finished = finished || progress.finished;
+      clock += static_cast<double>(look % 3);
+      formatter.Observe(progress, clock);
+      RC_ASSERT(formatter.percent() >= before);
+      RC_ASSERT((formatter.percent() >= 100) == finished);
+      before = formatter.percent();
+      RC_ASSERT(nlohmann::json::parse(formatter.Json(), nullptr, false)
+                    .is_object());
+    }
+  }));
+}
+
+TEST_CASE("Rates settle on the recent speed", "[tools]") {
+  ProgressFormatter formatter;
+  uint64_t done = 0;
+  int second = 0;
+  for (; second < 5; ++second) {
+    formatter.Observe(At(done += 100'000'000), second + 1);
+  }
+  for (; second < 60; ++second) {
+    formatter.Observe(At(done += 1'000'000), second + 1);
+  }
+  const auto json = nlohmann::json::parse(formatter.Json());
+  REQUIRE(json["bytes_per_second"].get<double>() < 2'000'000);
+  REQUIRE(json["bytes_per_second"].get<double>() > 900'000);
+}
+
+TEST_CASE("A progress object has every key and bytes that are no UTF-8 pass",
+          "[tools]") {
+  ProgressFormatter formatter;
+  formatter.Observe(At(1, "\xff"), 0);
+  const auto json = nlohmann::json::parse(formatter.Json());
+  for (const char* key :
+       {"phase", "percent", "planned_bytes", "done_bytes", "entries",
+        "bytes_per_second", "entries_per_second", "eta_seconds", "lanes",
+        "seconds", "finished"}) {
+    INFO(key);
+    REQUIRE(json.contains(key));
+  }
+  REQUIRE(json["eta_seconds"].is_null());
+  REQUIRE(formatter.Json().find('\n') == std::string::npos);
+}
+
+TEST_CASE("Clocks and bytes are written for people", "[tools]") {
+  REQUIRE(FormatClock(0) == "0:00");
+  REQUIRE(FormatClock(59.2) == "1:00");
+  REQUIRE(FormatClock(3765) == "1:02:45");
+  REQUIRE(FormatClock(1e300).size() < 20);
+  REQUIRE(FormatBytes(0) == "0 B");
+  REQUIRE(FormatBytes(999) == "999 B");
+  REQUIRE(FormatBytes(999'999) == "1.0 MB");
+  REQUIRE(FormatBytes(64'000'000) == "64.0 MB");
+}
+
+TEST_CASE("A log line clears the redrawn progress line and restores it",
+          "[tools]") {
+  Captured captured;
+  {
+    Console console(LogLevel::kInfo, captured.file());
+    console.RedrawProgress("10 %");
+    console.Log(LogLevel::kDebug, "hidden");
+    console.Log(LogLevel::kWarning, "two\nlines\x1b[2J");
+    console.EndProgress();
+  }
+  const std::string text = captured.text();
+  INFO(text);
+  REQUIRE(text.find("hidden") == std::string::npos);
+  const size_t cleared = text.find("\r\033[K");
+  const size_t log = text.find("warning two?lines?[2J\n10 %\n");
+  REQUIRE(cleared != std::string::npos);
+  REQUIRE(log != std::string::npos);
+  REQUIRE(cleared < log);
+}
+
+TEST_CASE("A redrawn line is cut to the terminal's width", "[tools]") {
+  Captured captured;
+  {
+    Console console(LogLevel::kInfo, captured.file());
+    console.RedrawProgress(std::string(500, 'x'));
+  }
+  REQUIRE(captured.text() == "\r" + std::string(79, 'x') + "\033[K\n");
+}
+
+TEST_CASE("A reporter shows where the operation stands when it stops",
+          "[tools]") {
+  Captured captured;
+  CommonArguments arguments;
+  arguments.progress = ProgressMode::kJson;
+  arguments.progress_interval = std::chrono::hours(1);
+  {
+    Console console(LogLevel::kInfo, captured.file());
+    Progress progress = At(kPlanned);
+    progress.finished = true;
+    ProgressReporter reporter(arguments, &console,
+                              [progress] { return progress; });
+    reporter.Stop();
+    reporter.Stop();  // joins once, shows once
+  }
+  const auto json = nlohmann::json::parse(captured.text());
+  REQUIRE(json["finished"] == true);
+  REQUIRE(json["percent"] == 100.0);
+}
+
+TEST_CASE("A reporter told never shows nothing", "[tools]") {
+  Captured captured;
+  CommonArguments arguments;
+  arguments.progress = ProgressMode::kNever;
+  {
+    Console console(LogLevel::kInfo, captured.file());
+    ProgressReporter reporter(arguments, &console, [] { return At(1); });
+  }
+  REQUIRE(captured.text().empty());
+}
+
+}  // namespace sstferry

@@ -1,0 +1,104 @@
+#include <algorithm>
+
+#include "tests/support/catch.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/operation_runner.h"
+
+namespace sstferry {
+namespace {
+
+Summary FinishedPull() {
+  Summary summary;
+  summary.source = "sst://h:7420/db";
+  summary.target = "/copy";
+  summary.column_families = {"default", "x"};
+  summary.entries = 1'000'000;
+  summary.key_value_bytes = 272'000'000;
+  summary.sst_bytes = 275'000'000;
+  summary.seconds = 0.5;
+  summary.chunks = 5;
+  summary.levels = {{0, 0}, {6, 5}};
+  summary.verified = true;
+  return summary;
+}
+
+std::string LastLine(const std::string& text) {
+  REQUIRE(text.back() == '\n');
+  const size_t start = text.rfind('\n', text.size() - 2);
+  return text.substr(start + 1, text.size() - start - 2);
+}
+
+}  // namespace
+
+TEST_CASE("A pull's report is five lines that end with the verdict",
+          "[tools]") {
+  Summary summary = FinishedPull();
+  std::string report = PullReport(summary);
+  INFO(report);
+  REQUIRE(std::count(report.begin(), report.end(), '\n') == 5);
+  REQUIRE(LastLine(report) == "verified: equal");
+  REQUIRE(report.find("550.0 MB/s") != std::string::npos);
+  REQUIRE(report.find("L6: 5 files") != std::string::npos);
+
+  summary.verified = false;
+  report = PullReport(summary);
+  REQUIRE(LastLine(report).find("verified: not compared") == 0);
+  REQUIRE(report.find("verified: equal") == std::string::npos);
+
+  summary.replaced = "/copy.old-00ff";
+  REQUIRE(PullReport(summary).find("/copy.old-00ff") != std::string::npos);
+}
+
+TEST_CASE("A verify's report says equal or what differs", "[tools]") {
+  Summary summary;
+  summary.entries_left = summary.entries_right = 7;
+  REQUIRE(VerifyReport(summary) == "equal: 7 entries on both sides\n");
+
+  summary.status = MakeStatus(EndState::kDifferent, "3 differences");
+  summary.differences = 3;
+  summary.first_differences = {
+      {"default", std::string("\0k", 2), "value differs"}};
+  const std::string report = VerifyReport(summary);
+  INFO(report);
+  REQUIRE(report.find("different: 3 ") == 0);
+  REQUIRE(report.find("\"0x006B\": value differs") != std::string::npos);
+  REQUIRE(report.find("and 2 more") != std::string::npos);
+}
+
+TEST_CASE("A plan's report shows families, items, disk and notes",
+          "[tools]") {
+  Summary summary = FinishedPull();
+  summary.transfer_id = "00ff";
+  summary.items = {{"default", std::nullopt, "m", "", 100'000'000, "rebuild",
+                    "several files"},
+                   {"default", "m", std::nullopt, "9.sst", 100'000'000,
+                    "rebuild", "one file"}};
+  summary.notes = {"writes without WAL are not in it"};
+  const std::string report = PlanReport(summary);
+  INFO(report);
+  for (const char* word :
+       {"COLUMN FAMILY", "default", "200.0 MB", "(first)", "(last)", "9.sst",
+        "rebuild", "several files", "220.0 MB",
+        "note: writes without WAL are not in it"}) {
+    REQUIRE(report.find(word) != std::string::npos);
+  }
+}
+
+TEST_CASE("A plan of a server lists what it serves", "[tools]") {
+  Summary summary;
+  summary.source = "sst://h:7420";
+  summary.served_names = {"a", "b"};
+  const std::string report = PlanReport(summary);
+  INFO(report);
+  REQUIRE(report.find("sst://h:7420/a\n") != std::string::npos);
+  REQUIRE(report.find("sst://h:7420/b\n") != std::string::npos);
+}
+
+TEST_CASE("A failure is one line with state, message and place", "[tools]") {
+  const std::string line =
+      FailureLine("pull", MakeStatus(EndState::kNoSpace, "disk\nfull\x1b"),
+                  "/staging");
+  REQUIRE(line == "sstferry pull: NO_SPACE: disk?full? (/staging)");
+}
+
+}  // namespace sstferry
