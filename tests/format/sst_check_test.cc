@@ -186,7 +186,8 @@ TEST_CASE("CheckChunk refuses a top-level index that does not fit its parts",
   REQUIRE_OK(CheckChunk(SliceSource(file("a", false)), expected, nullptr));
   RequireRefused(file("b", false), expected, "top-level index key");
   RequireRefused(file("", false), expected, "top-level index key");
-  RequireRefused(file("a", true), expected, "index partition: expected entries");
+  RequireRefused(file("a", true), expected,
+                 "index partition: expected entries");
 }
 
 TEST_CASE("SstFooter modifies checksums by offset from version 6 on",
