@@ -115,11 +115,12 @@ class SstBlockCursor {
   uint64_t entries() const { return entries_; }
 
  private:
-  rocksdb::Status Bad(const std::string& what) const;
-  rocksdb::Status ReadTail();
-  rocksdb::Status CheckBuckets(size_t* end);
-  rocksdb::Status CheckRestart(uint32_t shared);
-  rocksdb::Status DecodeHandle(bool is_shared, rocksdb::Slice* input);
+  [[nodiscard]] rocksdb::Status Bad(const std::string& what) const;
+  [[nodiscard]] rocksdb::Status ReadTail();
+  [[nodiscard]] rocksdb::Status CheckBuckets(size_t* end);
+  [[nodiscard]] rocksdb::Status CheckRestart(uint32_t shared);
+  [[nodiscard]] rocksdb::Status DecodeHandle(bool is_shared,
+                                             rocksdb::Slice* input);
 
   rocksdb::Slice contents_;
   SstBlockLayout layout_;

@@ -52,7 +52,7 @@ class ChunkChecker {
   ChunkChecker(const ByteSource& source, const ChunkExpectation& expected)
       : source_(source), expected_(expected) {}
 
-  Status Check() {
+  [[nodiscard]] Status Check() {
     Status s = reader_.Open(&source_);
     if (s.ok()) {
       s = CheckProperties();
@@ -88,14 +88,16 @@ class ChunkChecker {
   }
 
  private:
-  Status CheckProperties() const;
-  Status CheckMetaBlocks() const;
-  Status OnIndexEntry(const SstIndexEntry& entry);
-  Status CheckLastBlock();
-  Status CheckTotals() const;
-  Status CheckPadding(uint64_t begin, uint64_t end) const;
-  Status CheckInternalKey(const Slice& key, uint64_t offset) const;
-  Status CheckBlock(const SstBlockHandle& handle, const Slice& separator);
+  [[nodiscard]] Status CheckProperties() const;
+  [[nodiscard]] Status CheckMetaBlocks() const;
+  [[nodiscard]] Status OnIndexEntry(const SstIndexEntry& entry);
+  [[nodiscard]] Status CheckLastBlock();
+  [[nodiscard]] Status CheckTotals() const;
+  [[nodiscard]] Status CheckPadding(uint64_t begin, uint64_t end) const;
+  [[nodiscard]] Status CheckInternalKey(const Slice& key,
+                                        uint64_t offset) const;
+  [[nodiscard]] Status CheckBlock(const SstBlockHandle& handle,
+                                  const Slice& separator);
 
   const ByteSource& source_;
   const ChunkExpectation& expected_;
@@ -198,6 +200,10 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
   if (!s.ok()) {
     return s;
   }
+  if (bytes.size() != end - begin) {
+    return Bad("padding: expected " + std::to_string(end - begin) +
+               " bytes, found " + std::to_string(bytes.size()) + At(begin));
+  }
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] != 0) {
       return Bad("padding between data blocks: expected zeros, found others" +
@@ -288,7 +294,8 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
   if (entries == 0) {
     return Bad("data block: expected entries, found none" + At(handle.offset));
   }
-  if (blocks_ > 1 && expected_.order(before_separator_, block_first_key_) >= 0) {
+  if (blocks_ > 1 &&
+      expected_.order(before_separator_, block_first_key_) >= 0) {
     return Bad("block's first key: expected one above the index key " +
                sst::HexKey(before_separator_) + ", found " +
                sst::HexKey(block_first_key_) + At(handle.offset));
@@ -303,6 +310,10 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
 }
 
 Status ChunkChecker::CheckLastBlock() {
+  if (blocks_ == 0) {
+    return Bad("index: expected data blocks, found none" +
+               At(reader_.index_handle().offset));
+  }
   Status s;
   if (blocks_ > 1 && !expected_.all_blocks) {
     s = CheckBlock(last_, separator_);

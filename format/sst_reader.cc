@@ -216,8 +216,8 @@ Status SstReader::WalkIndexBlock(const SstBlockHandle& handle, bool top_level,
       return s;
     }
   }
-  if (s.ok() && cursor.entries() == 0) {
-    return Bad("index: expected entries, found none", handle.offset);
+  if (s.ok() && cursor.entries() == 0 && !(handle == index_handle_)) {
+    return Bad("index partition: expected entries, found none", handle.offset);
   }
   walk->partition_last = cursor.key();
   return s;
@@ -296,6 +296,10 @@ Status SstReader::ReadBoundKeys(std::string* first, std::string* last) const {
   });
   if (!s.ok()) {
     return s;
+  }
+  if (!any) {
+    return Bad("index: expected a data block, found none",
+               index_handle_.offset);
   }
   uint64_t entries = 0;
   s = ForEachEntry(first_block, [&](const Slice& key, const Slice&) {

@@ -78,8 +78,8 @@ class SstReader {
 
   // Visits every data block's index entry; stops at the visitor's first
   // failure and returns it. Checks that handles fit, increase and do not
-  // overlap, and for two levels every partition. An index without entries is
-  // Corruption (a table of only range deletions has one entry).
+  // overlap, and for two levels every partition. A table of only range
+  // deletions has no entries.
   [[nodiscard]] rocksdb::Status ForEachIndexEntry(
       const IndexVisitor& visitor) const;
 
@@ -103,16 +103,17 @@ class SstReader {
  private:
   struct IndexWalk;
 
-  rocksdb::Status ReadMetaindex();
-  rocksdb::Status ReadProperties();
-  rocksdb::Status FindIndex();
-  rocksdb::Status ReadDictionary();
+  [[nodiscard]] rocksdb::Status ReadMetaindex();
+  [[nodiscard]] rocksdb::Status ReadProperties();
+  [[nodiscard]] rocksdb::Status FindIndex();
+  [[nodiscard]] rocksdb::Status ReadDictionary();
   SstBlockLayout IndexLayout(bool top_level) const;
-  rocksdb::Status WalkIndexBlock(const SstBlockHandle& handle, bool top_level,
+  [[nodiscard]] rocksdb::Status WalkIndexBlock(const SstBlockHandle& handle,
+                                               bool top_level,
                                  IndexWalk* walk) const;
-  rocksdb::Status VisitPartition(const SstBlockCursor& cursor,
+  [[nodiscard]] rocksdb::Status VisitPartition(const SstBlockCursor& cursor,
                                  IndexWalk* walk) const;
-  rocksdb::Status VisitDataHandle(const SstBlockCursor& cursor,
+  [[nodiscard]] rocksdb::Status VisitDataHandle(const SstBlockCursor& cursor,
                                   IndexWalk* walk) const;
 
   const ByteSource* source_ = nullptr;

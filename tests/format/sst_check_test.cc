@@ -63,7 +63,8 @@ TEST_CASE("CheckChunk refuses what differs from the expectation",
     change(&expected);
     RequireRefused(file, expected, why);
   };
-  refused([](auto* e) { e->smallest = std::string(1, 'A'); }, "first key: expected 0x41");
+  refused([](auto* e) { e->smallest = std::string(1, 'A'); },
+          "first key: expected 0x41");
   refused([](auto* e) { e->smallest.clear(); }, "first key");
   refused([](auto* e) { e->largest.push_back('c'); }, "last key");
   refused([](auto* e) { e->num_entries = 4; }, "entries: expected 4, found 3");
@@ -72,7 +73,8 @@ TEST_CASE("CheckChunk refuses what differs from the expectation",
   refused([](auto* e) { e->num_range_deletions = 1; }, "range deletions");
   refused([](auto* e) { e->key_bytes = 3; }, "raw key bytes");
   refused([](auto* e) { e->value_bytes = 3; }, "raw value bytes");
-  refused([](auto* e) { e->comparator = std::string("reverse"); }, "comparator");
+  refused([](auto* e) { e->comparator = std::string("reverse"); },
+          "comparator");
   refused([](auto* e) { e->format_version = 4; }, "format version");
   refused([](auto* e) {
     e->order = [](const Slice& a, const Slice& b) { return b.compare(a); };
@@ -156,6 +158,56 @@ TEST_CASE("CheckChunk refuses a wrong order of keys, blocks and index",
   RequireRefused(test::RawTable(blocks, {"b", "c"}, 5,
                                 {{"rocksdb.num.entries", "\x03"}}),
                  ExpectThree(), "expected entries, found none");
+}
+
+TEST_CASE("CheckChunk refuses a top-level index that does not fit its parts",
+          "[format][corruption]") {
+  // The top level's key, and a partition's one entry.
+  const auto file = [](const std::string& top_key, bool empty_partition) {
+    test::RawSst raw;
+    const SstBlockHandle block =
+        raw.Add(test::PlainBlock({{InternalKey("a"), "1"}}));
+    test::KeyValues entries = {{"a", test::EncodeHandle(block)}};
+    if (empty_partition) {
+      entries.clear();
+    }
+    const SstBlockHandle partition = raw.Add(test::PlainBlock(entries));
+    const SstBlockHandle top = raw.Add(
+        test::PlainBlock({{top_key, test::EncodeHandle(partition)}}));
+    const SstBlockHandle props = raw.Add(test::RawProperties(
+        1, 1, block.end(),
+        {{"rocksdb.block.based.table.index.type",
+          std::string("\x02\0\0\0", 4)}}));
+    return raw.Finish({{"rocksdb.properties", test::EncodeHandle(props)}}, top);
+  };
+  ChunkExpectation expected = ExpectThree();
+  expected.largest = expected.smallest;
+  expected.num_entries = 1;
+  REQUIRE_OK(CheckChunk(SliceSource(file("a", false)), expected, nullptr));
+  RequireRefused(file("b", false), expected, "top-level index key");
+  RequireRefused(file("", false), expected, "top-level index key");
+  RequireRefused(file("a", true), expected,
+                 "index partition: expected entries");
+}
+
+TEST_CASE("SstFooter modifies checksums by offset from version 6 on",
+          "[format][sst]") {
+  SstFooter footer;
+  REQUIRE(footer.ContextModifier(0x100000005ull) == 0);
+  footer.base_context_checksum = 0x12345678u;
+  REQUIRE(footer.ContextModifier(0) == 0x12345678u);
+  REQUIRE(footer.ContextModifier(0x100000005ull) == 0x1234567eu);
+  REQUIRE(footer.ContextModifier(0x1ffffffffull) == 0x12345678u);
+}
+
+TEST_CASE("CheckChunk refuses a table without data blocks",
+          "[format][corruption]") {
+  // Bounds that an absent entry would satisfy.
+  ChunkExpectation expected = ExpectThree();
+  expected.smallest.clear();
+  expected.largest.clear();
+  expected.num_entries = 0;
+  RequireRefused(test::RawTable({}, {}), expected, "expected data blocks");
 }
 
 TEST_CASE("CheckChunk with all_blocks sees what the bounds hide",

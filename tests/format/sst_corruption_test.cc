@@ -100,8 +100,9 @@ TEST_CASE("CheckChunk refuses every single-bit flip of what it checks",
        ++checksum) {
     shape.checksum = static_cast<rocksdb::ChecksumType>(checksum);
     shape.format_version = 1u + static_cast<uint32_t>(checksum);
-    shape.index = checksum % 2 == 0 ? BlockBasedTableOptions::kTwoLevelIndexSearch
-                                    : BlockBasedTableOptions::kBinarySearch;
+    shape.index = checksum % 2 == 0
+                      ? BlockBasedTableOptions::kTwoLevelIndexSearch
+                      : BlockBasedTableOptions::kBinarySearch;
     INFO(shape.Name());
     RequireFlipsRefused(test::WriteSst(env.get(), shape, entries),
                         test::Expect(shape, entries));

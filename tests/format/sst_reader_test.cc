@@ -1,8 +1,10 @@
 #include "format/sst_reader.h"
 
+#include "format/sst_describe.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_reader.h"
+#include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table_properties.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
@@ -266,6 +268,34 @@ TEST_CASE("SstReader agrees with RocksDB on the files of a database",
     for (const rocksdb::Snapshot* snapshot : snapshots) {
       db->ReleaseSnapshot(snapshot);
     }
+  }
+}
+
+TEST_CASE("SstReader reads a table that holds only range deletions",
+          "[format][sst]") {
+  for (const int index : {0, 2}) {
+    const auto env = test::NewMemoryEnv();
+    test::SstShape shape;
+    shape.index = static_cast<BlockBasedTableOptions::IndexType>(index);
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(),
+                                  shape.ToOptions(env.get()));
+    REQUIRE_OK(writer.Open("/f.sst"));
+    REQUIRE_OK(writer.DeleteRange("a", "b"));
+    REQUIRE_OK(writer.Finish());
+    const std::string bytes = test::ReadWhole(env.get(), "/f.sst");
+    const SliceSource source(bytes);
+    SstReader reader;
+    REQUIRE_OK(reader.Open(&source));
+    REQUIRE(reader.properties().num_range_deletions == 1);
+    REQUIRE(ReadAll(reader).empty());
+    std::vector<SstAnchor> anchors;
+    REQUIRE_OK(reader.Anchors(4, &anchors));
+    REQUIRE(anchors.empty());
+    std::vector<std::pair<std::string, std::string>> rows;
+    REQUIRE_OK(DescribeSst(source, &rows));
+    std::string first;
+    std::string last;
+    REQUIRE(reader.ReadBoundKeys(&first, &last).IsCorruption());
   }
 }
 
