@@ -83,6 +83,9 @@ rocksdb::Options WriterOptions(const std::string& variant) {
   options.max_background_jobs = 4;
   if (variant == "recycle") {
     options.recycle_log_file_num = 3;
+    // Elsewhere RocksDB 7.8 does not recycle.
+    options.wal_recovery_mode =
+        rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
   } else if (variant == "archive") {
     options.WAL_ttl_seconds = 1;
   } else if (variant == "manifest") {
@@ -200,7 +203,7 @@ TEST_CASE("Snapshot of a directory that is being written equals the writer's "
       GENERATE("plain", "atomic", "recycle", "archive", "manifest", "manual",
                "blob", "bigwal");
   INFO(variant);
-  const LiveTotals totals = CompareLive(variant, variant == "plain" ? 10 : 4);
+  const LiveTotals totals = CompareLive(variant, variant == "plain" ? 10 : 5);
   CHECK(totals.differences == 0);
 }
 
