@@ -91,8 +91,10 @@ class SnapshotFiles {
     int fd = -1;  // the held file, open
   };
 
-  [[nodiscard]] rocksdb::Status FindOptions(const std::vector<std::string>& names);
-  [[nodiscard]] rocksdb::Status FindWalDir(const std::vector<std::string>& names);
+  [[nodiscard]] rocksdb::Status FindOptions(
+      const std::vector<std::string>& names);
+  [[nodiscard]] rocksdb::Status FindWalDir(
+      const std::vector<std::string>& names);
   [[nodiscard]] rocksdb::Status HoldWals(Attempt* attempt);
   [[nodiscard]] rocksdb::Status CopyDescriptions(Attempt* attempt);
   [[nodiscard]] rocksdb::Status LinkTables(Attempt* attempt);
