@@ -87,9 +87,44 @@ Status AddFiles(DB* db, ColumnFamilyHandle* handle,
   return Status::OK();
 }
 
+// Replaying a WAL with merge operands needs their operator.
+std::string MissingOperator(const Status& status, const OpenPlan& plan) {
+  if (status.ToString().find("merge_operator") == std::string::npos) {
+    return std::string();
+  }
+  for (const FamilyPlan& family : plan.families) {
+    if (family.wanted && !family.unknown_merge_operator.empty()) {
+      return "column family '" + family.name +
+             "': its merge operator is " + family.unknown_merge_operator +
+             ", which this process does not have, and merge operands are in "
+             "the WAL";
+    }
+  }
+  return std::string();
+}
+
 bool IsComparatorMismatch(const Status& status) {
   return status.ToString().find("does not match existing comparator") !=
          std::string::npos;
+}
+
+Status OpenError(const Status& status, const OpenPlan& plan,
+                 const std::string& source, const std::string& copy,
+                 const std::string& dropped) {
+  const std::string operands = MissingOperator(status, plan);
+  if (!operands.empty()) {
+    return MakeStatus(EndState::kRefused, source + ": " + operands);
+  }
+  const EndState state = status.IsCorruption()     ? EndState::kCorrupt
+                         : status.IsNoSpace()      ? EndState::kNoSpace
+                         : status.IsNotSupported() ? EndState::kRefused
+                                                   : EndState::kSourceError;
+  std::string message = MessageOf(status);
+  if (!dropped.empty()) {
+    message += " (" + dropped + ")";
+  }
+  return MakeStatus(state, "cannot open the copy of " + source + ": " +
+                               NameSource(message, copy, source));
 }
 
 }  // namespace
@@ -144,19 +179,8 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   counters_.flush_micros = MicrosSince(open_start);
   if (!status.ok()) {
     Close();
-    const std::string dropped = logger->TakeDropped();
-    std::string message = MessageOf(status);
-    if (!dropped.empty()) {
-      message += " (" + dropped + ")";
-    }
-    const EndState state = status.IsCorruption() ? EndState::kCorrupt
-                           : status.IsNoSpace()  ? EndState::kNoSpace
-                           : status.IsNotSupported() ? EndState::kRefused
-                                                     : EndState::kSourceError;
-    return MakeStatus(state, "cannot open the copy of " +
-                                 options.database_dir + ": " +
-                                 NameSource(message, dir.db(),
-                                            options.database_dir));
+    return OpenError(status, plan, options.database_dir, dir.db(),
+                     logger->TakeDropped());
   }
   status = files.ReleaseHeld();
   return status.ok() ? Describe(plan) : status;

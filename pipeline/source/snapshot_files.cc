@@ -13,6 +13,7 @@
 #include "format/end_state.h"
 #include "pipeline/source/options_text.h"
 #include "pipeline/source/posix_files.h"
+#include "pipeline/source/wal_check.h"
 
 namespace sstferry {
 namespace {
@@ -309,7 +310,20 @@ Status SnapshotFiles::CopyWals(Attempt* attempt) {
     }
     wal_bytes_ += bytes;
   }
-  return may_recycle_ ? CheckNotRecycled(attempt) : Status::OK();
+  const Status status =
+      may_recycle_ ? CheckNotRecycled(attempt) : Status::OK();
+  return status.ok() && !attempt->again ? CheckCopiedWals() : status;
+}
+
+Status SnapshotFiles::CheckCopiedWals() {
+  for (const HeldWal& wal : wals_) {
+    const Status status = CheckWal(db_ + "/" + wal.name, NumberOf(wal.name),
+                                   wal_dir_ + "/" + wal.name);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Status::OK();
 }
 
 // A recycled WAL is renamed and then written from its start: the held file

@@ -6,12 +6,13 @@
 //   3. link every SST and blob file into held/
 //   4. list again: other WAL names, another CURRENT, or a file that vanished
 //      mean that step 2 may not match step 1: start over
-//   5. copy the contents of the WALs of step 1 into db/, newest first
-//   6. move the files the copied MANIFEST names from held/ to db/
+//   5. move the files the copied MANIFEST names from held/ to db/
+//   6. copy the contents of the WALs of step 1 into db/, newest first, and
+//      check them (wal_check.h)
 //
 // Why a prefix of the owner's history comes out: no WAL was born between 1 and
 // 4, so the MANIFEST names nothing written to a WAL that is not held. Only the
-// newest WAL still grows during 5; when any of its records is in the copy, the
+// newest WAL still grows during 6; when any of its records is in the copy, the
 // one before it was already complete, and it is copied after it.
 //
 // held/ is never opened by RocksDB, and only files the MANIFEST names reach
@@ -61,9 +62,10 @@ class SnapshotFiles {
   //   kRefused      WALs lie where it is not certain that they are this
   //                 database's.
   [[nodiscard]] rocksdb::Status Pin(Attempt* attempt);
-  // Step 5. After Pin().
+  // Step 6. After Place(), which needs a directory without WALs to list it.
+  //   kCorrupt  a WAL has damaged bytes.
   [[nodiscard]] rocksdb::Status CopyWals(Attempt* attempt);
-  // Step 6.
+  // Step 5.
   //   kCorrupt  a file has another size than the MANIFEST says.
   [[nodiscard]] rocksdb::Status Place(const std::vector<LiveFile>& files,
                                       Attempt* attempt);
@@ -89,13 +91,16 @@ class SnapshotFiles {
     int fd = -1;  // the held file, open
   };
 
-  [[nodiscard]] rocksdb::Status FindOptions(const std::vector<std::string>& names);
-  [[nodiscard]] rocksdb::Status FindWalDir(const std::vector<std::string>& names);
+  [[nodiscard]] rocksdb::Status FindOptions(
+      const std::vector<std::string>& names);
+  [[nodiscard]] rocksdb::Status FindWalDir(
+      const std::vector<std::string>& names);
   [[nodiscard]] rocksdb::Status HoldWals(Attempt* attempt);
   [[nodiscard]] rocksdb::Status CopyDescriptions(Attempt* attempt);
   [[nodiscard]] rocksdb::Status LinkTables(Attempt* attempt);
   [[nodiscard]] rocksdb::Status CheckUnchanged(Attempt* attempt);
   [[nodiscard]] rocksdb::Status CheckNotRecycled(Attempt* attempt);
+  [[nodiscard]] rocksdb::Status CheckCopiedWals();
 
   const std::string source_dir_;
   const std::string held_;

@@ -30,6 +30,18 @@ constexpr uint64_t kMinWriteBufferBytes = 1 << 20;
 constexpr uint32_t kOwnFormatVersion = 5;
 constexpr int kNever = 1 << 30;
 
+// Stands in where a family is opened only because RocksDB opens all of them:
+// replaying merge operands needs an operator, and nobody reads the result.
+class DiscardingMerge : public rocksdb::MergeOperator {
+ public:
+  const char* Name() const override { return "sstferry.DiscardingMerge"; }
+  bool FullMergeV2(const MergeOperationInput&,
+                   MergeOperationOutput* output) const override {
+    output->new_value.clear();
+    return true;
+  }
+};
+
 Status LoadOptions(const std::string& options_path, DBOptions* db,
                    std::vector<ColumnFamilyDescriptor>* families,
                    std::shared_ptr<rocksdb::Cache>* cache) {
@@ -252,6 +264,11 @@ Status PlanOpening(const std::string& directory,
   // Plain tables are read through a mapping only.
   plan->db.allow_mmap_reads = plain;
   status = MarkWanted(wanted, plan);
+  for (FamilyPlan& family : plan->families) {
+    if (!family.wanted && !family.unknown_merge_operator.empty()) {
+      family.open.merge_operator = std::make_shared<DiscardingMerge>();
+    }
+  }
   for (const FamilyPlan& family : plan->families) {
     if (status.ok()) {
       status = CheckFamily(family, plan);

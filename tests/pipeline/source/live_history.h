@@ -39,6 +39,7 @@ class HistoryModel {
   const std::map<std::string, std::string>& family(size_t i) const {
     return state_[i];
   }
+  size_t families() const { return state_.size(); }
   uint64_t batches() const { return next_batch_; }
 
  private:

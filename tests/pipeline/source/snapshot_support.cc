@@ -80,13 +80,13 @@ std::vector<std::string> FilesWith(const std::string& directory,
   return found;
 }
 
-void FlipByte(const std::string& path, uint64_t offset) {
+void FlipByte(const std::string& path, uint64_t offset, uint8_t bits) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(static_cast<std::streamoff>(offset));
   char byte = 0;
   REQUIRE(file.get(byte));
   file.seekp(static_cast<std::streamoff>(offset));
-  file.put(static_cast<char>(byte ^ 0x10));
+  file.put(static_cast<char>(byte ^ bits));
   REQUIRE(file.good());
 }
 

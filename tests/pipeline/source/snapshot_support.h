@@ -38,7 +38,7 @@ std::vector<std::string> NamesIn(const std::string& directory);
 // Names ending in `suffix`, sorted.
 std::vector<std::string> FilesWith(const std::string& directory,
                                    const std::string& suffix);
-void FlipByte(const std::string& path, uint64_t offset);
+void FlipByte(const std::string& path, uint64_t offset, uint8_t bits);
 
 // A database with its handles, closed at the end.
 class TestDb {

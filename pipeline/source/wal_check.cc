@@ -1,0 +1,294 @@
+#include "pipeline/source/wal_check.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+#include "format/end_state.h"
+#include "pipeline/source/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr size_t kBlockBytes = 32 << 10;
+constexpr size_t kPlainHeaderBytes = 7;
+constexpr size_t kRecyclableHeaderBytes = 11;
+constexpr uint32_t kCrcMaskDelta = 0xa282ead8u;
+
+using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
+
+constexpr CrcTables MakeCrcTables() {
+  CrcTables tables{};
+  for (uint32_t i = 0; i < 256; i++) {
+    uint32_t crc = i;
+    for (int bit = 0; bit < 8; bit++) {
+      crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0);
+    }
+    tables[0][i] = crc;
+  }
+  for (size_t t = 1; t < tables.size(); t++) {
+    for (size_t i = 0; i < 256; i++) {
+      const uint32_t before = tables[t - 1][i];
+      tables[t][i] = (before >> 8) ^ tables[0][before & 255];
+    }
+  }
+  return tables;
+}
+constexpr CrcTables kCrc = MakeCrcTables();
+
+uint32_t Load32(const char* data) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(data);
+  return bytes[0] | bytes[1] << 8 | bytes[2] << 16 |
+         static_cast<uint32_t>(bytes[3]) << 24;
+}
+
+// One block as read; records are looked at by their offset in it.
+struct Block {
+  char data[kBlockBytes];
+  size_t size = 0;
+  uint32_t log = 0;
+  bool recyclable_log = false;  // the WAL's first data record is recyclable
+
+  uint32_t Length(size_t at) const {
+    return static_cast<unsigned char>(data[at + 4]) |
+           static_cast<unsigned char>(data[at + 5]) << 8;
+  }
+  uint8_t Type(size_t at) const { return static_cast<uint8_t>(data[at + 6]); }
+  uint32_t Crc(size_t at) const {
+    const uint32_t rotated = Load32(data + at) - kCrcMaskDelta;
+    return rotated >> 17 | rotated << 15;
+  }
+};
+
+bool IsRecyclable(uint8_t type) {
+  return (type >= 5 && type <= 8) || type == 11 || type == 131;
+}
+
+bool IsKnown(uint8_t type) {
+  return (type >= 1 && type <= 11) || type == 130 || type == 131;
+}
+
+size_t HeaderBytes(uint8_t type) {
+  return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
+}
+
+// The checksum's value over the bytes a record of `type` would have at `at`.
+// Returns whether it fits for exactly `length` payload bytes.
+bool ChecksumFits(const Block& block, size_t at, uint8_t type,
+                  size_t length) {
+  const size_t header = HeaderBytes(type);
+  if (at + header + length > block.size) {
+    return false;
+  }
+  uint32_t crc = Crc32c(0, reinterpret_cast<const char*>(&type), 1);
+  crc = Crc32c(crc, block.data + at + kPlainHeaderBytes,
+               header - kPlainHeaderBytes + length);
+  return crc == block.Crc(at);
+}
+
+// A whole record of this WAL, not of an earlier life of the file.
+bool IsValid(const Block& block, size_t at) {
+  if (at + kPlainHeaderBytes > block.size) {
+    return false;
+  }
+  const uint8_t type = block.Type(at);
+  if (!IsKnown(type) || at + HeaderBytes(type) > block.size) {
+    return false;
+  }
+  if (IsRecyclable(type)
+          ? Load32(block.data + at + kPlainHeaderBytes) != block.log
+          : block.recyclable_log && type <= 4) {
+    return false;
+  }
+  return ChecksumFits(block, at, type, block.Length(at));
+}
+
+// A record at `at` is not valid. Whether one damaged field explains it while
+// the rest shows that a whole record of this WAL stood there.
+bool WasWhole(const Block& block, size_t at) {
+  if (at + kPlainHeaderBytes > block.size) {
+    return false;
+  }
+  const uint8_t type = block.Type(at);
+  const size_t length = block.Length(at);
+  if (type == 0 && length == 0) {
+    return false;  // preallocated
+  }
+  // The record behind it is good.
+  for (const size_t header : {kPlainHeaderBytes, kRecyclableHeaderBytes}) {
+    if (IsValid(block, at + header + length)) {
+      return true;
+    }
+  }
+  // Another type fits the checksum.
+  for (uint8_t other = 1; other <= 8; other++) {
+    const bool ours =
+        IsRecyclable(other)
+            ? block.recyclable_log && at + kRecyclableHeaderBytes <=
+                                          block.size &&
+                  Load32(block.data + at + kPlainHeaderBytes) == block.log
+            : !block.recyclable_log;
+    if (ours && other != type && ChecksumFits(block, at, other, length)) {
+      return true;
+    }
+  }
+  // Another length fits it.
+  if (!IsKnown(type) || IsRecyclable(type) != block.recyclable_log) {
+    return false;
+  }
+  const size_t header = HeaderBytes(type);
+  if (at + header > block.size ||
+      (block.recyclable_log &&
+       Load32(block.data + at + kPlainHeaderBytes) != block.log)) {
+    return false;
+  }
+  uint32_t crc = Crc32c(0, reinterpret_cast<const char*>(&type), 1);
+  crc = Crc32c(crc, block.data + at + kPlainHeaderBytes,
+               header - kPlainHeaderBytes);
+  for (size_t end = at + header; end < block.size; end++) {
+    crc = Crc32c(crc, block.data + end, 1);
+    if (crc == block.Crc(at)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Status ReadBlock(int fd, const std::string& name, uint64_t offset,
+                 Block* block) {
+  block->size = 0;
+  while (block->size < kBlockBytes) {
+    const ssize_t done =
+        pread(fd, block->data + block->size, kBlockBytes - block->size,
+              static_cast<off_t>(offset + block->size));
+    if (done < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(EndState::kSourceError, "cannot read", name, errno);
+    }
+    if (done == 0) break;
+    block->size += static_cast<size_t>(done);
+  }
+  return Status::OK();
+}
+
+Status Damaged(const std::string& name, uint64_t offset) {
+  return MakeStatus(EndState::kCorrupt,
+                    name + ": expected a good record, found a damaged one, at "
+                    "offset " + std::to_string(offset));
+}
+
+// Walks the records of a block; *end is where the first bad one begins, or
+// block.size.
+void Walk(Block* block, size_t* end) {
+  // The writer leaves what is smaller than its header empty.
+  const size_t header =
+      block->recyclable_log ? kRecyclableHeaderBytes : kPlainHeaderBytes;
+  size_t at = 0;
+  while (at + (block->size == kBlockBytes ? header : 1) <= block->size) {
+    if (!IsValid(*block, at)) {
+      *end = at;
+      return;
+    }
+    at += HeaderBytes(block->Type(at)) + block->Length(at);
+  }
+  *end = block->size;
+}
+
+// What kind of WAL it is shows in its first record, or if that is bad, in what
+// explains it. False when nothing does: the file is not a WAL at all, or cut
+// in its first record.
+bool FindKind(Block* block, bool* damaged) {
+  *damaged = false;
+  for (const bool recyclable : {false, true}) {
+    block->recyclable_log = recyclable;
+    if (IsValid(*block, 0)) {
+      // A record about the WAL itself may come first, in a plain header.
+      const size_t next = HeaderBytes(block->Type(0)) + block->Length(0);
+      const bool settled =
+          block->Type(0) <= 8
+              ? IsRecyclable(block->Type(0)) == recyclable
+              : IsValid(*block, next) &&
+                    IsRecyclable(block->Type(next)) == recyclable;
+      if (settled || recyclable) {
+        return true;
+      }
+    }
+  }
+  for (const bool recyclable : {false, true}) {
+    block->recyclable_log = recyclable;
+    *damaged = *damaged || WasWhole(*block, 0);
+  }
+  return false;
+}
+
+Status CheckOpenWal(int fd, uint64_t number, const std::string& name) {
+  const auto block = std::make_unique<Block>();
+  block->log = static_cast<uint32_t>(number);
+  bool ended = false;
+  uint64_t end_offset = 0;
+  for (uint64_t offset = 0;; offset += kBlockBytes) {
+    const Status status = ReadBlock(fd, name, offset, block.get());
+    if (!status.ok() || block->size == 0) {
+      return status;
+    }
+    if (ended) {
+      if (IsValid(*block, 0)) {
+        return Damaged(name, end_offset);
+      }
+      continue;
+    }
+    size_t end = 0;
+    bool damaged = false;
+    if (offset > 0 || FindKind(block.get(), &damaged)) {
+      Walk(block.get(), &end);
+      damaged = end < block->size && WasWhole(*block, end);
+    }
+    if (end < block->size) {
+      ended = true;
+      end_offset = offset + end;
+      if (damaged) {
+        return Damaged(name, end_offset);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+uint32_t Crc32c(uint32_t crc, const char* data, size_t size) {
+  crc = ~crc;
+  while (size >= 8) {
+    const uint32_t low = crc ^ Load32(data);
+    const uint32_t high = Load32(data + 4);
+    crc = kCrc[7][low & 255] ^ kCrc[6][low >> 8 & 255] ^
+          kCrc[5][low >> 16 & 255] ^ kCrc[4][low >> 24] ^
+          kCrc[3][high & 255] ^ kCrc[2][high >> 8 & 255] ^
+          kCrc[1][high >> 16 & 255] ^ kCrc[0][high >> 24];
+    data += 8;
+    size -= 8;
+  }
+  for (; size > 0; size--, data++) {
+    crc = crc >> 8 ^ kCrc[0][(crc ^ static_cast<uint8_t>(*data)) & 255];
+  }
+  return ~crc;
+}
+
+Status CheckWal(const std::string& path, uint64_t number,
+                const std::string& name) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
+  }
+  const Status status = CheckOpenWal(fd, number, name);
+  close(fd);
+  return status;
+}
+
+}  // namespace sstferry

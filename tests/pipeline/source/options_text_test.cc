@@ -1,0 +1,39 @@
+#include "pipeline/source/options_text.h"
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+TEST_CASE("OptionsText finds database settings and the names of objects",
+          "[snapshot]") {
+  const OptionsText text(
+      "# a comment\n"
+      "[Version]\n  rocksdb_version=7.8.3\n"
+      "[DBOptions]\n  wal_dir=/a\\:b\n  recycle_log_file_num=3\n"
+      "[CFOptions \"default\"]\n  comparator=leveldb.BytewiseComparator\n"
+      "  merge_operator={id=StringAppendOperator;delimiter=,;}\n"
+      "  prefix_extractor=nullptr\n"
+      "[TableOptions/BlockBasedTable \"default\"]\n  comparator=wrong\n"
+      "[CFOptions \"odd\\#name\"]\n  comparator = x # trailing\n");
+  CHECK(text.DatabaseOption("wal_dir", "") == "/a:b");
+  CHECK(text.DatabaseOption("recycle_log_file_num", "") == "3");
+  CHECK(text.DatabaseOption("rocksdb_version", "none") == "none");
+  CHECK(text.FamilyObject("default", "comparator") ==
+        "leveldb.BytewiseComparator");
+  CHECK(text.FamilyObject("default", "merge_operator") ==
+        "StringAppendOperator");
+  CHECK(text.FamilyObject("default", "prefix_extractor").empty());
+  CHECK(text.FamilyObject("odd#name", "comparator") == "x");
+  CHECK(text.HasFamily("odd#name"));
+  CHECK_FALSE(text.HasFamily("other"));
+}
+
+TEST_CASE("OptionsText skips what is no setting", "[snapshot]") {
+  const OptionsText text("x=1\n[\n[CFOptions \"\n]\n[DBOptions]\n=\n==\n");
+  CHECK(text.DatabaseOption("x", "none") == "none");
+  CHECK_FALSE(text.HasFamily("default"));
+}
+
+}  // namespace
+}  // namespace sstferry

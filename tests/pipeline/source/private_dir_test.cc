@@ -1,0 +1,111 @@
+#include "pipeline/source/private_dir.h"
+
+#include <unistd.h>
+#include <utime.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/pipeline/source/snapshot_support.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+constexpr char kDirectory[] = "SSTFERRY_TEST_HOLDER_DIR";
+
+TEST_CASE("The snapshot holder holds a snapshot until it is killed",
+          "[.child][snapshot]") {
+  if (FromParent(kDirectory).empty()) {
+    return;  // the second process of the cases below
+  }
+  SnapshotOptions options;
+  options.database_dir = FromParent(kDirectory);
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  TellParent(snapshot->directory());
+  for (;;) {
+    pause();
+  }
+}
+
+TEST_CASE("PrivateDir of a killed process is removed by the next snapshot",
+          "[snapshot][crash]") {
+  TempTree tree;
+  rocksdb::Options plain;
+  {
+    TestDb db(plain, tree / "db");
+    REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "k", "v"));
+    REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+  }
+  const std::string before = Fingerprint(tree / "db");
+  SnapshotOptions options;
+  options.database_dir = tree / "db";
+  ChildCase dead("The snapshot holder holds a snapshot until it is killed",
+                 {{kDirectory, tree / "db"}});
+  const std::string left = dead.Listen();
+  REQUIRE(std::filesystem::exists(left + "/db/CURRENT"));
+  // While it lives, others leave it alone.
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  CHECK(std::filesystem::exists(left + "/db/CURRENT"));
+  dead.Kill();
+  CHECK(std::filesystem::exists(left + "/db/CURRENT"));
+  std::vector<std::string> lines;
+  options.log = [&lines](LogLevel, const std::string& line) {
+    lines.push_back(line);
+  };
+  std::unique_ptr<Snapshot> next;
+  REQUIRE_OK(Snapshot::Create(options, &next));
+  CHECK_FALSE(std::filesystem::exists(left));
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find(left) != std::string::npos);
+  // The living one of this process survived that too.
+  CHECK(std::filesystem::exists(snapshot->directory() + "/db/CURRENT"));
+  CHECK(ReadAll(*snapshot, "default").size() == 1);
+  CHECK(Fingerprint(tree / "db") == before);
+}
+
+TEST_CASE("RemoveLeftoverSnapshots touches nothing it does not recognise",
+          "[snapshot]") {
+  TempTree tree;
+  const std::vector<std::string> foreign = {
+      ".sstferry-snapshot-1-0123456789abcdef",
+      "db.sstferry-snapshot--0123456789abcdef",
+      "db.sstferry-snapshot-1-0123456789abcdeg",
+      "db.sstferry-snapshot-1-0123",
+      "db.sstferry-snapshot-x1-0123456789abcdef",
+      "db"};
+  for (const std::string& name : foreign) {
+    std::filesystem::create_directory(tree / name);
+    std::ofstream(tree / (name + "/lock")) << "";
+  }
+  const std::string dead = "db.sstferry-snapshot-1-0123456789abcdef";
+  std::filesystem::create_directory(tree / dead);
+  std::ofstream(tree / (dead + "/lock")) << "";
+  const std::string young = "db.sstferry-snapshot-2-0123456789abcdef";
+  std::filesystem::create_directory(tree / young);
+  const std::string old = "db.sstferry-snapshot-3-0123456789abcdef";
+  std::filesystem::create_directory(tree / old);
+  const utimbuf long_ago{1000, 1000};
+  REQUIRE(utime((tree / old).c_str(), &long_ago) == 0);
+  REQUIRE_OK(RemoveLeftoverSnapshots(tree.path(), nullptr));
+  CHECK_FALSE(std::filesystem::exists(tree / dead));
+  CHECK_FALSE(std::filesystem::exists(tree / old));
+  CHECK(std::filesystem::exists(tree / young));
+  for (const std::string& name : foreign) {
+    CHECK(std::filesystem::exists(tree / name));
+  }
+}
+
+TEST_CASE("PrivateDir says what to do when its parent cannot be used",
+          "[snapshot]") {
+  TempTree tree;
+  std::unique_ptr<PrivateDir> dir;
+  const auto status = PrivateDir::Create(tree / "absent", "db", &dir);
+  CHECK(EndStateOf(status) == EndState::kSourceError);
+  CHECK(MessageOf(status).find("--snapshot-dir") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,304 @@
+// Snapshots of databases that nobody writes: what arrives, and that the source
+// is not touched.
+#include "pipeline/source/snapshot.h"
+
+#include <filesystem>
+
+#include "rocksdb/comparator.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/table.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "tests/pipeline/source/snapshot_support.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+rocksdb::Options Plain() {
+  rocksdb::Options options;
+  options.disable_auto_compactions = true;
+  return options;
+}
+
+SnapshotOptions Of(const std::string& directory) {
+  SnapshotOptions options;
+  options.database_dir = directory;
+  return options;
+}
+
+std::unique_ptr<Snapshot> Take(const SnapshotOptions& options) {
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  return snapshot;
+}
+
+void Fill(TestDb* db, size_t family, int from, int to) {
+  for (int i = from; i < to; i++) {
+    REQUIRE_OK((*db)->Put(rocksdb::WriteOptions(), db->family(family),
+                          "key" + std::to_string(i), std::string(100, 'v')));
+  }
+}
+
+void FlushAll(TestDb* db) {
+  for (auto* family : db->families()) {
+    REQUIRE_OK((*db)->Flush(rocksdb::FlushOptions(), family));
+  }
+}
+
+TEST_CASE("Snapshot of a closed database holds what is in files and in WALs",
+          "[snapshot]") {
+  TempTree tree;
+  Entries expected_default;
+  Entries expected_other;
+  {
+    TestDb db(Plain(), tree / "db",
+              {{"default", Plain()}, {"other", Plain()}});
+    Fill(&db, 0, 0, 500);
+    FlushAll(&db);
+    Fill(&db, 0, 400, 900);
+    Fill(&db, 1, 0, 100);
+    REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "", "empty key"));
+    expected_default = ReadAll(db.get(), db.family(0));
+    expected_other = ReadAll(db.get(), db.family(1));
+  }
+  const std::string before = Fingerprint(tree / "db");
+  {
+    const auto snapshot = Take(Of(tree / "db"));
+    CHECK(ReadAll(*snapshot, "default") == expected_default);
+    CHECK(ReadAll(*snapshot, "other") == expected_other);
+    CHECK(snapshot->sequence() == 500 + 500 + 100 + 1);
+    CHECK_FALSE(snapshot->wal_not_flushed());
+    CHECK(snapshot->counters().wal_bytes_copied > 0);
+    CHECK(FilesWith(snapshot->directory() + "/held", "").empty());
+    CHECK_FALSE(snapshot->database_id().empty());
+    CHECK(snapshot->options_text().find("[DBOptions]") != std::string::npos);
+    // Everything is in SST files: metadata is the whole truth.
+    uint64_t entries = 0;
+    for (const SnapshotFamily& family : snapshot->families()) {
+      std::string memtable;
+      REQUIRE(snapshot->db()->GetProperty(
+          family.handle, "rocksdb.num-entries-active-mem-table", &memtable));
+      CHECK(memtable == "0");
+      rocksdb::TablePropertiesCollection properties;
+      REQUIRE_OK(snapshot->db()->GetPropertiesOfAllTables(family.handle,
+                                                          &properties));
+      for (const auto& file : properties) entries += file.second->num_entries;
+    }
+    CHECK(entries == 500 + 500 + 100 + 1);
+  }
+  CHECK(Fingerprint(tree / "db") == before);
+  CHECK(NamesIn(tree.path()) == std::vector<std::string>{"db"});
+}
+
+TEST_CASE("Snapshot of a database open in this process writes nothing to it",
+          "[snapshot]") {
+  TempTree tree;
+  TestDb db(Plain(), tree / "db");
+  Fill(&db, 0, 0, 300);
+  FlushAll(&db);
+  Fill(&db, 0, 300, 600);
+  const std::string before = Fingerprint(tree / "db");
+  {
+    const auto snapshot = Take(Of(tree / "db"));
+    CHECK(ReadAll(*snapshot, "default") == ReadAll(db.get(), db.family(0)));
+    CHECK(Fingerprint(tree / "db") == before);
+    Fill(&db, 0, 600, 700);
+    CHECK(ReadAll(*snapshot, "default").size() == 600);
+  }
+  CHECK(ReadAll(db.get(), db.family(0)).size() == 700);
+}
+
+TEST_CASE("Snapshot does not overwrite a file that the source makes later",
+          "[snapshot]") {
+  // An SST of a higher number than the MANIFEST knows is as a flush that has
+  // not been recorded yet: the copy's own files get such numbers.
+  TempTree tree;
+  {
+    TestDb db(Plain(), tree / "db");
+    Fill(&db, 0, 0, 200);
+  }
+  for (int number = 1; number < 60; number++) {
+    char name[32];
+    snprintf(name, sizeof(name), "db/%06d.sst", number);
+    if (!std::filesystem::exists(tree / name)) {
+      std::filesystem::copy_file(tree / "db/CURRENT", tree / name);
+    }
+  }
+  const std::string before = Fingerprint(tree / "db");
+  CHECK(ReadAll(*Take(Of(tree / "db")), "default").size() == 200);
+  CHECK(Fingerprint(tree / "db") == before);
+}
+
+TEST_CASE("Snapshot takes a checkpoint without reading its origin's WALs",
+          "[snapshot]") {
+  TempTree tree;
+  std::filesystem::create_directory(tree / "wals");
+  rocksdb::Options options = Plain();
+  options.wal_dir = tree / "wals";
+  TestDb db(options, tree / "db");
+  Fill(&db, 0, 0, 100);
+  rocksdb::Checkpoint* made = nullptr;
+  REQUIRE_OK(rocksdb::Checkpoint::Create(db.get(), &made));
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  REQUIRE_OK(checkpoint->CreateCheckpoint(tree / "checkpoint"));
+  Fill(&db, 0, 100, 150);
+  CHECK(ReadAll(*Take(Of(tree / "checkpoint")), "default").size() == 100);
+  CHECK(Take(Of(tree / "checkpoint"))->database_id().empty());
+  // The database itself: its WALs are its own, wherever they are.
+  CHECK(ReadAll(*Take(Of(tree / "db")), "default").size() == 150);
+}
+
+TEST_CASE("Snapshot refuses a database whose WAL directory is gone",
+          "[snapshot][corruption]") {
+  TempTree tree;
+  std::filesystem::create_directory(tree / "wals");
+  rocksdb::Options options = Plain();
+  options.wal_dir = tree / "wals";
+  {
+    TestDb db(options, tree / "db");
+    Fill(&db, 0, 0, 100);
+  }
+  std::filesystem::remove_all(tree / "wals");
+  std::unique_ptr<Snapshot> snapshot;
+  const auto status = Snapshot::Create(Of(tree / "db"), &snapshot);
+  CHECK(EndStateOf(status) == EndState::kRefused);
+  CHECK(MessageOf(status).find(tree / "wals") != std::string::npos);
+}
+
+TEST_CASE("Snapshot of an open handle goes through RocksDB's checkpoint",
+          "[snapshot]") {
+  TempTree tree;
+  TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
+  rocksdb::WriteOptions no_wal;
+  no_wal.disableWAL = true;
+  REQUIRE_OK(db->Put(no_wal, db.family(1), "unlogged", "1"));
+  Fill(&db, 0, 0, 50);
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::FromOpenDatabase(db.get(), db.families(),
+                                        SnapshotOptions(), &snapshot));
+  CHECK(ReadAll(*snapshot, "default").size() == 50);
+  CHECK(ReadAll(*snapshot, "b") == Entries{{"unlogged", "1"}});
+  std::string id;
+  REQUIRE_OK(db->GetDbIdentity(id));
+  CHECK(snapshot->database_id() == id);
+  snapshot.reset();
+  CHECK(NamesIn(tree.path()) == std::vector<std::string>{"db"});
+}
+
+TEST_CASE("Snapshot of an empty database and of empty families is empty",
+          "[snapshot]") {
+  TempTree tree;
+  { TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"e", Plain()}}); }
+  const auto snapshot = Take(Of(tree / "db"));
+  CHECK(snapshot->families().size() == 2);
+  CHECK(ReadAll(*snapshot, "default").empty());
+  CHECK(ReadAll(*snapshot, "e").empty());
+}
+
+TEST_CASE("Snapshot without an OPTIONS file reads with default options",
+          "[snapshot]") {
+  TempTree tree;
+  {
+    TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
+    Fill(&db, 1, 0, 70);
+  }
+  for (const std::string& name : NamesIn(tree / "db")) {
+    if (name.rfind("OPTIONS-", 0) == 0) {
+      std::filesystem::remove(tree / ("db/" + name));
+    }
+  }
+  const auto snapshot = Take(Of(tree / "db"));
+  CHECK(ReadAll(*snapshot, "b").size() == 70);
+  CHECK(snapshot->options_text().empty());
+}
+
+TEST_CASE("Snapshot keeps the source's options apart from the copy's",
+          "[snapshot]") {
+  TempTree tree;
+  rocksdb::Options options = Plain();
+  options.comparator = rocksdb::ReverseBytewiseComparator();
+  options.compression = rocksdb::kLZ4Compression;
+  options.write_buffer_size = 7 << 20;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_size = 9000;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  {
+    TestDb db(options, tree / "db");
+    Fill(&db, 0, 0, 10);
+  }
+  const auto snapshot = Take(Of(tree / "db"));
+  const auto& kept = snapshot->families()[0].options;
+  CHECK(kept.comparator == rocksdb::ReverseBytewiseComparator());
+  CHECK(kept.compression == rocksdb::kLZ4Compression);
+  CHECK(kept.write_buffer_size == 7 << 20);
+  CHECK(kept.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>()
+            ->block_size == 9000);
+  const std::unique_ptr<rocksdb::Iterator> it(
+      snapshot->db()->NewIterator(rocksdb::ReadOptions()));
+  it->SeekToFirst();
+  REQUIRE(it->Valid());
+  CHECK(it->key() == "key9");
+}
+
+TEST_CASE("Snapshot reads separate blob files and plain tables",
+          "[snapshot]") {
+  TempTree tree;
+  rocksdb::Options blob = Plain();
+  blob.enable_blob_files = true;
+  {
+    TestDb db(blob, tree / "db");
+    Fill(&db, 0, 0, 100);
+    FlushAll(&db);
+    Fill(&db, 0, 100, 120);
+  }
+  CHECK(FilesWith(tree / "db", ".blob").size() == 1);
+  CHECK(ReadAll(*Take(Of(tree / "db")), "default").size() == 120);
+  rocksdb::Options plain = Plain();
+  plain.table_factory.reset(rocksdb::NewPlainTableFactory());
+  plain.allow_mmap_reads = true;
+  plain.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(3));
+  {
+    TestDb db(plain, tree / "plain");
+    Fill(&db, 0, 0, 100);
+    FlushAll(&db);
+  }
+  const auto snapshot = Take(Of(tree / "plain"));
+  std::string value;
+  REQUIRE_OK(snapshot->db()->Get(rocksdb::ReadOptions(), "key42", &value));
+  CHECK(value == std::string(100, 'v'));
+}
+
+TEST_CASE("Snapshot of some families opens the others but does not name them",
+          "[snapshot]") {
+  TempTree tree;
+  {
+    TestDb db(Plain(), tree / "db",
+              {{"default", Plain()}, {"a", Plain()}, {"b", Plain()}});
+    Fill(&db, 1, 0, 5);
+  }
+  SnapshotOptions options = Of(tree / "db");
+  options.families = {"a"};
+  const auto snapshot = Take(options);
+  REQUIRE(snapshot->families().size() == 1);
+  CHECK(ReadAll(*snapshot, "a").size() == 5);
+  options.families = {"nobody"};
+  std::unique_ptr<Snapshot> none;
+  const auto status = Snapshot::Create(options, &none);
+  CHECK(EndStateOf(status) == EndState::kRefused);
+  CHECK(MessageOf(status).find("'nobody'") != std::string::npos);
+}
+
+TEST_CASE("Snapshot stops when it is cancelled and leaves nothing",
+          "[snapshot]") {
+  TempTree tree;
+  { TestDb db(Plain(), tree / "db"); }
+  SnapshotOptions options = Of(tree / "db");
+  options.cancelled = [] { return true; };
+  std::unique_ptr<Snapshot> snapshot;
+  const auto status = Snapshot::Create(options, &snapshot);
+  CHECK(EndStateOf(status) == EndState::kCancelled);
+  CHECK(NamesIn(tree.path()) == std::vector<std::string>{"db"});
+}
+
+}  // namespace
+}  // namespace sstferry
