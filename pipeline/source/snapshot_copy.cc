@@ -39,7 +39,7 @@ std::string NameSource(std::string text, const std::string& copy,
 
 std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
   std::vector<ColumnFamilyDescriptor> descriptors;
-  for (const FamilyPlan& family : plan.families) {
+  for (const FamilyOpening& family : plan.families) {
     if (!plan.read_only || family.wanted ||
         family.name == rocksdb::kDefaultColumnFamilyName) {
       descriptors.emplace_back(family.name, family.open);
@@ -92,7 +92,7 @@ std::string MissingOperator(const Status& status, const OpenPlan& plan) {
   if (status.ToString().find("merge_operator") == std::string::npos) {
     return std::string();
   }
-  for (const FamilyPlan& family : plan.families) {
+  for (const FamilyOpening& family : plan.families) {
     if (family.wanted && !family.unknown_merge_operator.empty()) {
       return "column family '" + family.name +
              "': its merge operator is " + family.unknown_merge_operator +
@@ -289,7 +289,7 @@ Status SnapshotCopy::OpenAndFlush(const std::string& directory,
 
 Status SnapshotCopy::Describe(const OpenPlan& plan) {
   for (ColumnFamilyHandle* handle : handles_) {
-    for (const FamilyPlan& family : plan.families) {
+    for (const FamilyOpening& family : plan.families) {
       if (family.wanted && family.name == handle->GetName()) {
         families_.push_back({family.name, handle, family.source,
                              family.unknown_merge_operator});

@@ -62,7 +62,7 @@ Status LoadOptions(const std::string& options_path, DBOptions* db,
 
 // What the loader left at its default because only the application knows it.
 void ResolveObjects(const OptionsText& text, const OperatorRegistry& registry,
-                    FamilyPlan* family) {
+                    FamilyOpening* family) {
   ColumnFamilyOptions& options = family->source;
   const std::string comparator = text.FamilyObject(family->name, "comparator");
   if (!comparator.empty() && comparator != options.comparator->Name()) {
@@ -185,7 +185,7 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   }
 }
 
-Status CheckFamily(const FamilyPlan& family, OpenPlan* plan) {
+Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
   const bool stamped = family.source.comparator->timestamp_size() > 0;
   if (family.unknown_comparator.empty() && !(stamped && family.wanted)) {
     return Status::OK();
@@ -208,7 +208,7 @@ Status CheckFamily(const FamilyPlan& family, OpenPlan* plan) {
 
 Status MarkWanted(const std::vector<std::string>& wanted, OpenPlan* plan) {
   std::set<std::string> missing(wanted.begin(), wanted.end());
-  for (FamilyPlan& family : plan->families) {
+  for (FamilyOpening& family : plan->families) {
     family.wanted = wanted.empty() || missing.erase(family.name) == 1;
   }
   return missing.empty()
@@ -247,7 +247,7 @@ Status PlanOpening(const std::string& directory,
   const OptionsText text(options_text);
   bool plain = false;
   for (const std::string& name : names) {
-    FamilyPlan family;
+    FamilyOpening family;
     family.name = name;
     for (const ColumnFamilyDescriptor& known : loaded) {
       if (known.name == name) {
@@ -264,12 +264,12 @@ Status PlanOpening(const std::string& directory,
   // Plain tables are read through a mapping only.
   plan->db.allow_mmap_reads = plain;
   status = MarkWanted(wanted, plan);
-  for (FamilyPlan& family : plan->families) {
+  for (FamilyOpening& family : plan->families) {
     if (!family.wanted && !family.unknown_merge_operator.empty()) {
       family.open.merge_operator = std::make_shared<DiscardingMerge>();
     }
   }
-  for (const FamilyPlan& family : plan->families) {
+  for (const FamilyOpening& family : plan->families) {
     if (status.ok()) {
       status = CheckFamily(family, plan);
     }
@@ -284,7 +284,7 @@ void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,
     each = std::max(each / std::max<size_t>(plan->families.size(), 1),
                     kMinWriteBufferBytes);
   }
-  for (FamilyPlan& family : plan->families) {
+  for (FamilyOpening& family : plan->families) {
     family.open.write_buffer_size = each;
   }
 }

@@ -17,7 +17,7 @@
 
 namespace sstferry {
 
-struct FamilyPlan {
+struct FamilyOpening {
   std::string name;
   bool wanted = false;
   rocksdb::ColumnFamilyOptions source;  // as OPTIONS tells
@@ -29,7 +29,7 @@ struct FamilyPlan {
 
 struct OpenPlan {
   rocksdb::DBOptions db;
-  std::vector<FamilyPlan> families;  // all of the MANIFEST
+  std::vector<FamilyOpening> families;  // all of the MANIFEST
   bool atomic_flush = false;         // as the source sets it
   // A family that is not wanted cannot be opened: only the wanted ones are,
   // read-only.
