@@ -4,7 +4,6 @@
 #include "format/sst_check.h"
 #include "pipeline/file_source.h"
 #include "pipeline/target/durable.h"
-#include "pipeline/target/staging_file.h"
 
 namespace sstferry {
 namespace {
@@ -143,7 +142,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
 // ChunkEnd say of each other; the file is synced where durability asks.
 Status LaneClient::StoreChunk(const Range& range, const std::string& path,
                               ChunkEnd* end) {
-  StagingFile file(state_->file_system, path);
+  StagingFile file(state_->file_system, path, &buffer_);
   Status status = file.Open();
   ChunkDigest digest;
   Frame frame;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "pipeline/target/pull_state.h"
+#include "pipeline/target/staging_file.h"
 #include "pipeline/wire/channel.h"
 
 namespace sstferry {
@@ -43,6 +44,7 @@ class LaneClient {
   Channel* const channel_;
   const uint32_t lane_;
   StageClock clock_;
+  StagingBuffer buffer_;
   std::deque<uint32_t> asked_;  // range ids in the order asked
 
   // Of the range being received.
