@@ -67,8 +67,10 @@ Status TargetDb::Open(bool final) {
   rocksdb::DBOptions options = final ? final_options_ : rocksdb::DBOptions();
   options.env = env_.get();
   options.info_log = std::make_shared<SilentLogger>();
-  options.max_open_files = kMaxOpenFiles;
   options.error_if_exists = false;
+  if (!final || !NeedsAllFilesOpen()) {
+    options.max_open_files = kMaxOpenFiles;
+  }
   if (!final) {
     options.create_if_missing = true;
     options.create_missing_column_families = true;
@@ -93,6 +95,15 @@ Status TargetDb::Open(bool final) {
   return At(status, std::string(final ? "reopen " : "create ") + dir_);
 }
 
+// RocksDB refuses to open a FIFO family that expires files otherwise.
+bool TargetDb::NeedsAllFilesOpen() const {
+  return std::any_of(
+      families_.begin(), families_.end(), [](const BuiltFamily& family) {
+        return family.final_options.compaction_style ==
+               rocksdb::kCompactionStyleFIFO;
+      });
+}
+
 Status TargetDb::Finalize() {
   Status status = CloseHandles();
   if (status.ok()) {
@@ -112,7 +123,8 @@ Status TargetDb::Finalize() {
                   "column family '" + names_[i] + "'");
     }
   }
-  if (status.ok() && final_options_.max_open_files != kMaxOpenFiles) {
+  if (status.ok() && final_options_.max_open_files != kMaxOpenFiles &&
+      !NeedsAllFilesOpen()) {
     status = At(db_->SetDBOptions(
                     {{"max_open_files",
                       std::to_string(final_options_.max_open_files)}}),

@@ -47,6 +47,7 @@ class TargetDb {
   TargetDb() = default;
   [[nodiscard]] rocksdb::Status Open(bool final);
   [[nodiscard]] rocksdb::Status CloseHandles();
+  bool NeedsAllFilesOpen() const;
 
   std::string dir_;
   rocksdb::DBOptions final_options_;
