@@ -144,6 +144,9 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                         ColumnFamilyOptions* options) {
   options->cf_paths.clear();
   options->disable_auto_compactions = true;
+  // With one of these a FIFO family would need all its files open.
+  options->ttl = 0;
+  options->periodic_compaction_seconds = 0;
   options->level0_file_num_compaction_trigger = kNever;
   options->level0_slowdown_writes_trigger = kNever;
   options->level0_stop_writes_trigger = kNever;
