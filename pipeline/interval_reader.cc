@@ -1,6 +1,7 @@
 #include "pipeline/interval_reader.h"
 
 #include "format/coding.h"
+#include "format/limits.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/wide_columns.h"
 
@@ -110,6 +111,12 @@ Status ReadEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   size_t bytes = 0;
   while (reader.Valid() && bytes < page_bytes) {
     const Slice value = reader.DigestValue(&scratch);
+    if (reader.key().size() > kMaxKeyBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "entries: expected keys of at most " +
+                            std::to_string(kMaxKeyBytes) + " bytes, found " +
+                            std::to_string(reader.key().size()));
+    }
     EntryDigest entry;
     entry.key = reader.key().ToString();
     entry.value_bytes = value.size();

@@ -63,8 +63,10 @@ Status WeighFile(const Comparator* comparator, const KeyInterval& interval,
     const uint64_t bytes =
         anchor.bytes + static_cast<uint64_t>(anchor.bytes * blob_factor);
     if (InInterval(comparator, interval, anchor.key)) {
-      weights->push_back({anchor.key, bytes});
       inside += bytes;
+      if (anchor.key.size() <= kMaxKeyBytes) {
+        weights->push_back({anchor.key, bytes});
+      }  // else: no place for a cut; building refuses the key by name
     } else if (facts.cut_points.size() == 1) {
       inside += bytes / 2;  // the interval cuts a file that has no cut_points
     }
