@@ -9,6 +9,7 @@
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/lane_client.h"
+#include "pipeline/target/synced_files.h"
 
 namespace sstferry {
 namespace {
@@ -35,9 +36,9 @@ Puller::Puller(const PullOptions& options, Dialer* dialer)
                        ? options.file_system
                        : rocksdb::FileSystem::Default()),
       started_at_(NowRfc3339()) {
-  if (options_.durability == Durability::kNone) {
-    file_system_ = MakeDeferredSyncFileSystem(file_system_);
-  }
+  file_system_ = options_.durability == Durability::kNone
+                     ? MakeDeferredSyncFileSystem(file_system_)
+                     : MakeSyncedFilesFileSystem(file_system_);
 }
 
 Puller::~Puller() = default;
