@@ -11,6 +11,10 @@ namespace sstferry {
 // large enough that system calls do not matter.
 inline constexpr uint32_t kMaxPayloadBytes = 1u << 20;
 
+// A handshake's frames, before anything is known of the peer: names, versions
+// and one message text fit many times.
+inline constexpr uint32_t kMaxHandshakeBytes = 16u << 10;
+
 // A key must fit twice (smallest and largest) into one frame, with room for
 // the other fields. RocksDB itself recommends keys far below this.
 inline constexpr uint32_t kMaxKeyBytes = 256u << 10;

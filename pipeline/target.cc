@@ -162,6 +162,7 @@ class PlanOperation : public Operation {
 
   void Cancel() override {
     cancelled_ = true;
+    handshakes_.CloseAll();
     std::lock_guard<std::mutex> lock(mu_);
     if (dialer_ != nullptr) {
       dialer_->Close();
@@ -188,6 +189,7 @@ class PlanOperation : public Operation {
     options.connect_timeout = options_.connect_timeout;
     options.peer_timeout = options_.peer_timeout;
     options.ping_interval = options_.peer_timeout / 2;
+    options.handshakes = &handshakes_;
     std::unique_ptr<SourceSession> session;
     Status status =
         cancelled_ ? CancelledBeforeStart()
@@ -196,11 +198,16 @@ class PlanOperation : public Operation {
     {
       std::lock_guard<std::mutex> lock(mu_);
       session_ = session.get();
+      if (status.ok() && cancelled_) {
+        status = CancelledBeforeStart();
+      }
     }
     if (status.ok()) {
       status = endpoint->name().empty()
                    ? session->List(&summary->served_names)
                    : AskForPlan(session.get(), endpoint->name(), summary);
+    }
+    if (session != nullptr) {
       session->End(status, "plan");
     }
     std::lock_guard<std::mutex> lock(mu_);
@@ -262,6 +269,7 @@ class PlanOperation : public Operation {
   const PullOptions options_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> finished_{false};
+  ChannelSet handshakes_;
   std::mutex mu_;
   Dialer* dialer_ = nullptr;          // under mu_
   SourceSession* session_ = nullptr;  // under mu_

@@ -73,6 +73,7 @@ Status Verifier::OpenSide(VerifySide* side) {
   session_options.connect_timeout = options_.connect_timeout;
   session_options.peer_timeout = options_.peer_timeout;
   session_options.ping_interval = options_.peer_timeout / 2;
+  session_options.handshakes = &handshakes_;
   session_options.on_fail = [this, side](const Status& status,
                                          const std::string& where) {
     Fail(status, side->label + " " + where);
@@ -83,6 +84,9 @@ Status Verifier::OpenSide(VerifySide* side) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     side->session = std::move(session);
+    if (status.ok() && failed_) {
+      status = failure_;  // cancelled before there was a session to cancel
+    }
   }
   if (!status.ok()) {
     return status;
@@ -94,7 +98,15 @@ Status Verifier::OpenSide(VerifySide* side) {
   request.interval = options_.selection.interval;
   request.lanes = options_.lanes;
   request.chunk_bytes = PullOptions().chunk_bytes;
-  return side->session->Open(request, &side->plan);
+  status = side->session->Open(request, &side->plan);
+  const uint32_t lanes = side->plan.opened.lanes;
+  if (status.ok() && (lanes == 0 || lanes > options_.lanes)) {
+    status = MakeStatus(EndState::kCorrupt,
+                        side->label + " plan: expected 1 to " +
+                            std::to_string(options_.lanes) +
+                            " lanes, found " + std::to_string(lanes));
+  }
+  return status;
 }
 
 Status Verifier::OpenLanes(VerifySide* side, uint32_t lanes) {
@@ -347,6 +359,7 @@ void Verifier::Fail(const Status& status, const std::string& where) {
   }
   failure_ = status;
   failure_where_ = where;
+  handshakes_.CloseAll();
   for (VerifySide* side : {&left_, &right_}) {
     side->dialer->Close();
     if (side->session != nullptr) {

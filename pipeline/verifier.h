@@ -59,6 +59,7 @@ class Verifier {
 
   const VerifyOptions options_;
   const std::chrono::steady_clock::time_point started_;
+  ChannelSet handshakes_;
   VerifySide left_;
   VerifySide right_;
   // The right side's family of each left one.

@@ -31,8 +31,12 @@ void ControlSession::Run() {
   ticker_ = std::thread([this] { Tick(); });
   Status status = Serve();
   const std::string where = "source control";
-  if (transfer_ != nullptr && !finished_) {
-    // Tells the target unless a lane has already said why.
+  if (transfer_ != nullptr && status.ok() && finished_) {
+    transfer_->End();
+    status = transfer_->status();
+  } else if (transfer_ != nullptr) {
+    // Tells the target unless a lane has already said why. Totals that agree
+    // are not the end: the target may fail after them.
     transfer_->Fail(status.ok() ? MakeStatus(EndState::kCancelled,
                                              "the target ended the transfer")
                                 : status,
@@ -41,6 +45,7 @@ void ControlSession::Run() {
   } else if (!status.ok()) {
     SendEnd(channel_, status, where);
   }
+  LogFailure(status);
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
@@ -49,6 +54,7 @@ void ControlSession::Run() {
   if (!status.ok() && !status.IsAborted()) {
     DrainUntilClosed();
   }
+  channel_->Close();  // wakes whoever still sends
   if (worker_.joinable()) {
     worker_.join();
   }
@@ -216,6 +222,18 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   }
   finished_ = true;
   return channel_->SendMessage(FrameType::kFinished, ours);
+}
+
+// Failures that no TransferReport tells of.
+void ControlSession::LogFailure(const Status& status) const {
+  const bool reported = transfer_ != nullptr &&
+                        transfer_->request().purpose == Purpose::kPull;
+  if (!status.ok() && !reported && host_.options->log) {
+    host_.options->log(LogLevel::kWarning,
+                       "request of " + channel_->peer() + ": " +
+                           EndStateName(EndStateOf(status)) + ": " +
+                           MessageOf(status));
+  }
 }
 
 void ControlSession::DrainUntilClosed() {

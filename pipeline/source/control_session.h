@@ -44,6 +44,7 @@ class ControlSession {
   void Open();
   void Tick();
   void DrainUntilClosed();
+  void LogFailure(const rocksdb::Status& status) const;
 
   const SessionHost host_;
   const Hello hello_;

@@ -101,6 +101,12 @@ void LaneSession::Run() {
     return;
   }
   const Status status = Serve();
+  // A target that fails closes its lanes first and then says why on the
+  // control connection: its words count, not the closed lane.
+  const bool lost = EndStateOf(status) == EndState::kDeadPeer;
+  if (lost) {
+    transfer_->AwaitEnd(transfer_->peer_timeout());
+  }
   if (!status.ok() && !transfer_->ended()) {
     const std::string where = "source lane " + std::to_string(lane_);
     SendEnd(channel_, status, where);

@@ -299,11 +299,29 @@ void Transfer::Fail(const Status& status, const std::string& where) {
   if (control_ != nullptr) {
     SendEnd(control_, status, where);
   }
+  StopLanes();
+}
+
+void Transfer::End() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!ended_.exchange(true)) {
+    rate_bucket_.Close();
+    StopLanes();
+  }
+}
+
+void Transfer::StopLanes() {
   for (Channel* channel : attached_) {
     if (channel != nullptr) {
       channel->Close();
     }
   }
+  has_ended_.notify_all();
+}
+
+bool Transfer::AwaitEnd(std::chrono::milliseconds limit) {
+  std::unique_lock<std::mutex> lock(mu_);
+  return has_ended_.wait_for(lock, limit, [this] { return ended(); });
 }
 
 Status Transfer::status() const {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -64,7 +65,11 @@ class Transfer {
   // The first failure wins: it becomes the transfer's end, is sent to the
   // target on the control channel, and stops every lane.
   void Fail(const rocksdb::Status& status, const std::string& where);
+  // The target said that all went well: stops every lane, too.
+  void End();
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
+  // Waits for Fail() or End(); false when neither came in time.
+  bool AwaitEnd(std::chrono::milliseconds limit);
   rocksdb::Status status() const;
   std::string error_where() const;
 
@@ -84,6 +89,9 @@ class Transfer {
   TransferCounters* counters() { return &counters_; }
   TokenBucket* rate_bucket() { return &rate_bucket_; }
   TokenBucket* wire_bucket() { return wire_bucket_; }
+  std::chrono::milliseconds peer_timeout() const {
+    return serve_.peer_timeout;
+  }
   const OperatorRegistry& registry() const { return serve_.registry; }
   void set_control(Channel* control);
 
@@ -93,6 +101,7 @@ class Transfer {
   [[nodiscard]] rocksdb::Status PlanFamilies();
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
   [[nodiscard]] rocksdb::Status SendPlanItems(Channel* control);
+  void StopLanes();  // under mu_
 
   const ServedDatabase database_;
   const ServeOptions& serve_;
@@ -116,6 +125,7 @@ class Transfer {
 
   std::atomic<bool> ended_{false};
   mutable std::mutex mu_;
+  std::condition_variable has_ended_;
   rocksdb::Status status_;         // under mu_
   std::string error_where_;        // under mu_
   Channel* control_ = nullptr;     // under mu_

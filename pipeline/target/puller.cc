@@ -1,6 +1,7 @@
 #include "pipeline/target/puller.h"
 
 #include <algorithm>
+#include <set>
 
 #include "format/limits.h"
 #include "pipeline/family_options.h"
@@ -8,6 +9,7 @@
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/lane_client.h"
+#include "pipeline/target/synced_files.h"
 
 namespace sstferry {
 namespace {
@@ -17,6 +19,8 @@ using std::chrono::steady_clock;
 
 // Readahead of a verify, per lane, over freshly ingested files.
 constexpr uint64_t kVerifyReadaheadBytes = 1u << 20;
+// How long a closed lane waits for the control connection to say why.
+constexpr std::chrono::milliseconds kLastWordsLimit{2000};
 
 std::string FamilyName(const Family& family) {
   return "column family '" + family.description.name + "'";
@@ -32,9 +36,9 @@ Puller::Puller(const PullOptions& options, Dialer* dialer)
                        ? options.file_system
                        : rocksdb::FileSystem::Default()),
       started_at_(NowRfc3339()) {
-  if (options_.durability == Durability::kNone) {
-    file_system_ = MakeDeferredSyncFileSystem(file_system_);
-  }
+  file_system_ = options_.durability == Durability::kNone
+                     ? MakeDeferredSyncFileSystem(file_system_)
+                     : MakeSyncedFilesFileSystem(file_system_);
 }
 
 Puller::~Puller() = default;
@@ -76,8 +80,13 @@ Status Puller::RunSteps() {
 }
 
 Status Puller::Connect() {
-  Status status = Workspace::Open(options_.target_dir, options_.replace,
-                                  file_system_, options_.log, &workspace_);
+  // Never the file system that defers syncs: the record of an exchange must
+  // be on disk before the exchange.
+  Status status = Workspace::Open(
+      options_.target_dir, options_.replace,
+      options_.file_system != nullptr ? options_.file_system
+                                      : rocksdb::FileSystem::Default(),
+      options_.log, &workspace_);
   if (!status.ok()) {
     return status;
   }
@@ -85,6 +94,7 @@ Status Puller::Connect() {
   session_options.connect_timeout = options_.connect_timeout;
   session_options.peer_timeout = options_.peer_timeout;
   session_options.ping_interval = options_.peer_timeout / 2;
+  session_options.handshakes = &handshakes_;
   session_options.on_fail = [this](const Status& failed,
                                    const std::string& where) {
     Fail(failed, where);
@@ -94,6 +104,9 @@ Status Puller::Connect() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     session_ = std::move(session);
+    if (status.ok() && failed_) {
+      status = failure_;  // cancelled before there was a session to cancel
+    }
   }
   if (!status.ok()) {
     return status;
@@ -111,6 +124,28 @@ Status Puller::Connect() {
   status = session_->Open(request, &plan_);
   planned_bytes_ = plan_.estimated_bytes;
   return status;
+}
+
+// The families are those that were asked for, each once: names come from a
+// peer.
+Status Puller::CheckFamilies() const {
+  std::set<std::string> names;
+  for (const Family& family : plan_.families) {
+    if (!names.insert(family.description.name).second) {
+      return MakeStatus(EndState::kCorrupt,
+                        "plan: " + FamilyName(family) + " is doubled");
+    }
+  }
+  const std::vector<std::string>& asked = options_.selection.families;
+  if (asked.empty() ? names.count(rocksdb::kDefaultColumnFamilyName) == 0
+                    : names != std::set<std::string>(asked.begin(),
+                                                     asked.end())) {
+    return MakeStatus(EndState::kCorrupt,
+                      "plan: expected the column families that were asked "
+                      "for, found " +
+                          std::to_string(names.size()) + " others or fewer");
+  }
+  return Status::OK();
 }
 
 Status Puller::CheckPlan() const {
@@ -149,8 +184,11 @@ Status Puller::CheckPlan() const {
 Status Puller::PrepareTarget() {
   SetPhase("plan");
   rocksdb::DBOptions database_options;
-  Status status = BuildDatabaseOptions(plan_.opened.database_options,
-                                       &database_options, &notes_);
+  Status status = CheckFamilies();
+  if (status.ok()) {
+    status = BuildDatabaseOptions(plan_.opened.database_options,
+                                  &database_options, &notes_);
+  }
   std::vector<std::string> names;
   std::vector<BuiltFamily> built;
   for (const Family& family : plan_.families) {
@@ -241,9 +279,10 @@ Status Puller::ForEachLane(const std::function<void(uint32_t)>& work) {
 }
 
 Status Puller::Transfer() {
-  if (plan_.opened.lanes == 0 || plan_.opened.lanes > kMaxLanes) {
+  if (plan_.opened.lanes == 0 || plan_.opened.lanes > options_.lanes) {
     return MakeStatus(EndState::kCorrupt,
-                      "plan: expected 1 to 64 lanes, found " +
+                      "plan: expected 1 to " +
+                          std::to_string(options_.lanes) + " lanes, found " +
                           std::to_string(plan_.opened.lanes));
   }
   SetPhase("transfer");
@@ -286,6 +325,13 @@ void Puller::RunLane(uint32_t lane) {
   Status status = OpenLane(lane, &channel);
   if (status.ok()) {
     status = LaneClient(&state_, channel, lane).Run();
+  }
+  if (EndStateOf(status) == EndState::kDeadPeer) {
+    // A source that fails closes all lanes: wait for its words.
+    const Status told = session_->AwaitFailure(kLastWordsLimit);
+    if (!told.ok()) {
+      Fail(told, "source " + dialer_->address());
+    }
   }
   if (!status.ok()) {
     Fail(status, "target lane " + std::to_string(lane));
@@ -423,6 +469,7 @@ void Puller::Fail(const Status& status, const std::string& where) {
   failure_ = status;
   failure_where_ = where;
   dialer_->Close();
+  handshakes_.CloseAll();
   if (session_ != nullptr) {
     session_->Cancel();
   }

@@ -40,6 +40,7 @@ class Puller {
  private:
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status PrepareTarget();
+  [[nodiscard]] rocksdb::Status CheckFamilies() const;
   [[nodiscard]] rocksdb::Status CheckPlan() const;
   [[nodiscard]] rocksdb::Status WriteJournalHead();
   [[nodiscard]] rocksdb::Status Transfer();
@@ -69,6 +70,7 @@ class Puller {
   std::shared_ptr<rocksdb::FileSystem> file_system_;
 
   std::unique_ptr<Workspace> workspace_;
+  ChannelSet handshakes_;
   std::unique_ptr<SourceSession> session_;
   SourcePlan plan_;
   std::unique_ptr<TargetDb> db_;

@@ -46,8 +46,8 @@ Status SourceSession::Connect(Dialer* dialer,
   std::unique_ptr<SourceSession> opened(
       new SourceSession(dialer, options,
                         std::make_unique<Channel>(std::move(connection))));
-  status = ClientHandshake(opened->channel_.get(), MakeHello(), limit,
-                           &opened->ack_);
+  status = Shake(options, opened->channel_.get(), MakeHello(), limit,
+                 &opened->ack_);
   if (!status.ok()) {
     return status;
   }
@@ -56,6 +56,18 @@ Status SourceSession::Connect(Dialer* dialer,
   raw->pinger_ = std::thread([raw] { raw->PingLoop(); });
   *session = std::move(opened);
   return Status::OK();
+}
+
+Status SourceSession::Shake(const SourceSessionOptions& options,
+                            Channel* channel, const Hello& hello,
+                            const WaitLimit& limit, HelloAck* ack) {
+  if (options.handshakes == nullptr) {
+    return ClientHandshake(channel, hello, limit, ack);
+  }
+  options.handshakes->Add(channel);
+  const Status status = ClientHandshake(channel, hello, limit, ack);
+  options.handshakes->Remove(channel);
+  return status;
 }
 
 SourceSession::~SourceSession() { StopThreads(); }
@@ -282,7 +294,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
     hello.transfer_id = transfer_id_;
   }
   HelloAck ack;
-  status = ClientHandshake(opened.get(), hello, limit, &ack);
+  status = Shake(options_, opened.get(), hello, limit, &ack);
   if (status.ok()) {
     *channel = std::move(opened);
   }
@@ -339,6 +351,13 @@ void SourceSession::Cancel() {
     stopping_ = true;
   }
   changed_.notify_all();
+}
+
+Status SourceSession::AwaitFailure(std::chrono::milliseconds limit) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait_for(lock, limit,
+                    [this] { return stopping_ || !status_.ok(); });
+  return status_;
 }
 
 Stats SourceSession::stats() const {

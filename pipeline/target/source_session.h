@@ -13,6 +13,7 @@
 
 #include "format/messages.h"
 #include "pipeline/options.h"
+#include "pipeline/target/channel_set.h"
 #include "pipeline/wire/channel.h"
 #include "pipeline/wire/transport.h"
 
@@ -33,13 +34,17 @@ struct SourceSessionOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds ping_interval{5'000};
+  // Holds each channel during its handshake, so that CloseAll() ends it; must
+  // outlive the session. Null: a handshake ends by connect_timeout alone.
+  ChannelSet* handshakes = nullptr;
   // Called once, from a thread of the session, when the session fails after
   // Connect(); must not call back into the session but for Cancel().
   std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
 };
 
 // Ownership: borrows the dialer, which must outlive it.
-// Threads:   Cancel() and stats() from any thread, all else from one.
+// Threads:   Cancel(), AwaitFailure(), ConnectLane() and stats() from any
+//   thread, all else from one.
 class SourceSession {
  public:
   [[nodiscard]] static rocksdb::Status Connect(
@@ -61,6 +66,10 @@ class SourceSession {
   // Tells the source how it ended here and hangs up.
   void End(const rocksdb::Status& status, const std::string& where);
   void Cancel();
+  // Waits for the session to fail, and returns how it did; OK when it did not
+  // within `limit` or was cancelled. A source that fails closes its lanes and
+  // says why here: for lanes that were closed.
+  [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
   Stats stats() const;  // the source's newest
   uint64_t wire_bytes() const {
@@ -68,6 +77,9 @@ class SourceSession {
   }
 
  private:
+  [[nodiscard]] static rocksdb::Status Shake(
+      const SourceSessionOptions& options, Channel* channel,
+      const Hello& hello, const WaitLimit& limit, HelloAck* ack);
   SourceSession(Dialer* dialer, const SourceSessionOptions& options,
                 std::unique_ptr<Channel> channel);
   void ReadLoop();

@@ -24,8 +24,9 @@ using rocksdb::Status;
 constexpr char kLockMark[] = "sstferry workspace 1\n";
 
 Status Errno(const std::string& what, int error) {
-  const EndState state =
-      error == ENOSPC ? EndState::kNoSpace : EndState::kInternal;
+  const EndState state = error == ENOSPC || error == EDQUOT
+                             ? EndState::kNoSpace
+                             : EndState::kInternal;
   return MakeStatus(state, what + ": " + strerror(error));
 }
 
@@ -45,13 +46,15 @@ std::string ParentOf(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// "dev:ino" of a directory; empty when it does not exist.
+// The inode number of a directory; empty when it does not exist. The device's
+// number is left out: it may change with a reboot, and all directories
+// compared are siblings on one file system.
 std::string IdentityOf(const std::string& path) {
   struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
+  if (lstat(path.c_str(), &info) != 0) {
     return "";
   }
-  return std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino);
+  return std::to_string(info.st_ino);
 }
 
 // True when a process holds RocksDB's lock on the directory.
@@ -73,6 +76,25 @@ std::string ReadWholeFile(const std::string& path) {
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();
+}
+
+// 32 hex digits: it becomes part of a name.
+bool IsTransferId(const std::string& text) {
+  return text.size() == 32 &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// A workspace that was cut short while it was made holds nothing, or a lock
+// file whose mark is not whole.
+bool IsBarelyBegun(const std::string& dir) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
+    if (entry.path().filename() != "lock") {
+      return false;
+    }
+  }
+  const std::string mark = ReadWholeFile(dir + "/lock");
+  return !error && std::string(kLockMark).rfind(mark, 0) == 0;
 }
 
 int RenameAt2(const std::string& from, const std::string& to, unsigned flags) {
@@ -185,9 +207,10 @@ Status Workspace::CheckTarget() {
 Status Workspace::Lock() {
   const std::string path = dir_ + "/lock";
   std::error_code error;
-  if (fs::exists(dir_, error) &&
-      ReadWholeFile(path).rfind(kLockMark, 0) != 0 &&
-      !fs::is_empty(dir_, error)) {
+  if (fs::symlink_status(dir_, error).type() != fs::file_type::not_found &&
+      (!fs::is_directory(dir_, error) ||
+       (ReadWholeFile(path).rfind(kLockMark, 0) != 0 &&
+        !IsBarelyBegun(dir_)))) {
     return MakeStatus(EndState::kRefused,
                       dir_ + " exists and was not made by sstferry; move it "
                       "away");
@@ -196,6 +219,7 @@ Status Workspace::Lock() {
   if (error) {
     return Errno("create " + dir_, error.value());
   }
+  FaultPoint("Workspace:Created");
   lock_fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock_fd_ < 0) {
     return Errno("open " + path, errno);
@@ -204,6 +228,15 @@ Status Workspace::Lock() {
     return MakeStatus(EndState::kBusy,
                       "target " + target_dir_ +
                           ": another pull holds " + path);
+  }
+  struct stat held;
+  struct stat named;
+  if (fstat(lock_fd_, &held) != 0 || stat(path.c_str(), &named) != 0 ||
+      held.st_ino != named.st_ino) {
+    // The pull that held it has just ended and taken the file away.
+    return MakeStatus(EndState::kBusy, "target " + target_dir_ +
+                                           ": another pull ended just now; "
+                                           "start again");
   }
   const size_t bytes = strlen(kLockMark);
   if (pwrite(lock_fd_, kLockMark, bytes, 0) != static_cast<ssize_t>(bytes) ||
@@ -215,34 +248,40 @@ Status Workspace::Lock() {
 
 // exchange holds three lines: the transfer id, the identity of the new
 // database and the identity of the old one, as they were before the exchange.
+// Whatever became of TARGET_DIR since, db/ is deleted only when it is known to
+// be the new one.
 Status Workspace::FinishExchange() {
   const std::string path = dir_ + "/exchange";
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    return error ? Errno(path, error.value()) : Status::OK();
+  }
   std::istringstream record(ReadWholeFile(path));
   std::string transfer_id, new_identity, old_identity;
-  if (!std::getline(record, transfer_id) ||
-      !std::getline(record, new_identity) ||
-      !std::getline(record, old_identity)) {
-    return Status::OK();  // no exchange had begun
+  const bool whole =
+      std::getline(record, transfer_id) && std::getline(record, new_identity) &&
+      std::getline(record, old_identity) && IsTransferId(transfer_id);
+  const std::string found = IdentityOf(db_dir());
+  if (whole && (found.empty() || found == new_identity)) {
+    return Status::OK();  // completed, or recorded and not begun
   }
-  if (IdentityOf(target_dir_) != new_identity) {
-    return Status::OK();  // recorded, not done: db/ is still ours
+  if (!whole || found != old_identity) {
+    return MakeStatus(EndState::kRefused,
+                      path + ": expected the record of " + db_dir() +
+                          ", found another's; if " + db_dir() +
+                          " is of no use, remove " + dir_);
   }
-  if (IdentityOf(db_dir()) == old_identity) {
-    const std::string old_dir = target_dir_ + ".old-" + transfer_id;
-    if (RenameAt2(db_dir(), old_dir, RENAME_NOREPLACE) != 0) {
-      return Errno("rename " + db_dir() + " to " + old_dir, errno);
-    }
-    const Status status = SyncDirectory(parent_);
-    if (!status.ok()) {
-      return status;
-    }
-    if (log_) {
-      log_(LogLevel::kWarning,
-           "completed the exchange of transfer " + transfer_id +
-               " that was cut short; the old database is " + old_dir);
-    }
+  const std::string old_dir = target_dir_ + ".old-" + transfer_id;
+  if (RenameAt2(db_dir(), old_dir, RENAME_NOREPLACE) != 0) {
+    return Errno("rename " + db_dir() + " to " + old_dir, errno);
   }
-  return Status::OK();
+  const Status status = SyncDirectory(parent_);
+  if (status.ok() && log_) {
+    log_(LogLevel::kWarning,
+         "completed the exchange of transfer " + transfer_id +
+             " that was cut short; the old database is " + old_dir);
+  }
+  return status;
 }
 
 Status Workspace::RemoveLeftovers() {
@@ -273,6 +312,7 @@ Status Workspace::Publish(const std::string& transfer_id,
     status = Errno("rename " + db_dir() + " to " + target_dir_, errno);
   }
   if (status.ok()) {
+    FaultPoint("Workspace:Renamed");
     status = SyncDirectory(parent_);
   }
   return status.ok() ? RemoveWorkspace() : status;
@@ -291,6 +331,7 @@ Status Workspace::Exchange(const std::string& transfer_id,
   if (!status.ok()) {
     return status;
   }
+  FaultPoint("Workspace:ExchangeRecorded");
   if (RenameAt2(db_dir(), target_dir_, RENAME_EXCHANGE) != 0) {
     return Errno("exchange " + db_dir() + " and " + target_dir_, errno);
   }

@@ -213,6 +213,14 @@ Status Channel::CheckHeader(FrameHeader* header) const {
                           ", found " + std::to_string(header->sequence) +
                           "; a frame was dropped, repeated or swapped");
   }
+  if (header->payload_bytes > max_payload_bytes_) {
+    return MakeStatus(EndState::kCorrupt,
+                      where + ": " + FrameTypeName(header->type) +
+                          " frame: expected at most " +
+                          std::to_string(max_payload_bytes_) +
+                          " bytes of payload at this point, found " +
+                          std::to_string(header->payload_bytes));
+  }
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "format/frame.h"
+#include "format/limits.h"
 #include "format/messages.h"
 #include "pipeline/wire/transport.h"
 
@@ -86,6 +87,10 @@ class Channel {
   [[nodiscard]] rocksdb::Status ExpectType(const Frame& frame,
                                            FrameType type) const;
 
+  // Bounds the payload of frames to come, at most kMaxPayloadBytes: what a
+  // stranger may make this side allocate. The receiver's alone.
+  void LimitPayload(uint32_t bytes) { max_payload_bytes_ = bytes; }
+
   void Close();
 
   const std::string& peer() const;
@@ -129,6 +134,7 @@ class Channel {
   size_t header_bytes_ = 0;
   uint64_t frame_offset_ = 0;  // of the current frame in the stream
   uint64_t next_receive_sequence_ = 0;
+  uint32_t max_payload_bytes_ = kMaxPayloadBytes;
   bool receive_broken_ = false;
 
   std::timed_mutex send_mu_;

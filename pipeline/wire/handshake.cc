@@ -36,7 +36,9 @@ Status ClientHandshake(Channel* channel, const Hello& hello,
   if (!status.ok()) {
     return status;
   }
+  channel->LimitPayload(kMaxHandshakeBytes);
   status = channel->ReceiveMessage(FrameType::kHelloAck, limit, ack);
+  channel->LimitPayload(kMaxPayloadBytes);
   if (!status.ok()) {
     return status;
   }
@@ -64,8 +66,10 @@ Status ClientHandshake(Channel* channel, const Hello& hello,
 Status ServerHandshake(Channel* channel, const std::string& software,
                        const std::string& rocksdb_version,
                        const WaitLimit& limit, Hello* hello, HelloAck* ack) {
+  channel->LimitPayload(kMaxHandshakeBytes);
   const Status status =
       channel->ReceiveMessage(FrameType::kHello, limit, hello);
+  channel->LimitPayload(kMaxPayloadBytes);
   if (!status.ok()) {
     return Refuse(channel, status);
   }
