@@ -150,6 +150,7 @@ class PlanOperation : public Operation {
 
   Status Run(Summary* summary) override {
     summary->started_at = NowRfc3339();
+    summary->source = options_.source.ToString();
     std::unique_ptr<Endpoint> endpoint;
     Status status = Endpoint::Open(
         EndpointFor(options_.source, options_.lanes, options_), &endpoint);
@@ -233,7 +234,6 @@ class PlanOperation : public Operation {
       return status;
     }
     summary->mode = "seed";
-    summary->source = options_.source.ToString();
     summary->target = options_.target_dir;
     summary->source_versions.software = session->source().software;
     summary->source_versions.rocksdb = session->source().rocksdb_version;

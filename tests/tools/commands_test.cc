@@ -322,6 +322,19 @@ TEST_CASE("Help of every command lists its options, units and exit codes",
   }
 }
 
+TEST_CASE("Help fits a terminal of 80 columns", "[tools]") {
+  std::string all = GeneralHelp();
+  for (const Command& command : Commands()) {
+    all += CommandHelp(command);
+  }
+  size_t start = 0;
+  for (size_t end = all.find('\n'); end != std::string::npos;
+       start = end + 1, end = all.find('\n', start)) {
+    INFO(all.substr(start, end - start));
+    REQUIRE(end - start <= 80);
+  }
+}
+
 TEST_CASE("Help puts every end state behind the code it ends with",
           "[tools]") {
   const std::string help = GeneralHelp();

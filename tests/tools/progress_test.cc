@@ -57,6 +57,15 @@ TEST_CASE("A progress line names percent, rates, ETA, lanes and phase",
   }
 }
 
+TEST_CASE("A progress line shows the time while nothing is planned",
+          "[tools]") {
+  ProgressFormatter formatter;
+  Progress waiting = At(0, "snapshot");
+  waiting.planned_bytes = 0;
+  formatter.Observe(waiting, 3);
+  REQUIRE(formatter.Line() == "    - % snapshot  0:03");
+}
+
 TEST_CASE("Progress never goes back and shows 100 only when finished",
           "[tools]") {
   ProgressFormatter formatter;
@@ -75,7 +84,7 @@ TEST_CASE("Progress never goes back and shows 100 only when finished",
   last.finished = true;
   formatter.Observe(last, 5);
   REQUIRE(formatter.percent() == Approx(100));
-  REQUIRE(formatter.Line().find("100.0 %") != std::string::npos);
+  REQUIRE(formatter.Line().find("100.0 % done") != std::string::npos);
 }
 
 TEST_CASE("Progress stays monotonic whatever it is fed", "[tools]") {
@@ -191,6 +200,17 @@ TEST_CASE("A reporter shows where the operation stands when it stops",
   const auto json = nlohmann::json::parse(captured.text());
   REQUIRE(json["finished"] == true);
   REQUIRE(json["percent"] == 100.0);
+}
+
+TEST_CASE("A reporter of a command that failed at once shows nothing",
+          "[tools]") {
+  Captured captured;
+  {
+    Console console(LogLevel::kInfo, captured.file());
+    ProgressReporter reporter(CommonArguments(), &console,
+                              [] { return Progress(); });
+  }
+  REQUIRE(captured.text().empty());
 }
 
 TEST_CASE("A reporter told never shows nothing", "[tools]") {

@@ -99,16 +99,13 @@ constexpr char kUnits[] =
 )";
 
 void AppendOption(const OptionSpec& spec, std::string* out) {
-  constexpr size_t kColumn = 28;
+  // Texts stand below the names, so that no line is longer than 80 columns.
+  constexpr size_t kColumn = 6;
   std::string line = std::string("  --") + spec.name;
   if (spec.value != nullptr) {
     line += std::string(" ") + spec.value;
   }
-  if (line.size() + 2 > kColumn) {
-    line += "\n" + std::string(kColumn, ' ');
-  } else {
-    line.resize(kColumn, ' ');
-  }
+  line += "\n" + std::string(kColumn, ' ');
   for (const char* c = spec.help; *c != '\0'; ++c) {
     line += *c;
     if (*c == '\n') {

@@ -18,7 +18,7 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
   }
   if (command != "plan") {  // its report lists them
     for (const std::string& note : summary.notes) {
-      console->Log(LogLevel::kWarning, note);
+      console->Log(LogLevel::kInfo, "note: " + note);
     }
   }
   const EndState state = EndStateOf(status);

@@ -52,9 +52,9 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string ServedNames(const Summary& summary) {
-  std::string text = summary.source + " serves " +
-                     std::to_string(summary.served_names.size()) +
-                     " databases:\n";
+  const size_t count = summary.served_names.size();
+  std::string text = summary.source + " serves " + std::to_string(count) +
+                     (count == 1 ? " database:\n" : " databases:\n");
   for (const std::string& name : summary.served_names) {
     text += "  " + summary.source + "/" + name + "\n";
   }

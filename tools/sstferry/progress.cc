@@ -78,10 +78,17 @@ double ProgressFormatter::EtaSeconds() const {
 std::string ProgressFormatter::Line() const {
   const double eta = EtaSeconds();
   std::array<char, 256> text{};
+  if (last_.planned_bytes == 0 && percent_ <= 0) {
+    // Nothing is planned yet: rates and a percentage would only say zero.
+    std::snprintf(text.data(), text.size(), "    - %% %-9.32s %s",
+                  last_.phase.c_str(), FormatClock(last_seconds_).c_str());
+    return text.data();
+  }
   std::snprintf(text.data(), text.size(),
                 "%5.1f %% %-9.32s %8.1f MB/s %10.0f entries/s  %s %s  "
                 "%u lanes",
-                percent_, last_.phase.c_str(), bytes_per_second_ / 1e6,
+                percent_, last_.finished ? "done" : last_.phase.c_str(),
+                bytes_per_second_ / 1e6,
                 entries_per_second_, last_.finished ? "took" : "ETA",
                 last_.finished ? FormatClock(last_.seconds).c_str()
                 : eta < 0      ? "-:--"
@@ -162,7 +169,10 @@ void ProgressReporter::Stop() {
   changed_.notify_all();
   if (thread_.joinable()) {
     thread_.join();
-    Show();
+    // A command that failed or answered at once needs no progress line.
+    if (json_ || shown_ || look_().planned_bytes > 0) {
+      Show();
+    }
     console_->EndProgress();
   }
 }
@@ -177,6 +187,7 @@ void ProgressReporter::Loop() {
 }
 
 void ProgressReporter::Show() {
+  shown_ = true;
   const std::chrono::duration<double> now =
       std::chrono::steady_clock::now() - started_;
   formatter_.Observe(look_(), now.count());

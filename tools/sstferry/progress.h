@@ -25,7 +25,8 @@ class ProgressFormatter {
   // ten seconds of it.
   void Observe(const Progress& progress, double now_seconds);
 
-  // " 42.3 % transfer  512.4 MB/s  1883000 entries/s  ETA 0:07  4 lanes"
+  // " 42.3 % transfer  512.4 MB/s  1883000 entries/s  ETA 0:07  4 lanes", or
+  // "    - % snapshot  0:03" while nothing is planned.
   std::string Line() const;
   // {"phase":..., "percent":..., ...} without a newline.
   std::string Json() const;
@@ -58,7 +59,8 @@ class ProgressReporter {
                    std::function<Progress()> look);
   ~ProgressReporter();  // calls Stop()
 
-  // Joins the thread and shows where the operation stands a last time.
+  // Joins the thread and shows where the operation stands a last time, unless
+  // nothing was shown and nothing planned.
   void Stop();
 
  private:
@@ -72,6 +74,7 @@ class ProgressReporter {
   const std::function<Progress()> look_;
   const std::chrono::steady_clock::time_point started_;
   ProgressFormatter formatter_;  // the thread's; after the join, Stop()'s
+  bool shown_ = false;           // likewise
 
   std::mutex mu_;
   std::condition_variable changed_;

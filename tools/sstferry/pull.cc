@@ -43,7 +43,9 @@ std::string PullReport(const Summary& summary) {
   std::string text =
       "pulled: " + summary.source + " -> " + summary.target + ", " +
       std::to_string(summary.column_families.size()) +
-      " column families at sequence " +
+      (summary.column_families.size() == 1 ? " column family"
+                                           : " column families") +
+      " at sequence " +
       std::to_string(summary.snapshot_sequence) + "\n";
   text += "moved: " + std::to_string(summary.entries) + " entries, " +
           Bytes(summary.key_value_bytes) + " of keys and values as " +

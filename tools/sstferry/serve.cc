@@ -1,5 +1,7 @@
 // sstferry serve
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 
 #include <nlohmann/json.hpp>
@@ -59,12 +61,18 @@ class Ledger {
   uint64_t wire_bytes_ = 0;
 };
 
+std::string Seconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", seconds);
+  return text.data();
+}
+
 void LogTransfer(const TransferReport& report, Console* console) {
   const EndState state = EndStateOf(report.status);
   std::string line = "transfer " + report.transfer_id + " of " + report.name +
                      " to " + report.peer + ": " + EndStateName(state) + ", " +
                      std::to_string(report.sst_bytes) + " bytes, " +
-                     std::to_string(report.seconds) + " seconds";
+                     Seconds(report.seconds) + " seconds";
   if (!report.status.ok()) {
     line += ": " + MessageOf(report.status);
     if (!report.error_where.empty()) {

@@ -1,0 +1,40 @@
+// Moves a database that this program has open, and may go on writing, to
+// TARGET_DIR: seed SOURCE_DIR TARGET_DIR
+#include <iostream>
+#include <thread>
+
+#include "pipeline/source.h"
+#include "pipeline/target.h"
+#include "rocksdb/db.h"
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  rocksdb::Options create;
+  create.create_if_missing = true;
+  rocksdb::DB* db = nullptr;
+  rocksdb::Status status = rocksdb::DB::Open(create, argv[1], &db);
+  const std::unique_ptr<rocksdb::DB> owner(db);
+  if (status.ok()) status = db->Put({}, "greeting", "in no SST file yet");
+
+  sstferry::ServeOptions serve;  // the source: gives what db holds now
+  serve.databases = {{"orders", /*directory=*/"", db, /*handles=*/{}}};
+  std::unique_ptr<sstferry::Listener> listener;
+  if (status.ok()) status = sstferry::ListenTcp({"127.0.0.1", 0}, &listener);
+  std::unique_ptr<sstferry::SourceServer> server;
+  if (status.ok())
+    status = MakeSourceServer(serve, std::move(listener), &server);
+  sstferry::Summary summary;
+  if (status.ok()) {
+    std::jthread run([&] { server->Run().PermitUncheckedError(); });
+    sstferry::PullOptions pull;  // the target: usually another process
+    status = ParseSourceAddress("sst://" + server->address() + "/orders",
+                                &pull.source);
+    pull.target_dir = argv[2];
+    pull.verify = true;
+    if (status.ok()) status = sstferry::MakePull(pull)->Run(&summary);
+    server->Stop();
+    std::cout << SummaryToJson(summary, "pull") << "\n";
+  }
+  if (!status.ok()) std::cerr << sstferry::MessageOf(status) << "\n";
+  return status.ok() ? 0 : 1;
+}
