@@ -1,5 +1,5 @@
 // CRC-32C (Castagnoli, reflected polynomial 0x82f63b78, RFC 3720 B.4), as
-// table files use it.
+// table files and WALs use it.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,11 @@ inline uint32_t Crc32c(const char* data, size_t n) {
 // checksums would be weak. Rotates right by 15 and adds 0xa282ead8.
 inline uint32_t MaskCrc32c(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+inline uint32_t UnmaskCrc32c(uint32_t masked) {
+  const uint32_t rotated = masked - 0xa282ead8u;
+  return (rotated >> 17) | (rotated << 15);
 }
 
 // The portable path, whatever the CPU can do; equal to Crc32cExtend.

@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 
+#include "format/crc32c.h"
 #include "format/end_state.h"
 #include "pipeline/source/posix_files.h"
 
@@ -20,28 +20,6 @@ using rocksdb::Status;
 constexpr size_t kBlockBytes = 32 << 10;
 constexpr size_t kPlainHeaderBytes = 7;
 constexpr size_t kRecyclableHeaderBytes = 11;
-constexpr uint32_t kCrcMaskDelta = 0xa282ead8u;
-
-using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
-
-constexpr CrcTables MakeCrcTables() {
-  CrcTables tables{};
-  for (uint32_t i = 0; i < 256; i++) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; bit++) {
-      crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0);
-    }
-    tables[0][i] = crc;
-  }
-  for (size_t t = 1; t < tables.size(); t++) {
-    for (size_t i = 0; i < 256; i++) {
-      const uint32_t before = tables[t - 1][i];
-      tables[t][i] = (before >> 8) ^ tables[0][before & 255];
-    }
-  }
-  return tables;
-}
-constexpr CrcTables kCrc = MakeCrcTables();
 
 uint32_t Load32(const char* data) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(data);
@@ -62,8 +40,7 @@ struct Block {
   }
   uint8_t Type(size_t at) const { return static_cast<uint8_t>(data[at + 6]); }
   uint32_t Crc(size_t at) const {
-    const uint32_t rotated = Load32(data + at) - kCrcMaskDelta;
-    return rotated >> 17 | rotated << 15;
+    return UnmaskCrc32c(Load32(data + at));
   }
 };
 
@@ -87,9 +64,9 @@ bool ChecksumFits(const Block& block, size_t at, uint8_t type,
   if (at + header + length > block.size) {
     return false;
   }
-  uint32_t crc = Crc32c(0, reinterpret_cast<const char*>(&type), 1);
-  crc = Crc32c(crc, block.data + at + kPlainHeaderBytes,
-               header - kPlainHeaderBytes + length);
+  uint32_t crc = Crc32c(reinterpret_cast<const char*>(&type), 1);
+  crc = Crc32cExtend(crc, block.data + at + kPlainHeaderBytes,
+                     header - kPlainHeaderBytes + length);
   return crc == block.Crc(at);
 }
 
@@ -149,11 +126,11 @@ bool WasWhole(const Block& block, size_t at) {
        Load32(block.data + at + kPlainHeaderBytes) != block.log)) {
     return false;
   }
-  uint32_t crc = Crc32c(0, reinterpret_cast<const char*>(&type), 1);
-  crc = Crc32c(crc, block.data + at + kPlainHeaderBytes,
-               header - kPlainHeaderBytes);
+  uint32_t crc = Crc32c(reinterpret_cast<const char*>(&type), 1);
+  crc = Crc32cExtend(crc, block.data + at + kPlainHeaderBytes,
+                     header - kPlainHeaderBytes);
   for (size_t end = at + header; end < block.size; end++) {
-    crc = Crc32c(crc, block.data + end, 1);
+    crc = Crc32cExtend(crc, block.data + end, 1);
     if (crc == block.Crc(at)) {
       return true;
     }
@@ -261,24 +238,6 @@ Status CheckOpenWal(int fd, uint64_t number, const std::string& name) {
 }
 
 }  // namespace
-
-uint32_t Crc32c(uint32_t crc, const char* data, size_t size) {
-  crc = ~crc;
-  while (size >= 8) {
-    const uint32_t low = crc ^ Load32(data);
-    const uint32_t high = Load32(data + 4);
-    crc = kCrc[7][low & 255] ^ kCrc[6][low >> 8 & 255] ^
-          kCrc[5][low >> 16 & 255] ^ kCrc[4][low >> 24] ^
-          kCrc[3][high & 255] ^ kCrc[2][high >> 8 & 255] ^
-          kCrc[1][high >> 16 & 255] ^ kCrc[0][high >> 24];
-    data += 8;
-    size -= 8;
-  }
-  for (; size > 0; size--, data++) {
-    crc = crc >> 8 ^ kCrc[0][(crc ^ static_cast<uint8_t>(*data)) & 255];
-  }
-  return ~crc;
-}
 
 Status CheckWal(const std::string& path, uint64_t number,
                 const std::string& name) {

@@ -32,7 +32,4 @@ namespace sstferry {
                                        uint64_t number,
                                        const std::string& name);
 
-// CRC-32C (Castagnoli) of `size` bytes on top of `crc` (0 to start).
-uint32_t Crc32c(uint32_t crc, const char* data, size_t size);
-
 }  // namespace sstferry

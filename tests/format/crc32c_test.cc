@@ -49,6 +49,9 @@ TEST_CASE("MaskCrc32c rotates by 15 and adds its constant", "[format]") {
   REQUIRE(MaskCrc32c(0) == 0xa282ead8u);
   REQUIRE(MaskCrc32c(0x8000u) == 0xa282ead9u);
   REQUIRE(MaskCrc32c(1) == 0x20000u + 0xa282ead8u);
+  for (const uint32_t crc : {0u, 1u, 0x7fffu, 0x8000u, 0xe3069283u, ~0u}) {
+    REQUIRE(UnmaskCrc32c(MaskCrc32c(crc)) == crc);
+  }
 }
 
 }  // namespace

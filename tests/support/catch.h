@@ -4,6 +4,7 @@
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+using Catch::Approx;  // global in v2
 #else
 #include <catch2/catch.hpp>
 #endif
