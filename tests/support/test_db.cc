@@ -1,0 +1,277 @@
+#include "tests/support/test_db.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "format/digest.h"
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+std::set<std::string> NamesBeside(const std::string& path) {
+  std::set<std::string> names;
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(path).parent_path())) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+Ferried Run(const PullOptions& options) {
+  Ferried result;
+  result.status = MakePull(options)->Run(&result.summary);
+  return result;
+}
+
+// A server on a free loopback port, for as long as it lives.
+class LoopbackServer {
+ public:
+  explicit LoopbackServer(const ServeOptions& options) {
+    std::unique_ptr<Listener> listener;
+    REQUIRE_OK(ListenTcp(HostPort{"127.0.0.1", 0}, &listener));
+    REQUIRE_OK(MakeSourceServer(options, std::move(listener), &server_));
+    REQUIRE_OK(ParseHostPort(server_->address(), &address_));
+    thread_ = std::thread([this] { ended_ = server_->Run(); });
+  }
+  ~LoopbackServer() {
+    server_->Stop();
+    thread_.join();
+    ended_.PermitUncheckedError();
+  }
+  SourceAddress AddressOf(const std::string& name) const {
+    SourceAddress address;
+    address.host = address_.host;
+    address.port = address_.port;
+    address.name = name;
+    return address;
+  }
+
+ private:
+  std::unique_ptr<SourceServer> server_;
+  HostPort address_;
+  Status ended_;
+  std::thread thread_;
+};
+
+void RequireNoLeftovers(const Ferried& result, const std::string& target_dir,
+                        std::set<std::string> before) {
+  const fs::path target(target_dir);
+  std::set<std::string> after = NamesBeside(target_dir);
+  if (result.status.ok()) {
+    before.insert(target.filename().string());
+  } else {
+    after.erase(target.filename().string() + ".sstferry");
+  }
+  INFO("left behind by " << result.message());
+  REQUIRE(after == before);
+}
+
+}  // namespace
+
+TempDir::TempDir() {
+  std::string pattern =
+      (fs::temp_directory_path() / "sstferry-test-XXXXXX").string();
+  REQUIRE(mkdtemp(pattern.data()) != nullptr);
+  path_ = pattern;
+}
+
+TempDir::~TempDir() {
+  std::error_code error;
+  fs::remove_all(path_, error);
+}
+
+Families OneFamily(const rocksdb::ColumnFamilyOptions& options) {
+  return {{rocksdb::kDefaultColumnFamilyName, options}};
+}
+
+rocksdb::ColumnFamilyOptions Quiet() {
+  rocksdb::ColumnFamilyOptions options;
+  options.disable_auto_compactions = true;
+  options.level0_slowdown_writes_trigger = 1 << 20;
+  options.level0_stop_writes_trigger = 1 << 20;
+  return options;
+}
+
+OpenDb::OpenDb(const std::string& path, const Families& families,
+               const rocksdb::DBOptions& options) {
+  rocksdb::DBOptions opened = options;
+  opened.create_if_missing = true;
+  opened.create_missing_column_families = true;
+  Families all = families;
+  if (std::none_of(all.begin(), all.end(), [](const auto& family) {
+        return family.name == rocksdb::kDefaultColumnFamilyName;
+      })) {
+    all.emplace_back();
+  }
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  REQUIRE_OK(rocksdb::DB::Open(opened, path, all, &handles, &db));
+  db_.reset(db);
+  for (rocksdb::ColumnFamilyHandle* handle : handles) {
+    handles_[handle->GetName()] = handle;
+  }
+}
+
+OpenDb::~OpenDb() {
+  for (const auto& [name, handle] : handles_) {
+    db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+}
+
+rocksdb::ColumnFamilyHandle* OpenDb::cf(const std::string& name) const {
+  return handles_.at(name);
+}
+
+void OpenDb::Put(const std::string& key, const std::string& value,
+                 const std::string& family) {
+  const Status status = db_->Put({}, cf(family), key, value);
+  if (!status.ok()) {
+    FAIL(status.ToString());
+  }
+}
+
+void OpenDb::Delete(const std::string& key, const std::string& family) {
+  REQUIRE_OK(db_->Delete({}, cf(family), key));
+}
+
+void OpenDb::Merge(const std::string& key, const std::string& operand,
+                   const std::string& family) {
+  REQUIRE_OK(db_->Merge({}, cf(family), key, operand));
+}
+
+void OpenDb::DeleteRange(const std::string& begin, const std::string& end,
+                         const std::string& family) {
+  REQUIRE_OK(db_->DeleteRange({}, cf(family), begin, end));
+}
+
+void OpenDb::Flush() {
+  for (const auto& [name, handle] : handles_) {
+    REQUIRE_OK(db_->Flush({}, handle));
+  }
+}
+
+void OpenDb::Compact(const std::string& family) {
+  rocksdb::CompactRangeOptions options;
+  options.bottommost_level_compaction =
+      rocksdb::BottommostLevelCompaction::kForceOptimized;
+  REQUIRE_OK(db_->CompactRange(options, cf(family), nullptr, nullptr));
+}
+
+std::string NumberedKey(uint64_t number) {
+  char key[32];
+  snprintf(key, sizeof(key), "k%08llu",
+           static_cast<unsigned long long>(number));
+  return key;
+}
+
+std::string RandomBytes(size_t bytes, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string out(bytes, '\0');
+  for (size_t i = 0; i < bytes; i += 8) {
+    const uint64_t word = random();
+    for (size_t j = i; j < std::min(bytes, i + 8); ++j) {
+      out[j] = static_cast<char>(word >> (8 * (j - i)));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> PathsWith(const std::string& directory,
+                                   const std::string& suffix) {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().filename().string().ends_with(suffix)) {
+      paths.push_back(entry.path().string());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+uint64_t FileCount(const std::string& directory, const std::string& suffix) {
+  return PathsWith(directory, suffix).size();
+}
+
+std::string Fingerprint(const std::string& directory) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::ostringstream text;
+  for (const fs::path& path : paths) {
+    struct stat info;
+    REQUIRE(stat(path.c_str(), &info) == 0);
+    text << path.string() << " " << info.st_ino << " " << info.st_size << " "
+         << info.st_mtim.tv_sec << "." << info.st_mtim.tv_nsec;
+    if (S_ISREG(info.st_mode)) {
+      std::ifstream file(path, std::ios::binary);
+      std::ostringstream contents;
+      contents << file.rdbuf();
+      text << " " << ToHex(DigestOf(contents.str()));
+    }
+    text << "\n";
+  }
+  return text.str();
+}
+
+bool Ferried::notes_mention(const std::string& text) const {
+  return std::any_of(summary.notes.begin(), summary.notes.end(),
+                     [&text](const std::string& note) {
+                       return note.find(text) != std::string::npos;
+                     });
+}
+
+Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
+              PullOptions options, Via via) {
+  options.target_dir = target_dir;
+  const std::string before = Fingerprint(source_dir);
+  const std::set<std::string> names = NamesBeside(target_dir);
+  Ferried result;
+  if (via == Via::kDirectory) {
+    options.source = SourceAddress();
+    options.source.directory = source_dir;
+    result = Run(options);
+  } else {
+    ServeOptions serve;
+    serve.registry = options.registry;
+    serve.databases.push_back({"source", source_dir, nullptr, {}});
+    const LoopbackServer server(serve);
+    options.source = server.AddressOf("source");
+    result = Run(options);
+  }
+  REQUIRE(Fingerprint(source_dir) == before);
+  RequireNoLeftovers(result, target_dir, names);
+  return result;
+}
+
+Ferried FerryOpen(const ServedDatabase& served, const std::string& target_dir,
+                  PullOptions options) {
+  options.target_dir = target_dir;
+  const std::set<std::string> names = NamesBeside(target_dir);
+  Ferried result;
+  {
+    ServeOptions serve;
+    serve.databases.push_back(served);
+    const LoopbackServer server(serve);
+    options.source = server.AddressOf(served.name);
+    result = Run(options);
+  }
+  RequireNoLeftovers(result, target_dir, names);
+  return result;
+}
+
+}  // namespace sstferry::test

@@ -1,0 +1,125 @@
+// Databases for end-to-end tests: built with plain RocksDB, moved with the
+// library, compared entry by entry with plain RocksDB again.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pipeline/options.h"
+#include "pipeline/source.h"
+#include "rocksdb/db.h"
+#include "rocksdb/options.h"
+
+namespace sstferry::test {
+
+// A fresh directory under the system's temporary one, removed at the end.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const {
+    return path_ + "/" + name;
+  }
+
+ private:
+  std::string path_;
+};
+
+using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
+
+// "default" with the given options.
+Families OneFamily(const rocksdb::ColumnFamilyOptions& options = {});
+// No automatic compaction, so that a test's files stay as it made them.
+rocksdb::ColumnFamilyOptions Quiet();
+
+// An open database with its handles; writes that a test takes for granted.
+// "default" is made whether it is listed or not.
+class OpenDb {
+ public:
+  OpenDb(const std::string& path, const Families& families,
+         const rocksdb::DBOptions& options = {});
+  ~OpenDb();
+  OpenDb(const OpenDb&) = delete;
+  OpenDb& operator=(const OpenDb&) = delete;
+
+  rocksdb::DB* operator->() const { return db_.get(); }
+  rocksdb::DB* get() const { return db_.get(); }
+  rocksdb::ColumnFamilyHandle* cf(const std::string& name = "default") const;
+  void Put(const std::string& key, const std::string& value,
+           const std::string& family = "default");
+  void Delete(const std::string& key, const std::string& family = "default");
+  void Merge(const std::string& key, const std::string& operand,
+             const std::string& family = "default");
+  void DeleteRange(const std::string& begin, const std::string& end,
+                   const std::string& family = "default");
+  void Flush();  // all families
+  void Compact(const std::string& family = "default");
+
+ private:
+  std::unique_ptr<rocksdb::DB> db_;
+  std::map<std::string, rocksdb::ColumnFamilyHandle*> handles_;
+};
+
+// "k00000042"
+std::string NumberedKey(uint64_t number);
+// Incompressible, the same for the same seed.
+std::string RandomBytes(size_t bytes, uint64_t seed);
+uint64_t FileCount(const std::string& directory, const std::string& suffix);
+std::vector<std::string> PathsWith(const std::string& directory,
+                                   const std::string& suffix);
+// Names, sizes, inodes, times of modification and contents below `directory`:
+// equal texts mean that nobody wrote there.
+std::string Fingerprint(const std::string& directory);
+
+enum class Via { kDirectory, kTcp };
+
+struct Ferried {
+  rocksdb::Status status;
+  Summary summary;
+  EndState state() const { return EndStateOf(status); }
+  std::string message() const { return status.ToString(); }
+  bool notes_mention(const std::string& text) const;
+};
+
+// Pulls source_dir into target_dir; source and target_dir of `options` are
+// set here. Requires that the source directory is untouched, that nothing is
+// left beside either side, and that a failure leaves no target.
+Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
+              PullOptions options = {}, Via via = Via::kDirectory);
+// The same of a database this process has open, over TCP.
+Ferried FerryOpen(const ServedDatabase& served, const std::string& target_dir,
+                  PullOptions options = {});
+
+// What a comparison takes into account.
+struct Expectation {
+  // Of the source. The target is opened with what its own OPTIONS file says,
+  // plus the comparators, merge operators and extractors of these.
+  Families families = OneFamily();
+  KeyInterval interval;
+  // Options that may differ, as "CFOptions name.option" or just "option".
+  std::set<std::string> changed_options;
+  bool keeps_level0 = false;  // FIFO, or one level
+};
+
+// Compares every family entry by entry, wide columns included, and requires
+// of the target what a seed promises: all in the last level, sequence 0, no
+// deletions, no WAL, OPTIONS equal to the source's.
+void ExpectEqual(const std::string& source_dir, const std::string& target_dir,
+                 const Expectation& expected = {});
+// Only the entries.
+void ExpectSameEntries(const std::string& source_dir,
+                       const std::string& target_dir,
+                       const Expectation& expected = {});
+// All entries of one family, in its order.
+std::vector<std::pair<std::string, std::string>> EntriesOf(
+    const std::string& directory, const Families& families,
+    const std::string& family = "default");
+
+}  // namespace sstferry::test
