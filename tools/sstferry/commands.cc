@@ -105,7 +105,8 @@ void AppendOption(const OptionSpec& spec, std::string* out) {
   if (spec.value != nullptr) {
     line += std::string(" ") + spec.value;
   }
-  line += "\n" + std::string(kColumn, ' ');
+  line += '\n';
+  line.append(kColumn, ' ');
   for (const char* c = spec.help; *c != '\0'; ++c) {
     line += *c;
     if (*c == '\n') {
