@@ -47,6 +47,9 @@ class TargetDb {
   TargetDb() = default;
   [[nodiscard]] rocksdb::Status Open(bool final);
   [[nodiscard]] rocksdb::Status CloseHandles();
+  // kInternal when no OPTIONS file was written since the last call: RocksDB
+  // goes on without one when the disk is full.
+  [[nodiscard]] rocksdb::Status ExpectNewOptionsFile();
 
   std::string dir_;
   rocksdb::DBOptions final_options_;
@@ -57,6 +60,7 @@ class TargetDb {
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+  std::string options_file_;
 };
 
 }  // namespace sstferry
