@@ -9,6 +9,14 @@ namespace sstferry {
 
 using rocksdb::Status;
 
+namespace {
+
+// The journal's sync, two of the MANIFEST and one of the directory are shared
+// by at least so many chunks.
+constexpr size_t kLeastTogether = 2;
+
+}  // namespace
+
 Ingestor::Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
                    JournalFile* journal, bool sync_journal, size_t max_waiting)
     : db_(db),
@@ -30,7 +38,7 @@ Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
   }
   waiting_.push_back(std::move(chunk));
   if (!ingesting_) {
-    IngestWaiting(&lock, clock);
+    IngestWaiting(kLeastTogether, &lock, clock);
   }
   return status_;
 }
@@ -40,7 +48,7 @@ Status Ingestor::Flush(StageClock* clock) {
   StageScope scope(clock, Stage::kIngest);
   changed_.wait(lock, [this] { return !ingesting_; });
   if (status_.ok() && !waiting_.empty()) {
-    IngestWaiting(&lock, clock);
+    IngestWaiting(1, &lock, clock);
   }
   return status_;
 }
@@ -50,10 +58,10 @@ uint64_t Ingestor::ingest_calls() const {
   return ingest_calls_;
 }
 
-void Ingestor::IngestWaiting(std::unique_lock<std::mutex>* lock,
+void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                              StageClock* clock) {
   ingesting_ = true;
-  while (status_.ok() && !waiting_.empty()) {
+  while (status_.ok() && waiting_.size() >= least) {
     std::vector<StagedChunk> batch;
     batch.swap(waiting_);
     ingest_calls_++;

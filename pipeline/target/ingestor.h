@@ -29,7 +29,8 @@ struct IngestFamily {
 };
 
 // There is no thread of its own: the lane that finds nobody ingesting does it
-// for all, the others go on receiving.
+// for all, the others go on receiving. A chunk alone waits for a second one or
+// for Flush(): a call costs four syncs, whatever it ingests.
 //
 // Ownership: borrows db, handles and journal.
 // Threads:   any.
@@ -51,7 +52,9 @@ class Ingestor {
   uint64_t ingest_calls() const;
 
  private:
-  void IngestWaiting(std::unique_lock<std::mutex>* lock, StageClock* clock);
+  // While at least `least` (1 or more) chunks wait.
+  void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
+                     StageClock* clock);
   [[nodiscard]] rocksdb::Status Record(const std::vector<StagedChunk>& batch,
                                        StageClock* clock);
   [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,

@@ -5,6 +5,7 @@
 
 #include "format/end_state.h"
 #include "rocksdb/metadata.h"
+#include "rocksdb/utilities/options_util.h"
 
 namespace sstferry {
 namespace {
@@ -20,6 +21,8 @@ class SilentLogger : public rocksdb::Logger {
 
 // Bounds the memory that open tables take, whatever the database's size.
 constexpr int kMaxOpenFiles = 64;
+// With less free space than this a lost OPTIONS file is put down to it.
+constexpr uint64_t kOptionsFileRoom = 1u << 20;
 
 Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
@@ -48,7 +51,10 @@ Status TargetDb::Create(const std::string& dir,
     plain.pull_options.disable_auto_compactions = true;
     created->families_.push_back(std::move(plain));
   }
-  const Status status = created->Open(/*final=*/false);
+  Status status = created->Open(/*final=*/false);
+  if (status.ok()) {
+    status = created->ExpectNewOptionsFile();
+  }
   if (status.ok()) {
     *result = std::move(created);
   }
@@ -114,6 +120,9 @@ Status TargetDb::Finalize() {
     status = Open(/*final=*/true);
   }
   if (status.ok()) {
+    status = ExpectNewOptionsFile();
+  }
+  if (status.ok()) {
     status = At(db_->PauseBackgroundWork(), "pause " + dir_);
   }
   for (size_t i = 0; i < names_.size() && status.ok(); ++i) {
@@ -121,6 +130,9 @@ Status TargetDb::Finalize() {
       status = At(db_->SetOptions(handles_[i],
                                   {{"disable_auto_compactions", "false"}}),
                   "column family '" + names_[i] + "'");
+      if (status.ok()) {
+        status = ExpectNewOptionsFile();
+      }
     }
   }
   if (status.ok() && final_options_.max_open_files != kMaxOpenFiles &&
@@ -129,8 +141,29 @@ Status TargetDb::Finalize() {
                     {{"max_open_files",
                       std::to_string(final_options_.max_open_files)}}),
                 "max_open_files");
+    if (status.ok()) {
+      status = ExpectNewOptionsFile();
+    }
   }
   return status;
+}
+
+Status TargetDb::ExpectNewOptionsFile() {
+  std::string newest;
+  const Status status =
+      rocksdb::GetLatestOptionsFileName(dir_, env_.get(), &newest);
+  if (status.ok() && newest != options_file_) {
+    options_file_ = newest;
+    return Status::OK();
+  }
+  uint64_t free_bytes = 1;
+  const rocksdb::IOStatus asked = file_system_->GetFreeSpace(
+      dir_, rocksdb::IOOptions(), &free_bytes, nullptr);
+  const bool full = asked.ok() && free_bytes < kOptionsFileRoom;
+  return MakeStatus(full ? EndState::kNoSpace : EndState::kInternal,
+                    "OPTIONS of " + dir_ +
+                        ": RocksDB could not write the file" +
+                        (full ? ", the disk is full" : ""));
 }
 
 Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {

@@ -48,6 +48,9 @@ class TargetDb {
   [[nodiscard]] rocksdb::Status Open(bool final);
   [[nodiscard]] rocksdb::Status CloseHandles();
   bool NeedsAllFilesOpen() const;
+  // kInternal when no OPTIONS file was written since the last call: RocksDB
+  // goes on without one when the disk is full.
+  [[nodiscard]] rocksdb::Status ExpectNewOptionsFile();
 
   std::string dir_;
   rocksdb::DBOptions final_options_;
@@ -58,6 +61,7 @@ class TargetDb {
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+  std::string options_file_;
 };
 
 }  // namespace sstferry

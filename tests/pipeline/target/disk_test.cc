@@ -1,0 +1,281 @@
+// The target's files on a disk that fails: journal, staging, whole pulls; and
+// how often a healthy one is made to sync.
+#include <filesystem>
+
+#include "pipeline/target/deferred_sync.h"
+#include "pipeline/target/durable.h"
+#include "pipeline/target/journal_file.h"
+#include "pipeline/target/staging_file.h"
+#include "pipeline/target/synced_files.h"
+#include "tests/support/catch.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+TEST_CASE("JournalFile never takes back a failed write or sync",
+          "[target][journal]") {
+  ScratchDir dir;
+  const bool at_sync = GENERATE(false, true);
+  FaultyFileSystem disk;
+  std::unique_ptr<JournalFile> journal;
+  REQUIRE_OK(JournalFile::Create(&disk, dir / "journal", &journal));
+  REQUIRE_OK(journal->Append(JournalRecordType::kComplete, JournalComplete()));
+  disk.FailAt(at_sync ? FileStep::kSync : FileStep::kAppend, 1, DiskFull());
+  Status first = at_sync ? journal->Sync()
+                         : journal->Append(JournalRecordType::kComplete,
+                                           JournalComplete());
+  INFO(first.ToString());
+  REQUIRE(EndStateOf(first) == EndState::kNoSpace);
+  REQUIRE(MessageOf(first).find(dir / "journal") != std::string::npos);
+  const std::string bytes = BytesOf(dir / "journal");
+  REQUIRE(journal->Sync().ToString() == first.ToString());
+  REQUIRE(journal->Append(JournalRecordType::kComplete, JournalComplete())
+              .ToString() == first.ToString());
+  REQUIRE(journal->Close().ToString() == first.ToString());
+  REQUIRE(BytesOf(dir / "journal") == bytes);
+}
+
+TEST_CASE("A journal cut anywhere reads as its whole records",
+          "[target][journal][crash]") {
+  ScratchDir dir;
+  rocksdb::FileSystem* disk = rocksdb::FileSystem::Default().get();
+  std::unique_ptr<JournalFile> journal;
+  REQUIRE_OK(JournalFile::Create(disk, dir / "journal", &journal));
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_OK(
+        journal->Append(JournalRecordType::kComplete, JournalComplete()));
+  }
+  REQUIRE_OK(journal->Close());
+  const std::string whole = BytesOf(dir / "journal");
+  const size_t record = (whole.size() - kJournalMagicBytes) / 3;
+  for (size_t cut = kJournalMagicBytes; cut <= whole.size(); ++cut) {
+    const std::string journal_bytes = whole.substr(0, cut);
+    size_t records = 0;
+    uint64_t at = kJournalMagicBytes;
+    JournalRecord found;
+    Status status = ReadJournalRecord(journal_bytes, at, &found);
+    while (status.ok()) {
+      records++;
+      at += found.total_bytes;
+      status = ReadJournalRecord(journal_bytes, at, &found);
+    }
+    REQUIRE((status.IsIncomplete() || status.IsNotFound()));
+    REQUIRE(status.IsNotFound() == (at == cut));
+    INFO("cut at " << cut);
+    REQUIRE(records == (cut - kJournalMagicBytes) / record);
+  }
+}
+
+TEST_CASE("StagingFile names the file and the state of a failed step",
+          "[target][staging]") {
+  ScratchDir dir;
+  struct Fault {
+    FileStep step;
+    rocksdb::IOStatus status;
+    EndState state;
+  };
+  for (const Fault& fault :
+       {Fault{FileStep::kCreate, DiskFull(), EndState::kNoSpace},
+        Fault{FileStep::kAppend, DiskFull(), EndState::kNoSpace},
+        Fault{FileStep::kSync, DiskFull(), EndState::kNoSpace},
+        Fault{FileStep::kAppend, DiskBroken(), EndState::kInternal},
+        Fault{FileStep::kSync, DiskBroken(), EndState::kInternal}}) {
+    FaultyFileSystem disk;
+    disk.FailAt(fault.step, 1, fault.status);
+    StagingFile file(&disk, dir / "chunk");
+    Status status = file.Open();
+    if (status.ok()) {
+      status = file.Append("data");
+      const Status finished = file.Finish(true);
+      status = status.ok() ? finished : status;
+    }
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == fault.state);
+    REQUIRE(MessageOf(status).find(dir / "chunk") != std::string::npos);
+  }
+}
+
+TEST_CASE("WriteDurably leaves the old contents when a step fails",
+          "[target][crash]") {
+  ScratchDir dir;
+  for (const FileStep step : {FileStep::kCreate, FileStep::kAppend,
+                              FileStep::kSync, FileStep::kRename}) {
+    WriteBytes(dir / "file", "old");
+    FaultyFileSystem disk;
+    disk.FailAt(step, 1, DiskBroken());
+    REQUIRE_FALSE(WriteDurably(&disk, dir / "file", "new").ok());
+    REQUIRE(BytesOf(dir / "file") == "old");
+  }
+  FaultyFileSystem disk;
+  REQUIRE_OK(WriteDurably(&disk, dir / "file", "new"));
+  REQUIRE(BytesOf(dir / "file") == "new");
+  REQUIRE(disk.log() ==
+          std::vector<std::string>{"create " + (dir / "file.tmp"),
+                                   "sync " + (dir / "file.tmp"),
+                                   "rename " + (dir / "file")});
+}
+
+TEST_CASE("Pull onto a disk that fails ends with its state, nothing renamed",
+          "[target][nospace]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  struct Fault {
+    FileStep step;
+    const char* part;
+    uint64_t nth;
+  };
+  for (const Fault& fault :
+       {Fault{FileStep::kAppend, "/staging/", 3},
+        Fault{FileStep::kSync, "/staging/", 2},
+        Fault{FileStep::kAppend, "/journal", 4},
+        Fault{FileStep::kSync, "/journal", 2},
+        Fault{FileStep::kLink, "/db/", 2},
+        Fault{FileStep::kAppend, "MANIFEST", 5},
+        Fault{FileStep::kSync, "MANIFEST", 5},
+        Fault{FileStep::kAppend, "/db/OPTIONS", 1},
+        Fault{FileStep::kAppend, "/db/OPTIONS", 2},
+        Fault{FileStep::kAppend, "last_transfer.json", 1}}) {
+    for (const bool full : {true, false}) {
+      auto disk = std::make_shared<FaultyFileSystem>();
+      disk->FailAt(fault.step, fault.nth, full ? DiskFull() : DiskBroken(),
+                   fault.part, /*for_good=*/true);
+      PullOptions options = PullFrom(dir / "source", dir / "target");
+      options.file_system = disk;
+      const Summary summary = RunPull(options);
+      // RocksDB keeps the cause of this one to itself.
+      const bool by_options = std::string(fault.part) == "/db/OPTIONS";
+      INFO(fault.part << " " << fault.nth << ": "
+                      << summary.status.ToString());
+      REQUIRE(EndStateOf(summary.status) ==
+              (full && !by_options ? EndState::kNoSpace
+                                   : EndState::kInternal));
+      REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+      REQUIRE(NamesOf(dir.path()) ==
+              std::vector<std::string>{"source", "target.sstferry"});
+    }
+  }
+  REQUIRE_OK(RunPull(PullFrom(dir / "source", dir / "target")).status);
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
+}
+
+uint64_t Syncs(const FaultyFileSystem& disk) {
+  return disk.count(FileStep::kSync) + disk.count(FileStep::kSyncDir);
+}
+
+// Chunks and syncs of a pull of so many entries of 1000 bytes.
+std::pair<uint64_t, uint64_t> CountSyncs(size_t entries) {
+  ScratchDir dir;
+  SampleShape shape;
+  shape.entries = entries;
+  MakeSampleDatabase(dir / "source", shape);
+  auto disk = std::make_shared<FaultyFileSystem>();
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.file_system = disk;
+  options.lanes = 1;  // nothing to share an ingest with
+  const Summary summary = RunPull(options);
+  REQUIRE_OK(summary.status);
+  return {summary.chunks, Syncs(*disk)};
+}
+
+TEST_CASE("Pull syncs at most four times a chunk", "[target][durability]") {
+  const auto [few_chunks, few_syncs] = CountSyncs(2000);
+  const auto [many_chunks, many_syncs] = CountSyncs(16000);
+  INFO(few_chunks << " chunks " << few_syncs << " syncs, " << many_chunks
+                  << " chunks " << many_syncs << " syncs");
+  REQUIRE(many_chunks >= few_chunks + 30);
+  REQUIRE(many_syncs - few_syncs <= 4 * (many_chunks - few_chunks));
+  // Not none either: each is synced itself, and its group is recorded and
+  // put into the MANIFEST.
+  REQUIRE(many_syncs - few_syncs >= 2 * (many_chunks - few_chunks));
+}
+
+TEST_CASE("Pull without durability leaves syncing to the end",
+          "[target][durability]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  auto disk = std::make_shared<FaultyFileSystem>();
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.file_system = disk;
+  options.durability = Durability::kNone;
+  REQUIRE_OK(RunPull(options).status);
+  REQUIRE(Syncs(*disk) == 0);  // SyncTree() needs no file system of RocksDB
+  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+}
+
+TEST_CASE("The record of an exchange is synced even without durability",
+          "[target][durability]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  std::filesystem::create_directory(dir / "target");
+  WriteBytes(dir / "target/content", "old");
+  auto disk = std::make_shared<FaultyFileSystem>();
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.file_system = disk;
+  options.durability = Durability::kNone;
+  options.replace = true;
+  REQUIRE_OK(RunPull(options).status);
+  REQUIRE(disk->count(FileStep::kSync, "/exchange") == 1);
+}
+
+TEST_CASE("SyncedFiles syncs what was written since the last sync, once",
+          "[target][durability]") {
+  ScratchDir dir;
+  auto disk = std::make_shared<FaultyFileSystem>();
+  const auto watched = MakeSyncedFilesFileSystem(disk);
+  const rocksdb::IOOptions io;
+  const auto write = [&](bool sync) {
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    REQUIRE_OK(watched->NewWritableFile(dir / "a", {}, &file, nullptr));
+    REQUIRE_OK(file->Append("bytes", io, nullptr));
+    if (sync) {
+      REQUIRE_OK(file->Fsync(io, nullptr));
+    }
+    REQUIRE_OK(file->Close(io, nullptr));
+  };
+  const auto sync_again = [&](const char* name, bool append) {
+    const uint64_t before = disk->count(FileStep::kSync);
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    REQUIRE_OK(watched->ReopenWritableFile(dir / name, {}, &file, nullptr));
+    if (append) {
+      REQUIRE_OK(file->Append("more", io, nullptr));
+    }
+    REQUIRE_OK(file->Sync(io, nullptr));
+    REQUIRE_OK(file->Close(io, nullptr));
+    return disk->count(FileStep::kSync) - before;
+  };
+  SECTION("a synced file, under a second name") {
+    write(true);
+    REQUIRE_OK(watched->LinkFile(dir / "a", dir / "b", io, nullptr));
+    REQUIRE_OK(watched->DeleteFile(dir / "a", io, nullptr));
+    REQUIRE(sync_again("b", false) == 0);
+    REQUIRE(sync_again("b", true) == 1);
+  }
+  SECTION("a file that was never synced, under a second name") {
+    write(false);
+    REQUIRE_OK(watched->LinkFile(dir / "a", dir / "b", io, nullptr));
+    REQUIRE(sync_again("b", false) == 1);
+    REQUIRE(sync_again("b", false) == 0);
+  }
+  SECTION("a file whose sync failed") {
+    disk->FailAt(FileStep::kSync, 1, DiskBroken());
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    REQUIRE_OK(watched->NewWritableFile(dir / "a", {}, &file, nullptr));
+    REQUIRE_OK(file->Append("bytes", io, nullptr));
+    REQUIRE_FALSE(file->Fsync(io, nullptr).ok());
+    REQUIRE_OK(file->Close(io, nullptr));
+    REQUIRE(sync_again("a", false) == 1);
+  }
+  SECTION("a name that was used again") {
+    write(true);
+    write(false);
+    REQUIRE(sync_again("a", false) == 1);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

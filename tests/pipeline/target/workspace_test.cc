@@ -1,0 +1,293 @@
+// What a pull may and may not do to the directories it finds.
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "pipeline/target/workspace.h"
+#include "rocksdb/db.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+const std::string kId(32, 'a');
+
+Status OpenIt(const std::string& target, bool replace,
+              std::unique_ptr<Workspace>* workspace) {
+  return Workspace::Open(target, replace, rocksdb::FileSystem::Default(),
+                         nullptr, workspace);
+}
+
+Status OpenIt(const std::string& target, bool replace = false) {
+  std::unique_ptr<Workspace> workspace;
+  return OpenIt(target, replace, &workspace);
+}
+
+void RequireRefused(const Status& status, const std::string& sentence) {
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(MessageOf(status).find(sentence) != std::string::npos);
+}
+
+void MakeDir(const std::string& path, const std::string& content) {
+  fs::create_directory(path);
+  WriteBytes(path + "/content", content);
+}
+
+TEST_CASE("Workspace refuses a target that is not empty and leaves it alone",
+          "[target][workspace]") {
+  ScratchDir dir;
+  MakeDir(dir / "target", "precious");
+  RequireRefused(OpenIt(dir / "target"), "is not empty; --replace");
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"target"});
+  REQUIRE(BytesOf(dir / "target/content") == "precious");
+}
+
+TEST_CASE("Workspace refuses what is no directory", "[target][workspace]") {
+  ScratchDir dir;
+  WriteBytes(dir / "file", "precious");
+  fs::create_directory(dir / "elsewhere");
+  fs::create_directory_symlink(dir / "elsewhere", dir / "link");
+  for (const char* name : {"file", "link"}) {
+    for (const bool replace : {false, true}) {
+      RequireRefused(OpenIt(dir / name, replace), "found a file or a link");
+    }
+  }
+  REQUIRE(NamesOf(dir.path()) ==
+          std::vector<std::string>{"elsewhere", "file", "link"});
+}
+
+TEST_CASE("Workspace refuses a target without a parent",
+          "[target][workspace]") {
+  ScratchDir dir;
+  RequireRefused(OpenIt(dir / "missing/target"), "does not exist");
+  REQUIRE(NamesOf(dir.path()).empty());
+}
+
+TEST_CASE("Workspace refuses a parent that cannot be written",
+          "[target][workspace]") {
+  ScratchDir dir;
+  fs::create_directory(dir / "parent");
+  REQUIRE(chmod((dir / "parent").c_str(), 0555) == 0);
+  REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
+  // Root may write anywhere: ask as nobody.
+  const pid_t child = fork();
+  if (child == 0) {
+    if (getuid() == 0 && setuid(65534) != 0) {
+      _exit(3);
+    }
+    const Status status = OpenIt(dir / "parent/target");
+    const bool right =
+        EndStateOf(status) == EndState::kRefused &&
+        status.ToString().find("name a sub-directory") != std::string::npos;
+    _exit(right ? 0 : 1);
+  }
+  int result = -1;
+  REQUIRE(waitpid(child, &result, 0) == child);
+  REQUIRE(WIFEXITED(result));
+  REQUIRE(WEXITSTATUS(result) == 0);
+}
+
+TEST_CASE("Workspace refuses a mount point and names a sub-directory",
+          "[target][workspace]") {
+  ScratchDir dir;
+  fs::create_directory(dir / "mounted");
+  if (mount("none", (dir / "mounted").c_str(), "tmpfs", 0, "size=1m") != 0) {
+    WARN("SKIPPED: this process may not mount");
+    return;
+  }
+  const Status status = OpenIt(dir / "mounted");
+  const bool made = fs::exists(dir / "mounted.sstferry");
+  const Status below = OpenIt(dir / "mounted/db");
+  umount((dir / "mounted").c_str());
+  RequireRefused(status, "is a mount point");
+  RequireRefused(status, dir / "mounted/db");
+  REQUIRE_FALSE(made);
+  REQUIRE_OK(below);
+}
+
+TEST_CASE("Workspace never deletes a directory it did not make",
+          "[target][workspace]") {
+  ScratchDir dir;
+  MakeDir(dir / "target.sstferry", "precious");
+  RequireRefused(OpenIt(dir / "target"), "was not made by sstferry");
+  WriteBytes(dir / "target.sstferry/lock", "another tool's lock\n");
+  RequireRefused(OpenIt(dir / "target"), "was not made by sstferry");
+  REQUIRE(BytesOf(dir / "target.sstferry/content") == "precious");
+  fs::remove_all(dir / "target.sstferry");
+  WriteBytes(dir / "target.sstferry", "");
+  RequireRefused(OpenIt(dir / "target"), "was not made by sstferry");
+  REQUIRE(fs::exists(dir / "target.sstferry"));
+}
+
+TEST_CASE("Workspace takes over one that was cut short while it was made",
+          "[target][workspace][crash]") {
+  for (const char* mark : {"", "sstferry w"}) {
+    ScratchDir dir;
+    fs::create_directory(dir / "target.sstferry");
+    WriteBytes(dir / "target.sstferry/lock", mark);
+    REQUIRE_OK(OpenIt(dir / "target"));
+  }
+}
+
+TEST_CASE("Workspace is busy for a second pull until the first has ended",
+          "[target][workspace]") {
+  ScratchDir dir;
+  std::unique_ptr<Workspace> first;
+  REQUIRE_OK(OpenIt(dir / "target", false, &first));
+  WriteBytes(first->staging_dir() + "/0-0.sst", "on its way");
+  const Status second = OpenIt(dir / "target");
+  INFO(second.ToString());
+  REQUIRE(EndStateOf(second) == EndState::kBusy);
+  REQUIRE(ExitCodeOf(EndState::kBusy) == 5);
+  REQUIRE(BytesOf(first->staging_dir() + "/0-0.sst") == "on its way");
+  first.reset();
+  REQUIRE_OK(OpenIt(dir / "target"));
+}
+
+TEST_CASE("Workspace is busy while another process has the database open",
+          "[target][workspace]") {
+  ScratchDir dir;
+  fs::create_directory(dir / "target");
+  // RocksDB's lock is an fcntl lock, which a process never sees of itself.
+  int ready[2];
+  int done[2];
+  REQUIRE(pipe(ready) == 0);
+  REQUIRE(pipe(done) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = open((dir / "target/LOCK").c_str(), O_RDWR | O_CREAT, 0644);
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    char byte = fcntl(fd, F_SETLK, &lock) == 0 ? 'y' : 'n';
+    close(done[1]);
+    if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 0) {
+      _exit(1);
+    }
+    _exit(0);
+  }
+  close(done[0]);
+  char byte = 0;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  REQUIRE(byte == 'y');
+  const Status status = OpenIt(dir / "target", true);
+  close(done[1]);
+  REQUIRE(waitpid(child, nullptr, 0) == child);
+  close(ready[0]);
+  close(ready[1]);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kBusy);
+  REQUIRE(MessageOf(status).find("holds its LOCK") != std::string::npos);
+  REQUIRE_OK(OpenIt(dir / "target", true));
+}
+
+TEST_CASE("Workspace publishes by a rename and leaves nothing else",
+          "[target][workspace]") {
+  ScratchDir dir;
+  const bool empty_target = GENERATE(false, true);
+  if (empty_target) {
+    fs::create_directory(dir / "target");
+  }
+  std::unique_ptr<Workspace> workspace;
+  REQUIRE_OK(OpenIt(dir / "target/", false, &workspace));
+  WriteBytes(workspace->db_dir() + "/content", "new");
+  std::string old_dir;
+  REQUIRE_OK(workspace->Publish(kId, &old_dir));
+  REQUIRE(old_dir.empty());
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"target"});
+  REQUIRE(BytesOf(dir / "target/content") == "new");
+}
+
+TEST_CASE("Workspace keeps what it replaces beside it",
+          "[target][workspace]") {
+  ScratchDir dir;
+  MakeDir(dir / "target", "old");
+  std::unique_ptr<Workspace> workspace;
+  REQUIRE_OK(OpenIt(dir / "target", true, &workspace));
+  WriteBytes(workspace->db_dir() + "/content", "new");
+  std::string old_dir;
+  REQUIRE_OK(workspace->Publish(kId, &old_dir));
+  REQUIRE(old_dir == dir / ("target.old-" + kId));
+  REQUIRE(NamesOf(dir.path()) ==
+          std::vector<std::string>{"target", "target.old-" + kId});
+  REQUIRE(BytesOf(dir / "target/content") == "new");
+  REQUIRE(BytesOf(old_dir + "/content") == "old");
+}
+
+TEST_CASE("Workspace refuses to publish over what appeared meanwhile",
+          "[target][workspace]") {
+  ScratchDir dir;
+  std::unique_ptr<Workspace> workspace;
+  REQUIRE_OK(OpenIt(dir / "target", false, &workspace));
+  MakeDir(dir / "target", "theirs");
+  std::string old_dir;
+  REQUIRE_FALSE(workspace->Publish(kId, &old_dir).ok());
+  REQUIRE(BytesOf(dir / "target/content") == "theirs");
+}
+
+// The state right after the exchange: db/ holds the old database.
+void ExchangeAndStop(const ScratchDir& dir) {
+  MakeDir(dir / "target", "old");
+  {
+    std::unique_ptr<Workspace> workspace;
+    REQUIRE_OK(OpenIt(dir / "target", true, &workspace));
+    WriteBytes(workspace->db_dir() + "/content", "new");
+  }
+  const auto inode = [](const std::string& path) {
+    struct stat info;
+    REQUIRE(stat(path.c_str(), &info) == 0);
+    return std::to_string(info.st_ino);
+  };
+  const std::string db = dir / "target.sstferry/db";
+  WriteBytes(dir / "target.sstferry/exchange",
+             kId + "\n" + inode(db) + "\n" + inode(dir / "target") + "\n");
+  fs::rename(dir / "target", dir / "aside");
+  fs::rename(db, dir / "target");
+  fs::rename(dir / "aside", db);
+}
+
+TEST_CASE("Workspace completes an exchange that was cut short",
+          "[target][workspace][crash]") {
+  ScratchDir dir;
+  ExchangeAndStop(dir);
+  SECTION("with the new database in its place") {
+    RequireRefused(OpenIt(dir / "target"), "is not empty");
+    REQUIRE(BytesOf(dir / "target/content") == "new");
+  }
+  SECTION("with the new database taken away since") {
+    fs::rename(dir / "target", dir / "elsewhere");
+    REQUIRE_OK(OpenIt(dir / "target"));
+  }
+  SECTION("with another directory put there since") {
+    fs::rename(dir / "target", dir / "elsewhere");
+    MakeDir(dir / "target", "another");
+    REQUIRE_OK(OpenIt(dir / "target", true));
+    REQUIRE(BytesOf(dir / "target/content") == "another");
+  }
+  REQUIRE(BytesOf(dir / ("target.old-" + kId + "/content")) == "old");
+}
+
+TEST_CASE("Workspace deletes nothing when the record of an exchange is strange",
+          "[target][workspace][corruption]") {
+  for (const char* record : {"", "id\n", "../../etc\n1\n2\n"}) {
+    ScratchDir dir;
+    ExchangeAndStop(dir);
+    WriteBytes(dir / "target.sstferry/exchange", record);
+    RequireRefused(OpenIt(dir / "target", true), "expected the record");
+    REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
+    REQUIRE(BytesOf(dir / "target/content") == "new");
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,73 @@
+// A file system that fails on request and remembers what it was asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "rocksdb/file_system.h"
+
+namespace sstferry {
+
+enum class FileStep { kCreate, kAppend, kSync, kRename, kLink, kSyncDir };
+
+// What a full and what a broken disk say.
+rocksdb::IOStatus DiskFull();
+rocksdb::IOStatus DiskBroken();
+
+// Threads: any.
+class FaultyFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  explicit FaultyFileSystem(
+      std::shared_ptr<rocksdb::FileSystem> base =
+          rocksdb::FileSystem::Default());
+  const char* Name() const override { return "sstferry.Faulty"; }
+
+  // The nth step of that kind from now on (1 is the next), whose path holds
+  // `part`, fails with `status`, and all later ones too when `for_good`.
+  void FailAt(FileStep step, uint64_t nth, const rocksdb::IOStatus& status,
+              const std::string& part = "", bool for_good = false);
+  // Steps of that kind so far on paths that hold `part`.
+  uint64_t count(FileStep step, const std::string& part = "") const;
+  // "sync /path" and so on, appends left out.
+  std::vector<std::string> log() const;
+
+  // For the files this makes.
+  rocksdb::IOStatus Meet(FileStep step, const std::string& path);
+
+  rocksdb::IOStatus NewWritableFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSWritableFile>* file,
+      rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus ReopenWritableFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSWritableFile>* file,
+      rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus NewDirectory(
+      const std::string& name, const rocksdb::IOOptions& options,
+      std::unique_ptr<rocksdb::FSDirectory>* directory,
+      rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* dbg) override;
+
+ private:
+  struct Fault {
+    FileStep step;
+    uint64_t left;
+    rocksdb::IOStatus status;
+    std::string part;
+    bool for_good;
+  };
+
+  mutable std::mutex mu_;
+  std::vector<Fault> faults_;                                  // under mu_
+  std::vector<std::pair<FileStep, std::string>> met_;          // under mu_
+};
+
+}  // namespace sstferry
