@@ -4,7 +4,9 @@
 #include <unordered_map>
 
 #include "format/end_state.h"
+#include "pipeline/target/durable.h"
 #include "rocksdb/metadata.h"
+#include "rocksdb/utilities/options_util.h"
 
 namespace sstferry {
 namespace {
@@ -17,9 +19,6 @@ class SilentLogger : public rocksdb::Logger {
   using rocksdb::Logger::Logv;
   void Logv(const char*, va_list) override {}
 };
-
-// Bounds the memory that open tables take, whatever the database's size.
-constexpr int kMaxOpenFiles = 64;
 
 Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
@@ -40,6 +39,13 @@ Status TargetDb::Create(const std::string& dir,
   created->families_ = std::move(families);
   created->asked_ = names.size();
   created->file_system_ = std::move(file_system);
+  // RocksDB opens a FIFO family with a ttl in no other way.
+  for (const BuiltFamily& family : created->families_) {
+    if (family.final_options.compaction_style ==
+        rocksdb::kCompactionStyleFIFO) {
+      created->max_open_files_ = -1;
+    }
+  }
   created->env_ = rocksdb::NewCompositeEnv(created->file_system_);
   if (std::find(names.begin(), names.end(),
                 rocksdb::kDefaultColumnFamilyName) == names.end()) {
@@ -67,7 +73,7 @@ Status TargetDb::Open(bool final) {
   rocksdb::DBOptions options = final ? final_options_ : rocksdb::DBOptions();
   options.env = env_.get();
   options.info_log = std::make_shared<SilentLogger>();
-  options.max_open_files = kMaxOpenFiles;
+  options.max_open_files = max_open_files_;
   options.error_if_exists = false;
   if (!final) {
     options.create_if_missing = true;
@@ -112,13 +118,32 @@ Status TargetDb::Finalize() {
                   "column family '" + names_[i] + "'");
     }
   }
-  if (status.ok() && final_options_.max_open_files != kMaxOpenFiles) {
-    status = At(db_->SetDBOptions(
-                    {{"max_open_files",
-                      std::to_string(final_options_.max_open_files)}}),
-                "max_open_files");
-  }
   return status;
+}
+
+// SetDBOptions would change other options on the way (bytes_per_sync), and
+// opening with the application's value may load every table.
+Status TargetDb::RestoreMaxOpenFiles() {
+  std::string name;
+  Status status = rocksdb::GetLatestOptionsFileName(dir_, env_.get(), &name);
+  std::string text;
+  if (status.ok()) {
+    status = rocksdb::ReadFileToString(env_.get(), dir_ + "/" + name, &text);
+  }
+  if (!status.ok()) {
+    return At(status, "OPTIONS of " + dir_);
+  }
+  const std::string line =
+      "\n  max_open_files=" + std::to_string(max_open_files_) + "\n";
+  const size_t at = text.find(line);
+  if (at == std::string::npos) {
+    return MakeStatus(EndState::kInternal,
+                      name + ": expected max_open_files, found none");
+  }
+  text.replace(at, line.size(),
+               "\n  max_open_files=" +
+                   std::to_string(final_options_.max_open_files) + "\n");
+  return WriteDurably(file_system_.get(), dir_ + "/" + name, text);
 }
 
 Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {
@@ -133,7 +158,7 @@ Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {
         const bool last =
             level.level == static_cast<int>(metadata.levels.size()) - 1;
         if (!families_[i].keeps_level0 &&
-            (file.largest_seqno != 0 || (!last && level.level == 0))) {
+            (file.largest_seqno != 0 || !last)) {
           return MakeStatus(EndState::kInternal,
                             "column family '" + names_[i] + "' file " +
                                 file.relative_filename +
@@ -172,7 +197,8 @@ Status TargetDb::Close() {
   const Status closed = At(db_->Close(), "close " + dir_);
   db_.reset();
   status = status.ok() ? handles : status;
-  return status.ok() ? closed : status;
+  status = status.ok() ? closed : status;
+  return status.ok() ? RestoreMaxOpenFiles() : status;
 }
 
 }  // namespace sstferry
