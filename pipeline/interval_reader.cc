@@ -58,9 +58,10 @@ void IntervalReader::SeekAfter(const Slice& key) {
 
 bool IntervalReader::is_entity() const {
   const rocksdb::WideColumns& columns = iterator_->columns();
-  return columns.size() > 1 ||
-         (columns.size() == 1 &&
-          columns[0].name() != rocksdb::kDefaultWideColumnName);
+  // A plain value shows as one column without a name, and so does an entity
+  // of just that one: the API does not tell them apart.
+  return columns.size() != 1 ||
+         columns[0].name() != rocksdb::kDefaultWideColumnName;
 }
 
 Slice IntervalReader::DigestValue(std::string* scratch) const {
