@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "format/end_state.h"
+#include "pipeline/target/durable.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/utilities/options_util.h"
 
@@ -19,8 +20,6 @@ class SilentLogger : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
 };
 
-// Bounds the memory that open tables take, whatever the database's size.
-constexpr int kMaxOpenFiles = 64;
 // With less free space than this a lost OPTIONS file is put down to it.
 constexpr uint64_t kOptionsFileRoom = 1u << 20;
 
@@ -43,6 +42,13 @@ Status TargetDb::Create(const std::string& dir,
   created->families_ = std::move(families);
   created->asked_ = names.size();
   created->file_system_ = std::move(file_system);
+  // RocksDB opens a FIFO family with a ttl in no other way.
+  for (const BuiltFamily& family : created->families_) {
+    if (family.final_options.compaction_style ==
+        rocksdb::kCompactionStyleFIFO) {
+      created->max_open_files_ = -1;
+    }
+  }
   created->env_ = rocksdb::NewCompositeEnv(created->file_system_);
   if (std::find(names.begin(), names.end(),
                 rocksdb::kDefaultColumnFamilyName) == names.end()) {
@@ -73,10 +79,8 @@ Status TargetDb::Open(bool final) {
   rocksdb::DBOptions options = final ? final_options_ : rocksdb::DBOptions();
   options.env = env_.get();
   options.info_log = std::make_shared<SilentLogger>();
+  options.max_open_files = max_open_files_;
   options.error_if_exists = false;
-  if (!final || !NeedsAllFilesOpen()) {
-    options.max_open_files = kMaxOpenFiles;
-  }
   if (!final) {
     options.create_if_missing = true;
     options.create_missing_column_families = true;
@@ -99,15 +103,6 @@ Status TargetDb::Open(bool final) {
       rocksdb::DB::Open(options, dir_, descriptors, &handles_, &db);
   db_.reset(db);
   return At(status, std::string(final ? "reopen " : "create ") + dir_);
-}
-
-// RocksDB refuses to open a FIFO family that expires files otherwise.
-bool TargetDb::NeedsAllFilesOpen() const {
-  return std::any_of(
-      families_.begin(), families_.end(), [](const BuiltFamily& family) {
-        return family.final_options.compaction_style ==
-               rocksdb::kCompactionStyleFIFO;
-      });
 }
 
 Status TargetDb::Finalize() {
@@ -135,16 +130,6 @@ Status TargetDb::Finalize() {
       }
     }
   }
-  if (status.ok() && final_options_.max_open_files != kMaxOpenFiles &&
-      !NeedsAllFilesOpen()) {
-    status = At(db_->SetDBOptions(
-                    {{"max_open_files",
-                      std::to_string(final_options_.max_open_files)}}),
-                "max_open_files");
-    if (status.ok()) {
-      status = ExpectNewOptionsFile();
-    }
-  }
   return status;
 }
 
@@ -166,6 +151,31 @@ Status TargetDb::ExpectNewOptionsFile() {
                         (full ? ", the disk is full" : ""));
 }
 
+// SetDBOptions would change other options on the way (bytes_per_sync), and
+// opening with the application's value may load every table.
+Status TargetDb::RestoreMaxOpenFiles() {
+  std::string name;
+  Status status = rocksdb::GetLatestOptionsFileName(dir_, env_.get(), &name);
+  std::string text;
+  if (status.ok()) {
+    status = rocksdb::ReadFileToString(env_.get(), dir_ + "/" + name, &text);
+  }
+  if (!status.ok()) {
+    return At(status, "OPTIONS of " + dir_);
+  }
+  const std::string line =
+      "\n  max_open_files=" + std::to_string(max_open_files_) + "\n";
+  const size_t at = text.find(line);
+  if (at == std::string::npos) {
+    return MakeStatus(EndState::kInternal,
+                      name + ": expected max_open_files, found none");
+  }
+  text.replace(at, line.size(),
+               "\n  max_open_files=" +
+                   std::to_string(final_options_.max_open_files) + "\n");
+  return WriteDurably(file_system_.get(), dir_ + "/" + name, text);
+}
+
 Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {
   for (size_t i = 0; i < asked_; ++i) {
     rocksdb::ColumnFamilyMetaData metadata;
@@ -178,7 +188,7 @@ Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {
         const bool last =
             level.level == static_cast<int>(metadata.levels.size()) - 1;
         if (!families_[i].keeps_level0 &&
-            (file.largest_seqno != 0 || (!last && level.level == 0))) {
+            (file.largest_seqno != 0 || !last)) {
           return MakeStatus(EndState::kInternal,
                             "column family '" + names_[i] + "' file " +
                                 file.relative_filename +
@@ -217,7 +227,8 @@ Status TargetDb::Close() {
   const Status closed = At(db_->Close(), "close " + dir_);
   db_.reset();
   status = status.ok() ? handles : status;
-  return status.ok() ? closed : status;
+  status = status.ok() ? closed : status;
+  return status.ok() ? RestoreMaxOpenFiles() : status;
 }
 
 }  // namespace sstferry
