@@ -109,6 +109,27 @@ TEST_CASE("CheckChunk refuses every single-bit flip of what it checks",
   }
 }
 
+TEST_CASE("CheckChunk refuses every single-bit flip of every version written",
+          "[format][corruption]") {
+  const auto env = test::NewMemoryEnv();
+  const test::KeyValues entries = test::SampleEntries(20);
+  test::SstShape shape;
+  shape.block_bytes = 300;
+  for (const uint32_t version : test::WritableVersions()) {
+    shape.format_version = version;
+    for (const auto checksum : {rocksdb::kCRC32c, rocksdb::kXXH3}) {
+      shape.checksum = checksum;
+      shape.filter = version % 2 == 0 ? 1 : 2;
+      shape.index = shape.filter == 1
+                        ? BlockBasedTableOptions::kBinarySearch
+                        : BlockBasedTableOptions::kTwoLevelIndexSearch;
+      INFO(shape.Name());
+      RequireFlipsRefused(test::WriteSst(env.get(), shape, entries),
+                          test::Expect(shape, entries));
+    }
+  }
+}
+
 TEST_CASE("CheckChunk refuses every single-bit flip of a version 6 or 7 file",
           "[format][corruption]") {
   std::vector<test::KeyValues> blocks;

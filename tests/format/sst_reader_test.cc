@@ -116,23 +116,6 @@ void RequireReadsLikeRocksDb(rocksdb::Env* env, const test::SstShape& shape,
   REQUIRE_OK(CheckChunk(source, expected, nullptr));
 }
 
-std::vector<uint32_t> WritableVersions() {
-  // Later ones only where the linked RocksDB writes them.
-  std::vector<uint32_t> versions = {2, 3, 4, 5};
-  for (uint32_t version = 6; version <= kMaxSstFormatVersion; ++version) {
-    const auto env = test::NewMemoryEnv();
-    test::SstShape shape;
-    shape.format_version = version;
-    rocksdb::ColumnFamilyOptions options(shape.ToOptions(env.get()));
-    if (options.table_factory
-            ->ValidateOptions(rocksdb::DBOptions(), options)
-            .ok()) {
-      versions.push_back(version);
-    }
-  }
-  return versions;
-}
-
 TEST_CASE("SstReader and CheckChunk agree with RocksDB on every table shape",
           "[format][sst]") {
   const auto env = test::NewMemoryEnv();
@@ -145,7 +128,7 @@ TEST_CASE("SstReader and CheckChunk agree with RocksDB on every table shape",
   }
   REQUIRE(compressions.size() >= 10);
   unsigned turn = 0;
-  for (const uint32_t version : WritableVersions()) {
+  for (const uint32_t version : test::WritableVersions()) {
     for (const auto& [compression, dict_bytes] : compressions) {
       for (int checksum = 0; checksum <= rocksdb::kXXH3; ++checksum) {
         for (int index = 0; index <= 3; ++index, ++turn) {
@@ -209,7 +192,7 @@ TEST_CASE("SstReader and CheckChunk read keys and values of all sizes",
                              {std::string(64 << 10, 'k'), ""},
                              {std::string(64 << 10, 'k') + "1", "x"},
                              {std::string(64 << 10, '\xff'), "last"}};
-  for (const uint32_t version : {2u, 3u, 4u, 5u}) {
+  for (const uint32_t version : test::WritableVersions()) {
     shape.format_version = version;
     RequireReadsLikeRocksDb(env.get(), shape, entries);
   }

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
@@ -84,6 +85,23 @@ std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
   }
   REQUIRE_OK(writer.Finish());
   return ReadWhole(env, "/f.sst");
+}
+
+std::vector<uint32_t> WritableVersions() {
+  std::vector<uint32_t> versions;
+  const auto env = NewMemoryEnv();
+  for (uint32_t version = 2; version <= kMaxSstFormatVersion; ++version) {
+    SstShape shape;
+    shape.format_version = version;
+    rocksdb::ColumnFamilyOptions options(shape.ToOptions(env.get()));
+    if (options.table_factory
+            ->ValidateOptions(rocksdb::DBOptions(), options)
+            .ok()) {
+      versions.push_back(version);
+    }
+  }
+  REQUIRE(versions.back() == kMaxTableFormatVersion);
+  return versions;
 }
 
 ChunkExpectation Expect(const SstShape& shape, const KeyValues& entries) {

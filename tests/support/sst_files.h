@@ -48,6 +48,9 @@ KeyValues SampleEntries(size_t count, size_t value_bytes = 40);
 std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
                      const KeyValues& entries);
 
+// The versions the linked RocksDB writes, from 2 on.
+std::vector<uint32_t> WritableVersions();
+
 // What CheckChunk should find for `entries` in bytewise order.
 ChunkExpectation Expect(const SstShape& shape, const KeyValues& entries);
 

@@ -131,21 +131,29 @@ TEST_CASE("Snapshot does not overwrite a file that the source makes later",
 
 TEST_CASE("Snapshot takes a checkpoint without reading its origin's WALs",
           "[snapshot]") {
-  TempTree tree;
-  std::filesystem::create_directory(tree / "wals");
-  rocksdb::Options options = Plain();
-  options.wal_dir = tree / "wals";
-  TestDb db(options, tree / "db");
-  Fill(&db, 0, 0, 100);
-  rocksdb::Checkpoint* made = nullptr;
-  REQUIRE_OK(rocksdb::Checkpoint::Create(db.get(), &made));
-  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-  REQUIRE_OK(checkpoint->CreateCheckpoint(tree / "checkpoint"));
-  Fill(&db, 0, 100, 150);
-  CHECK(ReadAll(*Take(Of(tree / "checkpoint")), "default").size() == 100);
-  CHECK(Take(Of(tree / "checkpoint"))->database_id().empty());
-  // The database itself: its WALs are its own, wherever they are.
-  CHECK(ReadAll(*Take(Of(tree / "db")), "default").size() == 150);
+  // 9.0 made true the default.
+  for (const bool id_in_manifest : {false, true}) {
+    INFO("write_dbid_to_manifest " << id_in_manifest);
+    TempTree tree;
+    std::filesystem::create_directory(tree / "wals");
+    rocksdb::Options options = Plain();
+    options.wal_dir = tree / "wals";
+    options.write_dbid_to_manifest = id_in_manifest;
+    TestDb db(options, tree / "db");
+    Fill(&db, 0, 0, 100);
+    rocksdb::Checkpoint* made = nullptr;
+    REQUIRE_OK(rocksdb::Checkpoint::Create(db.get(), &made));
+    const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+    REQUIRE_OK(checkpoint->CreateCheckpoint(tree / "checkpoint"));
+    Fill(&db, 0, 100, 150);
+    const auto snapshot = Take(Of(tree / "checkpoint"));
+    CHECK(ReadAll(*snapshot, "default").size() == 100);
+    std::string id;
+    REQUIRE_OK(db->GetDbIdentity(id));
+    CHECK(snapshot->database_id() == (id_in_manifest ? id : ""));
+    // The database itself: its WALs are its own, wherever they are.
+    CHECK(ReadAll(*Take(Of(tree / "db")), "default").size() == 150);
+  }
 }
 
 TEST_CASE("Snapshot refuses a database whose WAL directory is gone",
