@@ -195,7 +195,13 @@ void ControlSession::Tick() {
 }
 
 Status ControlSession::AgreeOnTotals(const Finish& theirs) {
-  if (transfer_ == nullptr || finished_) {
+  bool planned = false;
+  {
+    // Before that the worker still makes what the totals are counted by.
+    std::lock_guard<std::mutex> lock(mu_);
+    planned = registered_;
+  }
+  if (!planned || finished_) {
     return Unexpected(FrameType::kFinish);
   }
   const Finish ours = transfer_->Totals();
