@@ -146,6 +146,13 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
                                          hello_, channel_->peer(),
                                          host_.wire_bucket);
   transfer_->set_control(channel_);
+  // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot
+  // come yet, they do not know the id.
+  const Status added = host_.add_transfer(transfer_);
+  if (!added.ok()) {
+    return added;
+  }
+  registered_ = true;
   worker_ = std::thread([this] { Open(); });
   return Status::OK();
 }
@@ -153,13 +160,10 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
 void ControlSession::Open() {
   Status status = transfer_->Pin();
   if (status.ok() && !transfer_->ended()) {
-    status = host_.add_transfer(transfer_);
-    if (status.ok()) {
+    {
       std::lock_guard<std::mutex> lock(mu_);
-      registered_ = true;
+      planned_ = true;
     }
-  }
-  if (status.ok() && !transfer_->ended()) {
     status = transfer_->Announce(channel_);
   }
   if (!status.ok()) {
@@ -199,7 +203,7 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   {
     // Before that the worker still makes what the totals are counted by.
     std::lock_guard<std::mutex> lock(mu_);
-    planned = registered_;
+    planned = planned_;
   }
   if (!planned || finished_) {
     return Unexpected(FrameType::kFinish);

@@ -50,15 +50,16 @@ class ControlSession {
   const Hello hello_;
   Channel* const channel_;
   std::shared_ptr<Transfer> transfer_;
+  bool registered_ = false;
   bool finished_ = false;
   std::thread worker_;
   std::thread ticker_;
 
   std::mutex mu_;
   std::condition_variable changed_;
-  bool stopping_ = false;    // under mu_, and all below
-  bool registered_ = false;  // pinned and planned, lanes may come
-  bool announced_ = false;   // the target has the plan
+  bool stopping_ = false;   // under mu_, and all below
+  bool planned_ = false;    // families and ranges are constant
+  bool announced_ = false;  // the target has them
 };
 
 }  // namespace sstferry
