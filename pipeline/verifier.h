@@ -46,6 +46,7 @@ class Verifier {
   [[nodiscard]] rocksdb::Status OpenSide(VerifySide* side);
   [[nodiscard]] rocksdb::Status OpenLanes(VerifySide* side, uint32_t lanes);
   [[nodiscard]] rocksdb::Status MatchFamilies();
+  [[nodiscard]] rocksdb::Status failure() const;
   void RunLane(uint32_t lane, std::atomic<size_t>* next);
   [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane,
                                              const Range& range);

@@ -9,6 +9,7 @@
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/lane_client.h"
+#include "pipeline/target/plan_check.h"
 #include "pipeline/target/synced_files.h"
 
 namespace sstferry {
@@ -148,39 +149,6 @@ Status Puller::CheckFamilies() const {
   return Status::OK();
 }
 
-Status Puller::CheckPlan() const {
-  size_t at = 0;
-  for (const Family& family : plan_.families) {
-    const rocksdb::Comparator* order =
-        state_.families[family.index].comparator;
-    std::optional<std::string> next = options_.selection.interval.begin;
-    const size_t first = at;
-    for (; at < plan_.ranges.size() &&
-           plan_.ranges[at].family == family.index; ++at) {
-      const KeyInterval& interval = plan_.ranges[at].interval;
-      const bool starts = interval.begin == next && (at == first || next);
-      const bool ascends = !interval.begin || !interval.end ||
-                           order->Compare(*interval.begin, *interval.end) < 0;
-      if (!starts || !ascends) {
-        return MakeStatus(EndState::kCorrupt,
-                          "plan: range " + std::to_string(at) + " of " +
-                              FamilyName(family) +
-                              " does not begin where the one before it ends");
-      }
-      next = interval.end;
-    }
-    if (at == first || next != options_.selection.interval.end) {
-      return MakeStatus(EndState::kCorrupt,
-                        "plan: the ranges of " + FamilyName(family) +
-                            " do not cover what was asked for");
-    }
-  }
-  if (at != plan_.ranges.size()) {
-    return MakeStatus(EndState::kCorrupt, "plan: ranges out of family order");
-  }
-  return Status::OK();
-}
-
 Status Puller::PrepareTarget() {
   SetPhase("plan");
   rocksdb::DBOptions database_options;
@@ -209,7 +177,13 @@ Status Puller::PrepareTarget() {
     names.push_back(family.description.name);
     built.push_back(std::move(one));
   }
-  status = CheckPlan();
+  std::vector<const rocksdb::Comparator*> orders;
+  for (const PullFamily& family : state_.families) {
+    orders.push_back(family.comparator);
+  }
+  if (status.ok()) {
+    status = CheckTiling(plan_, options_.selection.interval, orders);
+  }
   if (status.ok()) {
     status = TargetDb::Create(workspace_->db_dir(), database_options, names,
                               std::move(built), file_system_, &db_);
