@@ -12,6 +12,10 @@ namespace {
 
 using rocksdb::Status;
 
+// How long a closed lane waits for the control connection to say why; once
+// for each side.
+constexpr std::chrono::milliseconds kLastWordsLimit{1000};
+
 // Reads one side's keys of an interval page by page.
 class EntryStream {
  public:
@@ -283,11 +287,24 @@ void Verifier::AddDifference(uint32_t family, const std::string& key,
   }
 }
 
+// A side that fails closes all its lanes: its own words count, not that.
+void Verifier::AwaitLastWords() {
+  for (VerifySide* side : {&left_, &right_}) {
+    const Status told = side->session->AwaitFailure(kLastWordsLimit);
+    if (!told.ok()) {
+      Fail(told, side->label + " source " + side->dialer->address());
+    }
+  }
+}
+
 void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
   const std::vector<Range>& ranges = left_.plan.ranges;
   for (size_t at = (*next)++; at < ranges.size() && !failed_;
        at = (*next)++) {
     const Status status = CompareRange(lane, ranges[at]);
+    if (EndStateOf(status) == EndState::kDeadPeer) {
+      AwaitLastWords();
+    }
     if (!status.ok()) {
       Fail(status, "verify lane " + std::to_string(lane));
     }

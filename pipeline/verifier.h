@@ -52,6 +52,7 @@ class Verifier {
                                              const Range& range);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane,
                                                 const Range& range);
+  void AwaitLastWords();
   void HangUp(Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
   void Fail(const rocksdb::Status& status, const std::string& where);

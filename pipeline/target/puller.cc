@@ -300,6 +300,10 @@ void Puller::RunLane(uint32_t lane) {
   if (status.ok()) {
     status = LaneClient(&state_, channel, lane).Run();
   }
+  FailLane(status, "target lane " + std::to_string(lane));
+}
+
+void Puller::FailLane(const Status& status, const std::string& where) {
   if (EndStateOf(status) == EndState::kDeadPeer) {
     // A source that fails closes all lanes: wait for its words.
     const Status told = session_->AwaitFailure(kLastWordsLimit);
@@ -308,7 +312,7 @@ void Puller::RunLane(uint32_t lane) {
     }
   }
   if (!status.ok()) {
-    Fail(status, "target lane " + std::to_string(lane));
+    Fail(status, where);
   }
 }
 
@@ -401,9 +405,7 @@ void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
     }
     verified_bytes_ += range.estimated_bytes;
   }
-  if (!status.ok()) {
-    Fail(status, "verify");
-  }
+  FailLane(status, "verify");
 }
 
 Status Puller::Publish() {

@@ -55,6 +55,8 @@ class Puller {
 
   // The first failure wins; it stops everything.
   void Fail(const rocksdb::Status& status, const std::string& where);
+  // The failure of a lane (OK: nothing), or what the source says is its cause.
+  void FailLane(const rocksdb::Status& status, const std::string& where);
   [[nodiscard]] rocksdb::Status failure() const;
   void SetPhase(const char* phase);
   [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);
