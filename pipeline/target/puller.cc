@@ -338,6 +338,9 @@ Status Puller::FinishDatabase() {
   const steady_clock::time_point start = steady_clock::now();
   Status status = db_->CountLevels(&levels_);
   if (status.ok()) {
+    status = CheckFileCount();
+  }
+  if (status.ok()) {
     status = db_->Finalize();
   }
   sync_seconds_ += SecondsSince(start);
@@ -358,6 +361,24 @@ Status Puller::FinishDatabase() {
   }
   sync_seconds_ += SecondsSince(closing);
   return status;
+}
+
+// The totals count what was received. That it is all in the database shows in
+// its live files: one for each chunk, since nothing compacts.
+Status Puller::CheckFileCount() {
+  uint64_t files = 0;
+  for (const auto& level : levels_) {
+    files += level.second;
+  }
+  std::lock_guard<std::mutex> lock(state_.mu);
+  const uint64_t chunks = state_.chunks_built + state_.chunks_carried;
+  if (files != chunks) {
+    return MakeStatus(EndState::kInternal,
+                      "files of the new database: expected one for each of " +
+                          std::to_string(chunks) + " chunks, found " +
+                          std::to_string(files));
+  }
+  return Status::OK();
 }
 
 Status Puller::VerifyAgainstSource() {

@@ -46,6 +46,7 @@ class Puller {
   void RunLane(uint32_t lane);
   [[nodiscard]] rocksdb::Status Reconcile();
   [[nodiscard]] rocksdb::Status FinishDatabase();
+  [[nodiscard]] rocksdb::Status CheckFileCount();
   [[nodiscard]] rocksdb::Status VerifyAgainstSource();
   void VerifyLane(uint32_t lane, std::atomic<size_t>* next);
   [[nodiscard]] rocksdb::Status Publish();
