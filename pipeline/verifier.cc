@@ -5,17 +5,23 @@
 
 #include "pipeline/operators.h"
 #include "pipeline/rocksdb_compat.h"
+#include "pipeline/target/plan_check.h"
 
 namespace sstferry {
 namespace {
 
 using rocksdb::Status;
 
+// How long a closed lane waits for the control connection to say why; once
+// for each side.
+constexpr std::chrono::milliseconds kLastWordsLimit{1000};
+
 // Reads one side's keys of an interval page by page.
 class EntryStream {
  public:
-  EntryStream(Channel* channel, uint32_t family, const KeyInterval& interval)
-      : channel_(channel) {
+  EntryStream(Channel* channel, uint32_t family, const KeyInterval& interval,
+              const rocksdb::Comparator* order)
+      : channel_(channel), order_(order) {
     request_.family = family;
     request_.interval = interval;
   }
@@ -37,6 +43,10 @@ class EntryStream {
                           "entries: expected at least one, found none");
       }
       at_ = 0;
+      status = CheckOrder();
+      if (!status.ok()) {
+        return status;
+      }
       if (!page_.entries.empty()) {
         request_.after = page_.entries.back().key;
       }
@@ -46,7 +56,24 @@ class EntryStream {
   }
 
  private:
+  // Keys that do not ascend could go on for ever, and would pair wrongly.
+  Status CheckOrder() const {
+    const std::string* before =
+        request_.after.has_value() ? &*request_.after : nullptr;
+    for (const EntryDigest& entry : page_.entries) {
+      if (before != nullptr && order_->Compare(*before, entry.key) >= 0) {
+        return MakeStatus(EndState::kCorrupt,
+                          "entries: expected ascending keys, found 0x" +
+                              rocksdb::Slice(entry.key).ToString(true) +
+                              " out of order");
+      }
+      before = &entry.key;
+    }
+    return Status::OK();
+  }
+
   Channel* const channel_;
+  const rocksdb::Comparator* const order_;
   EntriesRequest request_;
   EntriesReply page_;
   size_t at_ = 0;
@@ -119,7 +146,7 @@ Status Verifier::OpenLanes(VerifySide* side, uint32_t lanes) {
     std::lock_guard<std::mutex> lock(mu_);
     side->lanes.push_back(std::move(channel));
   }
-  return failed_ ? failure_ : Status::OK();
+  return failure();
 }
 
 // Families present on one side only are differences, each counted once.
@@ -160,7 +187,8 @@ Status Verifier::MatchFamilies() {
           {other.description.name, "", "column family only right"});
     }
   }
-  return Status::OK();
+  // What the left side's ranges leave out would count as equal.
+  return CheckTiling(left_.plan, options_.selection.interval, orders_);
 }
 
 Status Verifier::CompareRange(uint32_t lane, const Range& range) {
@@ -205,11 +233,12 @@ Status Verifier::CompareRange(uint32_t lane, const Range& range) {
 }
 
 Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
-  EntryStream left_stream(left_.lanes[lane].get(), range.family,
-                          range.interval);
-  EntryStream right_stream(right_.lanes[lane].get(),
-                           right_family_[range.family], range.interval);
   const rocksdb::Comparator* order = orders_[range.family];
+  EntryStream left_stream(left_.lanes[lane].get(), range.family,
+                          range.interval, order);
+  EntryStream right_stream(right_.lanes[lane].get(),
+                           right_family_[range.family], range.interval, order);
+  uint64_t found = 0;
   const EntryDigest* left = nullptr;
   const EntryDigest* right = nullptr;
   Status status = left_stream.Next(&left);
@@ -221,6 +250,7 @@ Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
                          : right == nullptr ? -1
                                             : order->Compare(left->key,
                                                              right->key);
+    ++found;
     if (compared < 0) {
       AddDifference(range.family, left->key, "only left");
     } else if (compared > 0) {
@@ -228,6 +258,8 @@ Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
     } else if (left->value_bytes != right->value_bytes ||
                !(left->value == right->value)) {
       AddDifference(range.family, left->key, "value differs");
+    } else {
+      --found;
     }
     if (compared <= 0) {
       status = left_stream.Next(&left);
@@ -235,6 +267,12 @@ Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
     if (status.ok() && compared >= 0) {
       status = right_stream.Next(&right);
     }
+  }
+  if (status.ok() && !failed_ && found == 0) {
+    // The range's digests differ and tell plain values from entities, the
+    // digests of single values do not.
+    AddDifference(range.family, range.interval.begin.value_or(""),
+                  "content of the range that begins here differs");
   }
   return status;
 }
@@ -249,11 +287,24 @@ void Verifier::AddDifference(uint32_t family, const std::string& key,
   }
 }
 
+// A side that fails closes all its lanes: its own words count, not that.
+void Verifier::AwaitLastWords() {
+  for (VerifySide* side : {&left_, &right_}) {
+    const Status told = side->session->AwaitFailure(kLastWordsLimit);
+    if (!told.ok()) {
+      Fail(told, side->label + " source " + side->dialer->address());
+    }
+  }
+}
+
 void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
   const std::vector<Range>& ranges = left_.plan.ranges;
   for (size_t at = (*next)++; at < ranges.size() && !failed_;
        at = (*next)++) {
     const Status status = CompareRange(lane, ranges[at]);
+    if (EndStateOf(status) == EndState::kDeadPeer) {
+      AwaitLastWords();
+    }
     if (!status.ok()) {
       Fail(status, "verify lane " + std::to_string(lane));
     }
@@ -316,7 +367,7 @@ void Verifier::HangUp(Summary* summary) {
                                               : &summary->target_versions;
       versions->software = side->session->source().software;
       versions->rocksdb = side->session->source().rocksdb_version;
-      side->session->End(failed_ ? failure_ : Status::OK(), "verify");
+      side->session->End(failure(), "verify");
     }
     for (const std::unique_ptr<Channel>& lane : side->lanes) {
       summary->wire_bytes += lane->bytes_received() + lane->bytes_sent();
@@ -369,6 +420,11 @@ void Verifier::Fail(const Status& status, const std::string& where) {
       lane->Close();
     }
   }
+}
+
+Status Verifier::failure() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return failure_;
 }
 
 std::string Verifier::error_where() const {

@@ -46,11 +46,13 @@ class Verifier {
   [[nodiscard]] rocksdb::Status OpenSide(VerifySide* side);
   [[nodiscard]] rocksdb::Status OpenLanes(VerifySide* side, uint32_t lanes);
   [[nodiscard]] rocksdb::Status MatchFamilies();
+  [[nodiscard]] rocksdb::Status failure() const;
   void RunLane(uint32_t lane, std::atomic<size_t>* next);
   [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane,
                                              const Range& range);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane,
                                                 const Range& range);
+  void AwaitLastWords();
   void HangUp(Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
   void Fail(const rocksdb::Status& status, const std::string& where);

@@ -146,6 +146,13 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
                                          hello_, channel_->peer(),
                                          host_.wire_bucket);
   transfer_->set_control(channel_);
+  // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot
+  // come yet, they do not know the id.
+  const Status added = host_.add_transfer(transfer_);
+  if (!added.ok()) {
+    return added;
+  }
+  registered_ = true;
   worker_ = std::thread([this] { Open(); });
   return Status::OK();
 }
@@ -153,13 +160,10 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
 void ControlSession::Open() {
   Status status = transfer_->Pin();
   if (status.ok() && !transfer_->ended()) {
-    status = host_.add_transfer(transfer_);
-    if (status.ok()) {
+    {
       std::lock_guard<std::mutex> lock(mu_);
-      registered_ = true;
+      planned_ = true;
     }
-  }
-  if (status.ok() && !transfer_->ended()) {
     status = transfer_->Announce(channel_);
   }
   if (!status.ok()) {
@@ -195,7 +199,13 @@ void ControlSession::Tick() {
 }
 
 Status ControlSession::AgreeOnTotals(const Finish& theirs) {
-  if (transfer_ == nullptr || finished_) {
+  bool planned = false;
+  {
+    // Before that the worker still makes what the totals are counted by.
+    std::lock_guard<std::mutex> lock(mu_);
+    planned = planned_;
+  }
+  if (!planned || finished_) {
     return Unexpected(FrameType::kFinish);
   }
   const Finish ours = transfer_->Totals();
@@ -239,7 +249,8 @@ void ControlSession::LogFailure(const Status& status) const {
 void ControlSession::DrainUntilClosed() {
   const WaitLimit limit = WaitLimit::Within(kDrainLimit);
   Frame frame;
-  while (channel_->Receive(limit, &frame).ok()) {
+  // The limit alone would not end it: it counts only while nothing arrives.
+  while (Clock::now() < limit.until && channel_->Receive(limit, &frame).ok()) {
   }
 }
 

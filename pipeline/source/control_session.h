@@ -57,8 +57,9 @@ class ControlSession {
 
   std::mutex mu_;
   std::condition_variable changed_;
-  bool stopping_ = false;   // under mu_
-  bool announced_ = false;  // under mu_
+  bool stopping_ = false;   // under mu_, and all below
+  bool planned_ = false;    // families and ranges are constant
+  bool announced_ = false;  // the target has them
 };
 
 }  // namespace sstferry

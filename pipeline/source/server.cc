@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/source.h"
@@ -65,12 +66,8 @@ class Server : public SourceServer {
     stopping_ = true;
     listener_->Close();
     wire_bucket_.Close();
+    FailTransfers();
     std::lock_guard<std::mutex> lock(mu_);
-    for (const auto& entry : transfers_) {
-      entry.second->Fail(MakeStatus(EndState::kCancelled,
-                                    "the source is shutting down"),
-                         "source");
-    }
     for (Session& session : sessions_) {
       session.channel->Close();
     }
@@ -88,6 +85,27 @@ class Server : public SourceServer {
   void Log(LogLevel level, const std::string& text) const {
     if (options_.log) {
       options_.log(level, text);
+    }
+  }
+
+  // All at once and without the lock: each may wait a second for a peer that
+  // does not read, and sessions that end need the lock.
+  void FailTransfers() {
+    std::map<TransferId, std::shared_ptr<Transfer>> transfers;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      transfers = transfers_;
+    }
+    std::vector<std::thread> threads;
+    for (const auto& entry : transfers) {
+      threads.emplace_back([transfer = entry.second] {
+        transfer->Fail(MakeStatus(EndState::kCancelled,
+                                  "the source is shutting down"),
+                       "source");
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
     }
   }
 

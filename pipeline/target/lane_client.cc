@@ -151,6 +151,11 @@ Status LaneClient::StoreChunk(const Range& range, const std::string& path,
     if (!status.ok() || frame.type != FrameType::kChunkData) {
       break;
     }
+    if (frame.payload.empty()) {
+      // Would count towards no limit.
+      return MakeStatus(EndState::kCorrupt,
+                        "chunk data: expected bytes, found an empty frame");
+    }
     if (file.bytes() + frame.payload.size() > kMaxChunkFileBytes) {
       return Mismatch("chunk bytes at most", kMaxChunkFileBytes,
                       file.bytes() + frame.payload.size());

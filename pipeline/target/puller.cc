@@ -9,6 +9,7 @@
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/lane_client.h"
+#include "pipeline/target/plan_check.h"
 #include "pipeline/target/synced_files.h"
 
 namespace sstferry {
@@ -148,39 +149,6 @@ Status Puller::CheckFamilies() const {
   return Status::OK();
 }
 
-Status Puller::CheckPlan() const {
-  size_t at = 0;
-  for (const Family& family : plan_.families) {
-    const rocksdb::Comparator* order =
-        state_.families[family.index].comparator;
-    std::optional<std::string> next = options_.selection.interval.begin;
-    const size_t first = at;
-    for (; at < plan_.ranges.size() &&
-           plan_.ranges[at].family == family.index; ++at) {
-      const KeyInterval& interval = plan_.ranges[at].interval;
-      const bool starts = interval.begin == next && (at == first || next);
-      const bool ascends = !interval.begin || !interval.end ||
-                           order->Compare(*interval.begin, *interval.end) < 0;
-      if (!starts || !ascends) {
-        return MakeStatus(EndState::kCorrupt,
-                          "plan: range " + std::to_string(at) + " of " +
-                              FamilyName(family) +
-                              " does not begin where the one before it ends");
-      }
-      next = interval.end;
-    }
-    if (at == first || next != options_.selection.interval.end) {
-      return MakeStatus(EndState::kCorrupt,
-                        "plan: the ranges of " + FamilyName(family) +
-                            " do not cover what was asked for");
-    }
-  }
-  if (at != plan_.ranges.size()) {
-    return MakeStatus(EndState::kCorrupt, "plan: ranges out of family order");
-  }
-  return Status::OK();
-}
-
 Status Puller::PrepareTarget() {
   SetPhase("plan");
   rocksdb::DBOptions database_options;
@@ -209,7 +177,13 @@ Status Puller::PrepareTarget() {
     names.push_back(family.description.name);
     built.push_back(std::move(one));
   }
-  status = CheckPlan();
+  std::vector<const rocksdb::Comparator*> orders;
+  for (const PullFamily& family : state_.families) {
+    orders.push_back(family.comparator);
+  }
+  if (status.ok()) {
+    status = CheckTiling(plan_, options_.selection.interval, orders);
+  }
   if (status.ok()) {
     status = TargetDb::Create(workspace_->db_dir(), database_options, names,
                               std::move(built), file_system_, &db_);
@@ -326,6 +300,10 @@ void Puller::RunLane(uint32_t lane) {
   if (status.ok()) {
     status = LaneClient(&state_, channel, lane).Run();
   }
+  FailLane(status, "target lane " + std::to_string(lane));
+}
+
+void Puller::FailLane(const Status& status, const std::string& where) {
   if (EndStateOf(status) == EndState::kDeadPeer) {
     // A source that fails closes all lanes: wait for its words.
     const Status told = session_->AwaitFailure(kLastWordsLimit);
@@ -334,7 +312,7 @@ void Puller::RunLane(uint32_t lane) {
     }
   }
   if (!status.ok()) {
-    Fail(status, "target lane " + std::to_string(lane));
+    Fail(status, where);
   }
 }
 
@@ -360,6 +338,9 @@ Status Puller::FinishDatabase() {
   const steady_clock::time_point start = steady_clock::now();
   Status status = db_->CountLevels(&levels_);
   if (status.ok()) {
+    status = CheckFileCount();
+  }
+  if (status.ok()) {
     status = db_->Finalize();
   }
   sync_seconds_ += SecondsSince(start);
@@ -380,6 +361,24 @@ Status Puller::FinishDatabase() {
   }
   sync_seconds_ += SecondsSince(closing);
   return status;
+}
+
+// The totals count what was received. That it is all in the database shows in
+// its live files: one for each chunk, since nothing compacts.
+Status Puller::CheckFileCount() {
+  uint64_t files = 0;
+  for (const auto& level : levels_) {
+    files += level.second;
+  }
+  std::lock_guard<std::mutex> lock(state_.mu);
+  const uint64_t chunks = state_.chunks_built + state_.chunks_carried;
+  if (files != chunks) {
+    return MakeStatus(EndState::kInternal,
+                      "files of the new database: expected one for each of " +
+                          std::to_string(chunks) + " chunks, found " +
+                          std::to_string(files));
+  }
+  return Status::OK();
 }
 
 Status Puller::VerifyAgainstSource() {
@@ -427,9 +426,7 @@ void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
     }
     verified_bytes_ += range.estimated_bytes;
   }
-  if (!status.ok()) {
-    Fail(status, "verify");
-  }
+  FailLane(status, "verify");
 }
 
 Status Puller::Publish() {

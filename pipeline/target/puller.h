@@ -41,12 +41,12 @@ class Puller {
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status PrepareTarget();
   [[nodiscard]] rocksdb::Status CheckFamilies() const;
-  [[nodiscard]] rocksdb::Status CheckPlan() const;
   [[nodiscard]] rocksdb::Status WriteJournalHead();
   [[nodiscard]] rocksdb::Status Transfer();
   void RunLane(uint32_t lane);
   [[nodiscard]] rocksdb::Status Reconcile();
   [[nodiscard]] rocksdb::Status FinishDatabase();
+  [[nodiscard]] rocksdb::Status CheckFileCount();
   [[nodiscard]] rocksdb::Status VerifyAgainstSource();
   void VerifyLane(uint32_t lane, std::atomic<size_t>* next);
   [[nodiscard]] rocksdb::Status Publish();
@@ -56,6 +56,8 @@ class Puller {
 
   // The first failure wins; it stops everything.
   void Fail(const rocksdb::Status& status, const std::string& where);
+  // The failure of a lane (OK: nothing), or what the source says is its cause.
+  void FailLane(const rocksdb::Status& status, const std::string& where);
   [[nodiscard]] rocksdb::Status failure() const;
   void SetPhase(const char* phase);
   [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);

@@ -204,6 +204,10 @@ Status SourceSession::HandlePlanFrame(const Frame& frame) {
         if (item.family >= plan_.families.size()) {
           return Malformed("an item names an unknown column family");
         }
+        if (plan_.items.size() >= kMaxRanges) {
+          return Malformed("expected at most " + std::to_string(kMaxRanges) +
+                           " items");
+        }
         plan_.items.push_back(std::move(item));
       }
       return status;

@@ -97,6 +97,15 @@ bool IsBarelyBegun(const std::string& dir) {
   return !error && std::string(kLockMark).rfind(mark, 0) == 0;
 }
 
+// Sees bind mounts too, which share the device of their parent. False where
+// the kernel does not say (before 5.8).
+bool IsMountRoot(const std::string& dir) {
+  struct statx info;
+  return statx(AT_FDCWD, dir.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
+         (info.stx_attributes_mask & info.stx_attributes &
+          STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 int RenameAt2(const std::string& from, const std::string& to, unsigned flags) {
   return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from.c_str(),
                                   AT_FDCWD, to.c_str(), flags));
@@ -176,7 +185,7 @@ Status Workspace::CheckTarget() {
                           "or a link");
   }
   if (info.st_dev != parent_info.st_dev ||
-      info.st_ino == parent_info.st_ino) {
+      info.st_ino == parent_info.st_ino || IsMountRoot(target_dir_)) {
     return MakeStatus(EndState::kRefused,
                       "target " + target_dir_ +
                           " is a mount point, which cannot be exchanged; use "
