@@ -12,8 +12,12 @@ using rocksdb::Status;
 
 namespace {
 
-// Entries between two looks at `cancelled`.
+// Entries, and bytes, between two looks at `cancelled`.
 constexpr uint64_t kCancelInterval = 4096;
+constexpr uint64_t kCancelIntervalBytes = 16u << 20;
+// Bytes read for one page of entries, after which it is sent as it is: nobody
+// can stop it before.
+constexpr uint64_t kMaxPageReadBytes = 256u << 20;
 
 }  // namespace
 
@@ -85,9 +89,15 @@ Status DigestInterval(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   IntervalReader reader(db, family, interval, readahead_bytes);
   ContentDigest digest;
   std::string scratch;
+  uint64_t looked_at_bytes = 0;
   for (reader.SeekToBegin(); reader.Valid(); reader.Next()) {
     digest.Add(reader.key(), reader.DigestValue(&scratch), reader.is_entity());
-    if (digest.entries() % kCancelInterval == 0 && cancelled && cancelled()) {
+    if (digest.entries() % kCancelInterval != 0 &&
+        digest.key_value_bytes() - looked_at_bytes < kCancelIntervalBytes) {
+      continue;
+    }
+    looked_at_bytes = digest.key_value_bytes();
+    if (cancelled && cancelled()) {
       return MakeStatus(EndState::kCancelled, "digest: stopped on request");
     }
   }
@@ -109,7 +119,9 @@ Status ReadEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   reply->entries.clear();
   std::string scratch;
   size_t bytes = 0;
-  while (reader.Valid() && bytes < page_bytes) {
+  uint64_t read_bytes = 0;
+  while (reader.Valid() && bytes < page_bytes &&
+         read_bytes < kMaxPageReadBytes) {
     const Slice value = reader.DigestValue(&scratch);
     if (reader.key().size() > kMaxKeyBytes) {
       return MakeStatus(EndState::kRefused,
@@ -122,6 +134,7 @@ Status ReadEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     entry.value_bytes = value.size();
     entry.value = DigestOf(value);
     bytes += entry.key.size() + 32;
+    read_bytes += value.size();
     reply->entries.push_back(std::move(entry));
     reader.Next();
   }
