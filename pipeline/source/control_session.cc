@@ -238,7 +238,10 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
 void ControlSession::LogFailure(const Status& status) const {
   const bool reported = transfer_ != nullptr &&
                         transfer_->request().purpose == Purpose::kPull;
-  if (!status.ok() && !reported && host_.options->log) {
+  // A request that somebody stopped is no failure; an in-process server often
+  // stops before it has read that its only client is done.
+  if (!status.ok() && !status.IsAborted() && !reported &&
+      host_.options->log) {
     host_.options->log(LogLevel::kWarning,
                        "request of " + channel_->peer() + ": " +
                            EndStateName(EndStateOf(status)) + ": " +
