@@ -156,6 +156,10 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
     counters_.retries += attempt->again ? 1 : 0;
     return WithContext(status, EndState::kSourceError, options.database_dir);
   }
+  // The longest step follows, and RocksDB cannot be stopped inside it.
+  if (options.cancelled && options.cancelled()) {
+    return MakeStatus(EndState::kCancelled, "while taking the snapshot");
+  }
   counters_.wal_files = files.wal_files();
   counters_.wal_bytes_copied = files.wal_bytes();
   counters_.files_linked = files.linked_files();

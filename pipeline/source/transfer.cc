@@ -169,8 +169,9 @@ Status Transfer::PlanFamilies() {
     planned.handle = family.handle;
     planned.one_range =
         family.wire.description.table_factory == "PlainTable";
-    Status status = PlanFamily(db(), planned, options, total_bytes,
-                               &family.plan, &ranges_);
+    Status status = ended() ? MakeStatus(EndState::kCancelled, "while planning")
+                            : PlanFamily(db(), planned, options, total_bytes,
+                                         &family.plan, &ranges_);
     if (status.ok()) {
       status = ChooseFormat(&family);
     }
