@@ -200,7 +200,7 @@ Honest MakeChunk() {
   REQUIRE_OK(writer.Open(dir / "chunk"));
   Honest honest;
   for (int i = 100; i < 900; ++i) {
-    const std::string key = "key" + std::to_string(i);
+    const std::string key = std::string("key").append(std::to_string(i));
     const std::string value(100, static_cast<char>('a' + i % 26));
     REQUIRE_OK(writer.Put(key, value));
     honest.end.entries++;
