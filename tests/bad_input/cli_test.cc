@@ -1,0 +1,255 @@
+// The real binary: exit codes, JSON, signals, as an operator or a script sees
+// them.
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// A server process on a free port.
+class ServeProcess {
+ public:
+  explicit ServeProcess(std::vector<std::string> arguments)
+      : process_(WithServe(std::move(arguments))) {
+    REQUIRE(process_.WaitForOut("\n"));
+    const std::string line = process_.out();
+    const std::string expected = "listening on ";
+    REQUIRE(line.rfind(expected, 0) == 0);
+    address_ = line.substr(expected.size(),
+                           line.find('\n') - expected.size());
+  }
+  Process& process() { return process_; }
+  std::string url() const { return "sst://" + address_ + "/db"; }
+  std::string list_url() const { return "sst://" + address_; }
+  const std::string& address() const { return address_; }
+
+ private:
+  static std::vector<std::string> WithServe(std::vector<std::string> more) {
+    std::vector<std::string> all{"serve", "--listen", "127.0.0.1:0"};
+    all.insert(all.end(), more.begin(), more.end());
+    return Sstferry(all);
+  }
+  Process process_;
+  std::string address_;
+};
+
+std::string Db(const ScratchDir& dir) {
+  return std::string("db=").append(dir / "source");
+}
+
+struct Ended {
+  int code = -1;
+  json object;
+};
+
+// Runs to the end with --json: one object and nothing else.
+Ended RunJson(std::vector<std::string> arguments) {
+  arguments.push_back("--json");
+  Process process(Sstferry(arguments));
+  Ended ended;
+  ended.code = process.Wait();
+  INFO(process.out() << process.err());
+  ended.object = json::parse(process.out(), nullptr, false);
+  REQUIRE(ended.object.is_object());
+  REQUIRE(ended.object["exit_code"] == ended.code);
+  return ended;
+}
+
+void RequireEnd(const Ended& ended, const char* status, int code) {
+  INFO(ended.object.dump(1));
+  REQUIRE(ended.object["status"] == status);
+  REQUIRE(ended.code == code);
+  REQUIRE((code == 0 || !ended.object["error"]["message"].empty()));
+}
+
+TEST_CASE("pull --json prints one object with the keys of the README",
+          "[bad_input][cli]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  const Ended ended = RunJson({"pull", dir / "source", dir / "target",
+                               "--verify", "--lanes", "2"});
+  RequireEnd(ended, "OK", 0);
+  for (const char* key :
+       {"schema", "status", "exit_code", "started_at", "finished_at",
+        "versions", "mode", "source", "target", "transfer_id",
+        "snapshot_sequence", "column_families", "ranges", "chunks",
+        "chunks_built", "chunks_carried", "chunks_resumed", "entries",
+        "key_value_bytes", "sst_bytes", "wire_bytes", "ingest_calls", "levels",
+        "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",
+        "stage_seconds", "peak_rss_bytes", "lanes", "retries"}) {
+    INFO(key);
+    REQUIRE(ended.object.contains(key));
+  }
+  const double seconds = ended.object["seconds"];
+  for (const char* side : {"source", "target"}) {
+    double sum = 0;
+    for (const auto& stage : ended.object["stage_seconds"][side]) {
+      sum += stage.get<double>();
+    }
+    INFO(side << ": " << sum << " of " << seconds);
+    REQUIRE(sum > 0.95 * seconds);
+    REQUIRE(sum < 1.05 * seconds);
+  }
+  REQUIRE(fs::exists(dir / "target/last_transfer.json"));
+}
+
+TEST_CASE("Every bad address ends with its status and exit code",
+          "[bad_input][cli]") {
+  ScratchDir dir;
+  const auto start = std::chrono::steady_clock::now();
+  RequireEnd(RunJson({"pull", "sst://no-such-host.invalid/db",
+                      dir / "target"}),
+             "INTERNAL", 1);
+  REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  RequireEnd(RunJson({"pull", "sst://127.0.0.1:1/db", dir / "target"}),
+             "DEAD_PEER", 4);
+  RequireEnd(RunJson({"plan", "sst://127.0.0.1:1"}), "DEAD_PEER", 4);
+  REQUIRE(NamesOf(dir.path()).size() <= 1);  // the workspace at most
+  MakeSampleDatabase(dir / "source");
+  RequireEnd(RunJson({"verify", dir / "source", "sst://127.0.0.1:1/db"}),
+             "DEAD_PEER", 4);
+}
+
+TEST_CASE("serve refuses a port in use and ends with 0 on a signal",
+          "[bad_input][cli]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeProcess server({"--db", Db(dir)});
+  RequireEnd(RunJson({"serve", "--db", Db(dir), "--listen",
+                      server.address()}),
+             "INTERNAL", 1);
+  Process plan(Sstferry({"plan", server.list_url()}));
+  REQUIRE(plan.Wait() == 0);
+  REQUIRE(plan.out().find("db") != std::string::npos);
+  RequireEnd(RunJson({"pull", server.url() + "x", dir / "target"}), "REFUSED",
+             1);
+  server.process().Signal(GENERATE(SIGINT, SIGTERM));
+  REQUIRE(server.process().Wait(std::chrono::seconds(5)) == 0);
+  REQUIRE(server.process().err().find("REFUSED: no database named 'dbx'") !=
+          std::string::npos);
+}
+
+TEST_CASE("serve --once ends with the first transfer's code",
+          "[bad_input][cli][end_state]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeProcess server({"--db", Db(dir), "--once"});
+  RequireEnd(RunJson({"pull", server.url(), dir / "target"}), "OK", 0);
+  REQUIRE(server.process().Wait() == 0);
+  REQUIRE(server.process().err().find(": OK, ") != std::string::npos);
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
+}
+
+// A pull that is certainly under way, slowly.
+std::unique_ptr<Process> SlowPull(const std::string& url,
+                                  const ScratchDir& dir) {
+  auto pull = std::make_unique<Process>(Sstferry(
+      {"pull", url, dir / "target", "--max-rate", "200K", "--json",
+       "--progress", "json", "--progress-interval", "100ms"}));
+  REQUIRE(pull->WaitForErr("\"transfer\""));
+  return pull;
+}
+
+TEST_CASE("A signal ends a throttled pull within five seconds on both ends",
+          "[bad_input][cli][end_state]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeProcess server({"--db", Db(dir), "--once"});
+  const std::unique_ptr<Process> pull = SlowPull(server.url(), dir);
+  pull->Signal(GENERATE(SIGINT, SIGTERM));
+  REQUIRE(pull->Wait(std::chrono::seconds(5)) == 4);
+  const json object = json::parse(pull->out(), nullptr, false);
+  REQUIRE(object["status"] == "CANCELLED");
+  REQUIRE(server.process().Wait(std::chrono::seconds(10)) == 4);
+  REQUIRE(server.process().err().find(": CANCELLED, ") != std::string::npos);
+  // The workspace stays, the source's private directory goes.
+  REQUIRE(NamesOf(dir.path()) ==
+          std::vector<std::string>{"source", "target.sstferry"});
+  RequireEnd(RunJson({"pull", dir / "source", dir / "target"}), "OK", 0);
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
+}
+
+TEST_CASE("A source killed in the middle is a dead peer; the next pull works",
+          "[bad_input][cli][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  {
+    ServeProcess server({"--db", Db(dir)});
+    const std::unique_ptr<Process> pull = SlowPull(server.url(), dir);
+    server.process().Signal(SIGKILL);
+    REQUIRE(pull->Wait(std::chrono::seconds(20)) == 4);
+    const json object = json::parse(pull->out(), nullptr, false);
+    REQUIRE(object["status"] == "DEAD_PEER");
+  }
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+  // What the killed source left is found and removed, too.
+  RequireEnd(RunJson({"pull", dir / "source", dir / "target"}), "OK", 0);
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
+}
+
+TEST_CASE("A target killed in the middle costs the source its snapshot only",
+          "[bad_input][cli][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeProcess server({"--db", Db(dir)});
+  {
+    const std::unique_ptr<Process> pull = SlowPull(server.url(), dir);
+    pull->Signal(SIGKILL);
+    REQUIRE(pull->Wait() == 128 + SIGKILL);
+  }
+  REQUIRE(server.process().WaitForErr(": DEAD_PEER, "));
+  RequireEnd(RunJson({"pull", server.url(), dir / "target"}), "OK", 0);
+  server.process().Signal(SIGTERM);
+  REQUIRE(server.process().Wait(std::chrono::seconds(5)) == 0);
+  REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
+}
+
+TEST_CASE("--max-rate holds within ten percent and --timeline grows",
+          "[bad_input][cli]") {
+  ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 4000;
+  MakeSampleDatabase(dir / "source", shape);
+  const Ended ended = RunJson(
+      {"pull", dir / "source", dir / "target", "--max-rate", "2M", "--timeline",
+       dir / "timeline.csv"});
+  RequireEnd(ended, "OK", 0);
+  const double rate = ended.object["sst_bytes"].get<double>() /
+                      ended.object["seconds"].get<double>();
+  INFO(rate);
+  REQUIRE(rate < 2.2e6);
+  REQUIRE(rate > 1.5e6);  // start, snapshot and rename are in the seconds
+  std::ifstream csv(dir / "timeline.csv");
+  std::string line;
+  REQUIRE(std::getline(csv, line));
+  REQUIRE(line.rfind("seconds,entries,", 0) == 0);
+  double last = -1;
+  double last_entries = -1;
+  int rows = 0;
+  while (std::getline(csv, line)) {
+    const double now = std::stod(line);
+    const double entries = std::stod(line.substr(line.find(',') + 1));
+    REQUIRE(now > last);
+    REQUIRE(now < last + 1.5 + (rows == 0));
+    REQUIRE(entries >= last_entries);
+    last = now;
+    last_entries = entries;
+    rows++;
+  }
+  REQUIRE(rows >= 2);
+  REQUIRE(last_entries == 4000);
+}
+
+}  // namespace
+}  // namespace sstferry

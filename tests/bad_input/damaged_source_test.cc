@@ -1,0 +1,167 @@
+// Sources that are missing, half there or damaged: the pull fails, names the
+// file, and renames nothing.
+#include <sys/mount.h>
+
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> FilesOf(const std::string& dir,
+                                 const std::string& suffix) {
+  std::vector<std::string> found;
+  for (const std::string& name : NamesOf(dir)) {
+    if (name.size() > suffix.size() &&
+        name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
+// The pull fails with exit code 1 and a message that holds `part`.
+void RequireFails(const ScratchDir& dir, const std::string& part) {
+  const Summary summary = RunPull(PullFrom(dir / "source", dir / "target"));
+  INFO("expected \"" << part << "\" in " << summary.status.ToString());
+  REQUIRE_FALSE(summary.status.ok());
+  REQUIRE(ExitCodeOf(EndStateOf(summary.status)) == 1);
+  REQUIRE(summary.status.ToString().find(part) != std::string::npos);
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+  // Nothing but the workspace, nothing beside the source.
+  REQUIRE(NamesOf(dir.path()).size() <= 2);
+}
+
+TEST_CASE("Pull of what is no database names the directory",
+          "[bad_input][source]") {
+  ScratchDir dir;
+  SECTION("missing") { RequireFails(dir, dir / "source"); }
+  SECTION("a file") {
+    WriteBytes(dir / "source", "not a database");
+    RequireFails(dir, dir / "source");
+  }
+  SECTION("empty") {
+    fs::create_directory(dir / "source");
+    RequireFails(dir, dir / "source");
+  }
+  SECTION("other files") {
+    fs::create_directory(dir / "source");
+    WriteBytes(dir / "source/readme", "hello");
+    RequireFails(dir, dir / "source");
+  }
+}
+
+TEST_CASE("Pull of a half-written database fails", "[bad_input][source]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  std::string part;
+  SECTION("CURRENT names a MANIFEST that is missing") {
+    WriteBytes(dir / "source/CURRENT", "MANIFEST-999999\n");
+    part = "MANIFEST-999999";
+  }
+  SECTION("CURRENT is empty") {
+    WriteBytes(dir / "source/CURRENT", "");
+    part = "CURRENT";
+  }
+  SECTION("an SST file is missing") {
+    part = FilesOf(dir / "source", ".sst")[1];
+    fs::remove(dir / ("source/" + part));
+  }
+  SECTION("an SST file is cut") {
+    part = FilesOf(dir / "source", ".sst")[1];
+    const std::string path = dir / ("source/" + part);
+    fs::resize_file(path, fs::file_size(path) / 2);
+  }
+  RequireFails(dir, part);
+}
+
+TEST_CASE("A flipped byte anywhere in an SST file fails the pull by its name",
+          "[bad_input][source][corruption]") {
+  ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 400;
+  shape.files = 1;
+  MakeSampleDatabase(dir / "source", shape);
+  const std::string name = FilesOf(dir / "source", ".sst").at(0);
+  const std::string path = dir / ("source/" + name);
+  const std::string good = BytesOf(path);
+  // Data blocks first; then the index, properties, metaindex and footer.
+  std::vector<size_t> places;
+  for (size_t i = 0; i < 8; ++i) {
+    places.push_back(100 + i * (good.size() / 8));
+  }
+  for (size_t back = 60; back < 2400; back += 180) {
+    places.push_back(good.size() - back);
+  }
+  for (const size_t at : places) {
+    INFO("byte " << at << " of " << good.size());
+    std::string bad = good;
+    bad[at] ^= 1;
+    WriteBytes(path, bad);
+    RequireFails(dir, name);
+  }
+  WriteBytes(path, good);
+  REQUIRE_OK(RunPull(PullFrom(dir / "source", dir / "target")).status);
+}
+
+TEST_CASE("A flipped byte anywhere in a WAL fails the pull by its name",
+          "[bad_input][source][corruption]") {
+  ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 400;
+  shape.in_wal_only = true;
+  MakeSampleDatabase(dir / "source", shape);
+  std::string name;
+  for (const std::string& log : FilesOf(dir / "source", ".log")) {
+    if (fs::file_size(dir / ("source/" + log)) > 0) {
+      name = log;
+    }
+  }
+  const std::string path = dir / ("source/" + name);
+  const std::string good = BytesOf(path);
+  // The last record is left out: a torn tail looks the same.
+  for (size_t i = 0; i < 10; ++i) {
+    const size_t at = 20 + i * (good.size() / 11);
+    INFO("byte " << at << " of " << good.size());
+    std::string bad = good;
+    bad[at] ^= 1;
+    WriteBytes(path, bad);
+    RequireFails(dir, name);
+  }
+  WriteBytes(path, good);
+  const Summary summary = RunPull(PullFrom(dir / "source", dir / "target"));
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.entries == 400);
+}
+
+TEST_CASE("Pull onto a full disk ends with NO_SPACE and can be done again",
+          "[bad_input][nospace]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  fs::create_directory(dir / "small");
+  if (mount("none", (dir / "small").c_str(), "tmpfs", 0, "size=1m") != 0) {
+    WARN("SKIPPED: this process may not mount");
+    return;
+  }
+  const Summary full = RunPull(PullFrom(dir / "source", dir / "small/target"));
+  const bool made = fs::exists(dir / "small/target");
+  const bool grown = mount("none", (dir / "small").c_str(), "tmpfs",
+                           MS_REMOUNT, "size=64m") == 0;
+  const Summary again = RunPull(PullFrom(dir / "source", dir / "small/target"));
+  const size_t names = NamesOf(dir / "small").size();
+  umount((dir / "small").c_str());
+  INFO(full.status.ToString());
+  REQUIRE(EndStateOf(full.status) == EndState::kNoSpace);
+  REQUIRE_FALSE(made);
+  REQUIRE(grown);
+  REQUIRE_OK(again.status);
+  REQUIRE(names == 1);
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,407 @@
+// A source that lies: each lie is found, nothing is renamed.
+#include <filesystem>
+
+#include "format/frame.h"
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+PullOptions PullFromPeer(const FakeSource& source, const ScratchDir& dir) {
+  PullOptions options = PullFrom("", dir / "target");
+  options.source.host = source.address().host;
+  options.source.port = source.address().port;
+  options.source.name = "db";
+  options.connect_timeout = std::chrono::milliseconds(2000);
+  options.peer_timeout = std::chrono::milliseconds(2000);
+  return options;
+}
+
+void RequireFound(const SourceLies& lies, EndState state,
+                  const std::string& sentence) {
+  ScratchDir dir;
+  const std::unique_ptr<FakeSource> source = LyingSource(lies);
+  const Summary summary = RunPull(PullFromPeer(*source, dir));
+  INFO("expected \"" << sentence << "\", found " << summary.status.ToString());
+  REQUIRE(std::string(EndStateName(EndStateOf(summary.status))) ==
+          EndStateName(state));
+  REQUIRE(summary.status.ToString().find(sentence) != std::string::npos);
+  REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+}
+
+TEST_CASE("Pull accepts the fake source when it does not lie",
+          "[bad_input][peer]") {
+  ScratchDir dir;
+  const std::unique_ptr<FakeSource> source = LyingSource({});
+  const Summary summary = RunPull(PullFromPeer(*source, dir));
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.entries == 800);
+  REQUIRE(EntriesOf(dir / "target").size() == 800);
+}
+
+Range Piece(uint32_t id, std::optional<std::string> begin,
+            std::optional<std::string> end) {
+  Range range;
+  range.id = id;
+  range.interval.begin = std::move(begin);
+  range.interval.end = std::move(end);
+  return range;
+}
+
+TEST_CASE("Pull refuses a plan that does not tile what was asked for",
+          "[bad_input][peer]") {
+  const std::optional<std::string> open;
+  struct Plan {
+    const char* what;
+    std::vector<Range> ranges;
+    const char* sentence;
+  };
+  const std::vector<Plan> plans{
+      {"hole", {Piece(0, open, "b"), Piece(1, "c", open)}, "does not begin"},
+      {"overlap", {Piece(0, open, "c"), Piece(1, "b", open)}, "does not begin"},
+      {"backwards", {Piece(0, open, "c"), Piece(1, "c", "b")},
+       "does not begin"},
+      {"early end", {Piece(0, open, "c")}, "do not cover"},
+      {"late begin", {Piece(0, "a", open)}, "does not begin"},
+      {"twice all", {Piece(0, open, open), Piece(1, open, open)},
+       "does not begin"},
+      {"empty", {}, "do not cover"},
+      {"ids", {Piece(1, open, open)}, "out of turn"}};
+  for (const Plan& plan : plans) {
+    INFO(plan.what);
+    SourceLies lies;
+    lies.ranges = [&plan](std::vector<Range>* ranges) { *ranges = plan.ranges; };
+    RequireFound(lies, EndState::kCorrupt, plan.sentence);
+  }
+}
+
+TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
+  SourceLies lies;
+  SECTION("no lanes") {
+    lies.opened = [](Opened* opened) { opened->lanes = 0; };
+    RequireFound(lies, EndState::kCorrupt, "lanes");
+  }
+  SECTION("more lanes than were asked for") {
+    lies.opened = [](Opened* opened) { opened->lanes = 3; };
+    RequireFound(lies, EndState::kCorrupt, "expected 1 to 2 lanes, found 3");
+  }
+  SECTION("a count of ranges") {
+    lies.plan_end = [](PlanEnd* end) { end->range_count = 2; };
+    RequireFound(lies, EndState::kCorrupt, "expected 2 ranges, found 1");
+  }
+  SECTION("a range of an unknown family") {
+    lies.ranges = [](std::vector<Range>* ranges) { (*ranges)[0].family = 7; };
+    RequireFound(lies, EndState::kCorrupt, "out of turn");
+  }
+  SECTION("no families") {
+    lies.opened = [](Opened* opened) { opened->family_count = 0; };
+    lies.families = [](std::vector<Family>* all) { all->clear(); };
+    lies.ranges = [](std::vector<Range>* ranges) { ranges->clear(); };
+    RequireFound(lies, EndState::kCorrupt, "column families");
+  }
+  SECTION("another family") {
+    lies.families = [](std::vector<Family>* all) {
+      (*all)[0].description.name = "other";
+    };
+    RequireFound(lies, EndState::kCorrupt, "column families");
+  }
+  SECTION("a doubled family") {
+    lies.opened = [](Opened* opened) { opened->family_count = 2; };
+    lies.families = [](std::vector<Family>* all) {
+      all->push_back((*all)[0]);
+      all->back().index = 1;
+    };
+    RequireFound(lies, EndState::kCorrupt, "doubled");
+  }
+  SECTION("more ranges than a transfer may have, and more bytes of them") {
+    lies.after_opened = [](Channel* channel) {
+      Family family;
+      family.description.name = "default";
+      family.description.comparator = "leveldb.BytewiseComparator";
+      family.description.table_factory = "BlockBasedTable";
+      family.format_version = 5;
+      rocksdb::Status status =
+          channel->SendMessage(FrameType::kFamily, family);
+      for (uint32_t id = 0; status.ok();) {
+        Ranges batch;
+        for (int i = 0; i < 3; ++i) {
+          batch.ranges.push_back(
+              Piece(id++, std::string(150'000, 'b'), std::string("c")));
+        }
+        status = channel->SendMessage(FrameType::kRanges, batch);
+      }
+    };
+    const uint64_t before = PeakRssBytes();
+    RequireFound(lies, EndState::kCorrupt, "expected at most");
+    REQUIRE(PeakRssBytes() < before + (400u << 20));
+  }
+}
+
+TEST_CASE("Pull takes hostile options as the rules allow or not at all",
+          "[bad_input][peer]") {
+  SourceLies lies;
+  SECTION("an unknown comparator") {
+    lies.families = [](std::vector<Family>* all) {
+      (*all)[0].description.comparator = "evil";
+    };
+    RequireFound(lies, EndState::kIncompatible, "evil");
+  }
+  SECTION("a format version of the future") {
+    lies.families = [](std::vector<Family>* all) {
+      (*all)[0].format_version = 99;
+    };
+    ScratchDir dir;
+    const std::unique_ptr<FakeSource> source = LyingSource(lies);
+    const Summary summary = RunPull(PullFromPeer(*source, dir));
+    REQUIRE(ExitCodeOf(EndStateOf(summary.status)) == 1);
+    REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+  }
+  SECTION("sizes beyond any memory, and paths") {
+    lies.opened = [](Opened* opened) {
+      opened->database_options = {{"wal_dir", "/etc"},
+                                  {"db_log_dir", "/etc"},
+                                  {"max_open_files", "-7"},
+                                  {"max_background_jobs", "1000000"}};
+    };
+    lies.families = [](std::vector<Family>* all) {
+      (*all)[0].description.options = {
+          {"write_buffer_size", "18446744073709551615"},
+          {"num_levels", "1000000000"},
+          {"max_write_buffer_number", "-1"}};
+    };
+    ScratchDir dir;
+    const std::unique_ptr<FakeSource> source = LyingSource(lies);
+    const Summary summary = RunPull(PullFromPeer(*source, dir));
+    INFO(summary.status.ToString());
+    if (summary.status.ok()) {
+      REQUIRE_FALSE(summary.notes.empty());
+      REQUIRE(EntriesOf(dir / "target").size() == 800);
+    } else {
+      REQUIRE(ExitCodeOf(EndStateOf(summary.status)) == 1);
+    }
+  }
+}
+
+TEST_CASE("Pull refuses a chunk that is not what its frames say",
+          "[bad_input][peer][corruption]") {
+  SourceLies lies;
+  const auto end = [&lies](std::function<void(ChunkEnd*)> lie,
+                           const char* sentence) {
+    lies.chunk_end = std::move(lie);
+    RequireFound(lies, EndState::kCorrupt, sentence);
+  };
+  SECTION("entries") {
+    end([](ChunkEnd* e) { e->entries++; }, "chunk 0");
+  }
+  SECTION("key bytes") {
+    end([](ChunkEnd* e) { e->key_bytes++; }, "chunk 0");
+  }
+  SECTION("smallest") {
+    end([](ChunkEnd* e) { e->smallest = "key1"; }, "chunk 0");
+  }
+  SECTION("largest") {
+    end([](ChunkEnd* e) { e->largest = "key9"; }, "chunk 0");
+  }
+  SECTION("digest") {
+    end([](ChunkEnd* e) { e->digest = Digest128(); }, "chunk digest");
+  }
+  SECTION("size") {
+    end([](ChunkEnd* e) { e->file_bytes--; }, "chunk bytes");
+  }
+  SECTION("range") {
+    end([](ChunkEnd* e) { e->range_id = 3; }, "chunk keys");
+  }
+  SECTION("range at its begin") {
+    lies.chunk_begin = [](ChunkBegin* begin) { begin->range_id = 3; };
+    RequireFound(lies, EndState::kCorrupt, "chunk: expected range 0");
+  }
+  SECTION("ordinal") {
+    lies.chunk_begin = [](ChunkBegin* begin) { begin->ordinal = 1; };
+    RequireFound(lies, EndState::kCorrupt, "chunk: expected range 0 chunk 0");
+  }
+}
+
+TEST_CASE("Pull refuses keys outside the range and chunks that overlap",
+          "[bad_input][peer][corruption]") {
+  SourceLies lies;
+  SECTION("outside") {
+    // All keys lie in the first range, but come for the second one too.
+    lies.ranges = [](std::vector<Range>* ranges) {
+      *ranges = {Piece(0, std::nullopt, "key5"), Piece(1, "key5", std::nullopt)};
+      (*ranges)[1].estimated_bytes = 5;
+    };
+    RequireFound(lies, EndState::kCorrupt, "chunk");
+  }
+  SECTION("overlap") {
+    lies.repeat_chunk = true;
+    RequireFound(lies, EndState::kCorrupt, "after the chunk before");
+  }
+}
+
+TEST_CASE("Pull refuses totals that do not add up", "[bad_input][peer]") {
+  SourceLies lies;
+  SECTION("entries of a range") {
+    lies.range_end = [](RangeEnd* end) { end->totals.entries++; };
+    RequireFound(lies, EndState::kCorrupt, "end of range 0");
+  }
+  SECTION("chunks of a range: some are missing") {
+    lies.range_end = [](RangeEnd* end) { end->totals.chunks++; };
+    RequireFound(lies, EndState::kCorrupt, "in 2 chunks, found 800 in 1");
+  }
+  SECTION("chain of a range") {
+    lies.range_end = [](RangeEnd* end) { end->chain = Digest128(); };
+    RequireFound(lies, EndState::kCorrupt, "end of range 0");
+  }
+  SECTION("another range's end") {
+    lies.range_end = [](RangeEnd* end) { end->range_id = 4; };
+    RequireFound(lies, EndState::kCorrupt, "end of range 0");
+  }
+  SECTION("transfer") {
+    lies.finished = [](Finish* finish) { finish->families[0].entries++; };
+    RequireFound(lies, EndState::kCorrupt,
+                 "expected 801 entries, found 800");
+  }
+  SECTION("families") {
+    lies.finished = [](Finish* finish) { finish->families.resize(2); };
+    RequireFound(lies, EndState::kCorrupt, "another number");
+  }
+}
+
+TEST_CASE("Pull survives files that would make RocksDB abort",
+          "[bad_input][peer][corruption]") {
+  // Whatever byte is damaged, with digests that match the damage: the check
+  // finds it before RocksDB opens the file, or it is inside a middle block,
+  // where RocksDB finds it itself.
+  size_t size = 0;
+  SourceLies measure;
+  measure.chunk_file = [&size](std::string* file) { size = file->size(); };
+  ScratchDir good;
+  {
+    const std::unique_ptr<FakeSource> source = LyingSource(measure);
+    REQUIRE_OK(RunPull(PullFromPeer(*source, good)).status);
+  }
+  REQUIRE(size > 1000);
+  for (size_t i = 0; i < 24; ++i) {
+    // The tail is small and holds most of what can be wrong.
+    const size_t at = i < 8 ? i * size / 16 : size - 1 - (i - 8) * 61;
+    ScratchDir dir;
+    SourceLies lies;
+    lies.chunk_file = [at](std::string* file) { (*file)[at] ^= 0x40; };
+    const std::unique_ptr<FakeSource> source = LyingSource(lies);
+    PullOptions options = PullFromPeer(*source, dir);
+    const Summary summary = RunPull(options);
+    INFO("byte " << at << " of " << size << ": "
+                 << summary.status.ToString());
+    if (i >= 8) {
+      REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
+    }
+  }
+}
+
+TEST_CASE("Pull refuses a chunk that is no table file at all",
+          "[bad_input][peer][corruption]") {
+  SourceLies lies;
+  SECTION("no file at all") {
+    lies.chunk_file = [](std::string* file) { *file = "x"; };
+  }
+  SECTION("half a file") {
+    lies.chunk_file = [](std::string* file) { file->resize(file->size() / 2); };
+  }
+  SECTION("a file of zeros") {
+    lies.chunk_file = [](std::string* file) { file->assign(4096, '\0'); };
+  }
+  RequireFound(lies, EndState::kCorrupt, "chunk 0");
+}
+
+TEST_CASE("Pull ends when frames come that nobody asked for",
+          "[bad_input][peer]") {
+  SourceLies lies;
+  SECTION("on a lane, in place of a chunk") {
+    lies.lane = [](Channel* channel) {
+      channel->SendMessage(FrameType::kPing, Ping()).PermitUncheckedError();
+      ReceiveEnd(channel).PermitUncheckedError();
+    };
+    RequireFound(lies, EndState::kCorrupt, "found Ping");
+  }
+  SECTION("a second plan") {
+    lies.lane = [](Channel* channel) {
+      ReceiveEnd(channel).PermitUncheckedError();
+    };
+    lies.after_opened = [](Channel* channel) {
+      channel->SendMessage(FrameType::kOpened, Opened()).PermitUncheckedError();
+    };
+    RequireFound(lies, EndState::kCorrupt, "found Opened");
+  }
+  SECTION("an End with a state on a lane") {
+    lies.lane = [](Channel* channel) {
+      SendEnd(channel, MakeStatus(EndState::kSourceError, "disk on fire"),
+              "a disk");
+      ReceiveEnd(channel).PermitUncheckedError();
+    };
+    RequireFound(lies, EndState::kSourceError, "disk on fire");
+  }
+  SECTION("an End with OK in place of a plan") {
+    lies.after_opened = [](Channel* channel) {
+      channel->SendMessage(FrameType::kEnd, End()).PermitUncheckedError();
+      ReceiveEnd(channel).PermitUncheckedError();
+    };
+    RequireFound(lies, EndState::kCorrupt, "End with OK");
+  }
+  SECTION("a lane that hangs up") {
+    lies.lane = [](Channel*) {};
+    RequireFound(lies, EndState::kDeadPeer, "closed the connection");
+  }
+}
+
+TEST_CASE("Pull of something that is no sstferry says so",
+          "[bad_input][peer]") {
+  struct Stranger {
+    const char* what;
+    std::string bytes;
+    EndState state;
+  };
+  const std::vector<Stranger> strangers{
+      {"http", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+       EndState::kCorrupt},
+      {"noise", std::string(100'000, '\xa5'), EndState::kCorrupt},
+      {"ssh", "SSH-2.0-OpenSSH_9.2\r\n", EndState::kCorrupt},
+      {"nothing", "", EndState::kDeadPeer}};
+  for (const Stranger& stranger : strangers) {
+    ScratchDir dir;
+    std::unique_ptr<Listener> listener;
+    REQUIRE_OK(ListenTcp(HostPort{"127.0.0.1", 0}, &listener));
+    std::thread thread([&] {
+      std::unique_ptr<Connection> connection;
+      REQUIRE_OK(listener->Accept(&connection));
+      const rocksdb::Slice part(stranger.bytes);
+      const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(10));
+      connection->Write(&part, 1, limit).PermitUncheckedError();
+      char buffer[4096];
+      size_t got = 1;
+      while (got > 0 && connection->Read(buffer, sizeof(buffer), limit, &got).ok()) {
+      }
+    });
+    PullOptions options = PullFrom("", dir / "target");
+    HostPort where;
+    REQUIRE_OK(ParseHostPort(listener->address(), &where));
+    options.source.host = where.host;
+    options.source.port = where.port;
+    options.source.name = "db";
+    options.connect_timeout = std::chrono::milliseconds(500);
+    const Summary summary = RunPull(options);
+    thread.join();
+    INFO(stranger.what << ": " << summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) == stranger.state);
+    if (stranger.state == EndState::kCorrupt) {
+      REQUIRE(summary.status.ToString().find("is sstferry at the other end?") !=
+              std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

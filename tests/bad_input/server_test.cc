@@ -1,0 +1,440 @@
+// Peers of a server that are strange, hostile or gone, while it goes on
+// serving a good pull; and how each end of a transfer is seen on both sides.
+#include <filesystem>
+#include <future>
+
+#include "format/frame.h"
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/relay.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using std::chrono::milliseconds;
+
+PullOptions PullFromServer(const HostPort& where, const std::string& target) {
+  PullOptions options = PullFrom("", target);
+  options.source.host = where.host;
+  options.source.port = where.port;
+  options.source.name = "db";
+  options.peer_timeout = milliseconds(2000);
+  return options;
+}
+
+// One server with one sample database; a good pull works at its end.
+struct Bench {
+  explicit Bench(ServeOptions (*tweak)(ServeOptions) = nullptr) {
+    SampleShape shape;
+    shape.entries = 1000;
+    MakeSampleDatabase(dir / "source", shape);
+    const ServeOptions options = ServeSample(dir / "source");
+    server = std::make_unique<TestServer>(tweak ? tweak(options) : options);
+  }
+  void RequireGoodPull() {
+    const std::string target = dir / ("good" + std::to_string(pulls++));
+    const Summary summary =
+        RunPull(PullFromServer(server->address(), target));
+    REQUIRE_OK(summary.status);
+    REQUIRE(summary.entries == 1000);
+  }
+  ScratchDir dir;
+  std::unique_ptr<TestServer> server;
+  int pulls = 0;
+};
+
+TEST_CASE("Server answers strangers with a sentence and goes on",
+          "[bad_input][peer]") {
+  Bench bench;
+  const HostPort where = bench.server->address();
+  std::string huge(kFrameHeaderBytes, '\0');
+  EncodeFrameHeader(FrameType::kHello, 0, nullptr, 0, huge.data(), nullptr);
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+        std::string(300'000, '\xa5'), std::string("SSH-2.0-x\r\n"),
+        std::string(200, '\0')}) {
+    const std::string answer = SendRaw(where, bytes);
+    INFO(bytes.substr(0, 10));
+    REQUIRE(answer.find("is sstferry at the other end?") != std::string::npos);
+    bench.RequireGoodPull();
+  }
+  REQUIRE(bench.server->log().find("handshake with 127.0.0.1") !=
+          std::string::npos);
+}
+
+TEST_CASE("Server drops a peer that says nothing, half a frame or too much",
+          "[bad_input][peer]") {
+  Bench bench;
+  const HostPort where = bench.server->address();
+  // All at once, and all gone after the handshake's time.
+  std::vector<std::future<std::string>> silent;
+  std::string header(kFrameHeaderBytes, '\0');
+  EncodeFrameHeader(FrameType::kHello, 0, nullptr, 0, header.data(), nullptr);
+  for (int i = 0; i < 20; ++i) {
+    const std::string bytes = i % 2 == 0 ? "" : header.substr(0, 20);
+    silent.push_back(std::async(std::launch::async, [where, bytes] {
+      return SendRaw(where, bytes);
+    }));
+  }
+  bench.RequireGoodPull();
+  for (std::future<std::string>& one : silent) {
+    one.get();  // returns because the server hung up
+  }
+  // A true header, but of a Hello of one megabyte.
+  const std::string payload(1u << 20, 'x');
+  const rocksdb::Slice part(payload);
+  EncodeFrameHeader(FrameType::kHello, 0, &part, 1, header.data(), nullptr);
+  const std::string answer = SendRaw(where, header);
+  REQUIRE(answer.find("bytes of payload at this point") != std::string::npos);
+}
+
+TEST_CASE("Server with every connection taken by silence keeps its memory",
+          "[bad_input][peer]") {
+  Bench bench([](ServeOptions options) {
+    options.max_connections = 4;
+    return options;
+  });
+  std::vector<std::unique_ptr<Connection>> open;
+  for (int i = 0; i < 8; ++i) {
+    std::unique_ptr<Connection> connection;
+    REQUIRE_OK(MakeTcpDialer(bench.server->address())
+                   ->Dial(WaitLimit::Within(milliseconds(5000)), &connection));
+    open.push_back(std::move(connection));
+  }
+  for (const std::unique_ptr<Connection>& connection : open) {
+    char byte;
+    size_t got = 0;
+    while (connection->Read(&byte, 1, WaitLimit::Within(milliseconds(10'000)),
+                            &got).ok() && got > 0) {
+    }
+  }
+  REQUIRE(bench.server->log().find("refused a connection") !=
+          std::string::npos);
+  bench.RequireGoodPull();
+}
+
+TEST_CASE("Server and pull without a common protocol say both versions",
+          "[bad_input][peer]") {
+  Bench bench;
+  std::unique_ptr<Connection> connection;
+  REQUIRE_OK(MakeTcpDialer(bench.server->address())
+                 ->Dial(WaitLimit::Within(milliseconds(5000)), &connection));
+  Channel channel(std::move(connection));
+  Hello hello;
+  hello.software = "sstferry 99";
+  hello.oldest_version = 98;
+  hello.newest_version = 99;
+  HelloAck ack;
+  const rocksdb::Status status = ClientHandshake(
+      &channel, hello, WaitLimit::Within(milliseconds(5000)), &ack);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kIncompatible);
+  REQUIRE(status.ToString().find("speaks 98 to 99") != std::string::npos);
+  REQUIRE(bench.server->log().find("no common protocol version") !=
+          std::string::npos);
+  bench.RequireGoodPull();
+
+  // The other way round: a source of the future.
+  FakeSource source([](Channel* peer) {
+    Hello theirs;
+    REQUIRE_OK(peer->ReceiveMessage(FrameType::kHello,
+                                    WaitLimit::Within(milliseconds(5000)),
+                                    &theirs));
+    HelloAck future;
+    future.version = 99;
+    future.software = "sstferry 99";
+    peer->SendMessage(FrameType::kHelloAck, future).PermitUncheckedError();
+    ReceiveEnd(peer).PermitUncheckedError();
+  });
+  const Summary summary =
+      RunPull(PullFromServer(source.address(), bench.dir / "target"));
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kIncompatible);
+  REQUIRE(ExitCodeOf(EndState::kIncompatible) == 1);
+}
+
+TEST_CASE("Unknown NAME is refused on both ends", "[bad_input][peer]") {
+  Bench bench;
+  PullOptions options =
+      PullFromServer(bench.server->address(), bench.dir / "target");
+  options.source.name = "nobody";
+  const Summary summary = RunPull(options);
+  REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+  REQUIRE(summary.status.ToString().find(
+              "no database named 'nobody' is served here") !=
+          std::string::npos);
+  bench.RequireGoodPull();
+  REQUIRE(bench.server->log().find("REFUSED: no database named 'nobody'") !=
+          std::string::npos);
+}
+
+TEST_CASE("A target that asks for what it may not is told so",
+          "[bad_input][peer]") {
+  Bench bench;
+  const HostPort where = bench.server->address();
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Opened opened;
+  const auto told = [](Channel* channel, EndState state,
+                       const std::string& sentence) {
+    const rocksdb::Status status = ReceiveEnd(channel);
+    INFO(sentence << ": " << status.ToString());
+    REQUIRE(EndStateOf(status) == state);
+    REQUIRE(status.ToString().find(sentence) != std::string::npos);
+  };
+  SECTION("a lane of an unknown transfer") {
+    REQUIRE_OK(DialLane(where, TransferId{}, 0, &lane));
+    told(lane.get(), EndState::kSnapshotGone, "no transfer");
+  }
+  SECTION("a range that is not in the plan") {
+    REQUIRE_OK(OpenSample(where, &opened, &control));
+    REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
+    RangeRequest request;
+    request.range_id = 200'000;
+    REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, request));
+    told(control.get(), EndState::kCorrupt, "expected a range below");
+    REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
+  }
+  SECTION("a family that is not in the plan") {
+    REQUIRE_OK(OpenSample(where, &opened, &control));
+    REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
+    DigestRequest request;
+    request.family = 77;
+    REQUIRE_OK(lane->SendMessage(FrameType::kDigestRequest, request));
+    told(control.get(), EndState::kCorrupt, "expected a family below");
+  }
+  SECTION("an interval that is turned round") {
+    REQUIRE_OK(OpenSample(where, &opened, &control));
+    REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
+    DigestRequest request;
+    request.interval.begin = "z";
+    request.interval.end = "a";
+    REQUIRE_OK(lane->SendMessage(FrameType::kDigestRequest, request));
+    DigestReply reply;
+    // Nothing is between them; or it is refused. The server stands.
+    lane->ReceiveMessage(FrameType::kDigestReply,
+                         WaitLimit::Within(milliseconds(5000)), &reply)
+        .PermitUncheckedError();
+    REQUIRE(reply.entries == 0);
+  }
+  SECTION("a lane twice, and one that was not granted") {
+    REQUIRE_OK(OpenSample(where, &opened, &control));
+    REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
+    RangeRequest request;
+    REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, request));
+    Frame frame;
+    REQUIRE_OK(lane->Receive(WaitLimit::Within(milliseconds(5000)), &frame));
+    std::unique_ptr<Channel> second;
+    for (const uint32_t number : {0u, 40u}) {
+      REQUIRE_OK(DialLane(where, opened.transfer_id, number, &second));
+      told(second.get(), EndState::kRefused, "expected a free lane below 2");
+    }
+  }
+  SECTION("totals that are not the source's") {
+    REQUIRE_OK(OpenSample(where, &opened, &control));
+    Finish finish;
+    finish.families.resize(1);
+    finish.families[0].entries = 5;
+    REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
+    told(control.get(), EndState::kCorrupt, "the target has 5");
+    REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
+  }
+  SECTION("totals before anything is open") {
+    REQUIRE_OK(DialControl(where, &control));
+    REQUIRE_OK(control->SendMessage(FrameType::kFinish, Finish()));
+    told(control.get(), EndState::kCorrupt, "unexpected frame");
+  }
+  SECTION("a chunk, sent to the source") {
+    REQUIRE_OK(DialControl(where, &control));
+    REQUIRE_OK(control->Send(FrameType::kChunkData, "bytes"));
+    told(control.get(), EndState::kCorrupt, "unexpected frame");
+  }
+  SECTION("a second open") {
+    REQUIRE_OK(OpenSample(where, &opened, &control));
+    OpenRequest request;
+    request.database = "db";
+    request.chunk_bytes = 1u << 20;
+    REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
+    told(control.get(), EndState::kCorrupt, "unexpected frame");
+  }
+  SECTION("nothing more") {
+    REQUIRE_OK(OpenSample(where, &opened, &control));
+    told(control.get(), EndState::kDeadPeer, "no byte for");
+    REQUIRE(EndStateOf(bench.server->Report(0).status) ==
+            EndState::kDeadPeer);
+  }
+  lane.reset();
+  control.reset();
+  bench.RequireGoodPull();
+}
+
+TEST_CASE("A finished transfer keeps no lane and no snapshot",
+          "[bad_input][peer]") {
+  Bench bench;
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Opened opened;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
+  REQUIRE_OK(
+      DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
+  Finish finish;
+  finish.families.resize(1);
+  REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
+  REQUIRE_OK(control->ReceiveMessage(FrameType::kFinished,
+                                     WaitLimit::Within(milliseconds(5000)),
+                                     &finish));
+  REQUIRE_OK(control->SendMessage(FrameType::kEnd, End()));
+  REQUIRE_OK(bench.server->Report(0).status);
+  // The lane is ours, and still the source hangs up.
+  Frame frame;
+  const rocksdb::Status status =
+      lane->Receive(WaitLimit::Within(milliseconds(10'000)), &frame);
+  INFO(status.ToString());
+  REQUIRE(status.IsIOError());
+}
+
+TEST_CASE("A target's failure is the source's too, with its words",
+          "[bad_input][end_state]") {
+  Bench bench;
+  // Four lanes close before the reason is said: the reason must win.
+  for (size_t i = 0; i < 5; ++i) {
+    std::unique_ptr<Channel> control;
+    std::unique_ptr<Channel> lanes[2];
+    Opened opened;
+    REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
+    for (uint32_t lane = 0; lane < 2; ++lane) {
+      REQUIRE_OK(DialLane(bench.server->address(), opened.transfer_id, lane,
+                          &lanes[lane]));
+      RangeRequest request;
+      request.range_id = lane;
+      REQUIRE_OK(lanes[lane]->SendMessage(FrameType::kRangeRequest, request));
+      lanes[lane]->Close();
+    }
+    const bool agreed = i == 4;
+    if (!agreed) {
+      SendEnd(control.get(), MakeStatus(EndState::kNoSpace, "disk full"),
+              "target");
+    }
+    const TransferReport report = [&] {
+      if (agreed) {
+        control.reset();  // gone without a word
+      }
+      return bench.server->Report(i);
+    }();
+    INFO(report.status.ToString());
+    REQUIRE(EndStateOf(report.status) ==
+            (agreed ? EndState::kDeadPeer : EndState::kNoSpace));
+  }
+}
+
+TEST_CASE("A failure after the totals agreed is no success at the source",
+          "[bad_input][end_state]") {
+  Bench bench;
+  std::unique_ptr<Channel> control;
+  Opened opened;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
+  Finish finish;
+  finish.families.resize(1);
+  REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
+  REQUIRE_OK(control->ReceiveMessage(FrameType::kFinished,
+                                     WaitLimit::Within(milliseconds(5000)),
+                                     &finish));
+  SendEnd(control.get(), MakeStatus(EndState::kCorrupt, "verify differs"),
+          "target");
+  const TransferReport report = bench.server->Report(0);
+  REQUIRE(EndStateOf(report.status) == EndState::kCorrupt);
+  REQUIRE(report.status.ToString().find("verify differs") !=
+          std::string::npos);
+}
+
+TEST_CASE("A peer that vanishes without a word is dead within two intervals",
+          "[bad_input][end_state]") {
+  Bench bench([](ServeOptions options) {
+    options.max_rate_bytes_per_sec = 300'000;
+    options.peer_timeout = milliseconds(1000);
+    options.ping_interval = milliseconds(500);
+    return options;
+  });
+  Relay relay(bench.server->address());
+  PullOptions options =
+      PullFromServer(relay.address(), bench.dir / "target");
+  options.peer_timeout = milliseconds(1000);
+  std::future<Summary> pull = std::async(
+      std::launch::async, [&options] { return RunPull(options); });
+  REQUIRE(relay.WaitForBytes(Relay::kToClient, 100'000));
+  relay.SetDrop(Relay::kToClient, true);
+  relay.SetDrop(Relay::kToTarget, true);
+  const auto start = std::chrono::steady_clock::now();
+  const Summary summary = pull.get();
+  const TransferReport report = bench.server->Report(0);
+  const auto took = std::chrono::steady_clock::now() - start;
+  INFO(summary.status.ToString() << " / " << report.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kDeadPeer);
+  REQUIRE(EndStateOf(report.status) == EndState::kDeadPeer);
+  REQUIRE(ExitCodeOf(EndState::kDeadPeer) == 4);
+  // The target may hear of it one wait for last words and an End later.
+  REQUIRE(took < milliseconds(1000 + 3000 + 1000));
+  REQUIRE(std::filesystem::exists(bench.dir / "target.sstferry"));
+  REQUIRE_FALSE(std::filesystem::exists(bench.dir / "target"));
+}
+
+TEST_CASE("A cancelled pull ends in any phase and tells the source",
+          "[bad_input][end_state]") {
+  Bench bench([](ServeOptions options) {
+    options.max_rate_bytes_per_sec = 200'000;
+    return options;
+  });
+  Relay relay(bench.server->address());
+  PullOptions options =
+      PullFromServer(relay.address(), bench.dir / "target");
+  options.peer_timeout = milliseconds(20'000);
+  const bool stall = GENERATE(true, false);
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  Summary summary;
+  std::future<rocksdb::Status> run = std::async(
+      std::launch::async, [&] { return pull->Run(&summary); });
+  REQUIRE(relay.WaitForBytes(Relay::kToClient, 50'000));
+  if (stall) {
+    relay.SetStall(Relay::kToClient, true);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  pull->Cancel();
+  const rocksdb::Status status = run.get();
+  REQUIRE(EndStateOf(status) == EndState::kCancelled);
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(5000));
+  relay.SetStall(Relay::kToClient, false);
+  const TransferReport report = bench.server->Report(0);
+  INFO(report.status.ToString());
+  REQUIRE(EndStateOf(report.status) == EndState::kCancelled);
+  REQUIRE(std::filesystem::exists(bench.dir / "target.sstferry"));
+}
+
+TEST_CASE("A pull that waits for a silent source can be cancelled",
+          "[bad_input][end_state]") {
+  ScratchDir dir;
+  std::promise<void> reached;
+  FakeSource source([&reached](Channel* channel) {
+    Frame frame;
+    if (channel->Receive(WaitLimit::Within(milliseconds(5000)), &frame).ok()) {
+      reached.set_value();
+    }
+    ReceiveEnd(channel).PermitUncheckedError();
+  });
+  PullOptions options = PullFromServer(source.address(), dir / "target");
+  options.connect_timeout = milliseconds(60'000);
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  Summary summary;
+  std::future<rocksdb::Status> run = std::async(
+      std::launch::async, [&] { return pull->Run(&summary); });
+  reached.get_future().wait();
+  const auto start = std::chrono::steady_clock::now();
+  pull->Cancel();
+  REQUIRE(EndStateOf(run.get()) == EndState::kCancelled);
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(5000));
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,370 @@
+#include "tests/support/fake_peer.h"
+
+#include "format/digest.h"
+#include "pipeline/target/source_session.h"
+#include "rocksdb/env.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/table.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+const WaitLimit Soon() { return WaitLimit::Within(milliseconds(15'000)); }
+
+HostPort Parse(const std::string& address) {
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(address, &where));
+  return where;
+}
+
+Status Dial(const HostPort& where, const Hello& hello,
+            std::unique_ptr<Channel>* channel) {
+  std::unique_ptr<Connection> connection;
+  Status status = MakeTcpDialer(where)->Dial(Soon(), &connection);
+  if (status.ok()) {
+    *channel = std::make_unique<Channel>(std::move(connection));
+    HelloAck ack;
+    status = ClientHandshake(channel->get(), hello, Soon(), &ack);
+  }
+  return status;
+}
+
+}  // namespace
+
+TestServer::TestServer(ServeOptions options) {
+  options.on_transfer_end = [this](const TransferReport& report) {
+    std::lock_guard<std::mutex> lock(mu_);
+    reports_.push_back(report);
+    changed_.notify_all();
+  };
+  options.log = [this](LogLevel, const std::string& line) {
+    std::lock_guard<std::mutex> lock(mu_);
+    log_ += line + "\n";
+  };
+  std::unique_ptr<Listener> listener;
+  REQUIRE_OK(ListenTcp(HostPort{"127.0.0.1", 0}, &listener));
+  REQUIRE_OK(MakeSourceServer(options, std::move(listener), &server_));
+  thread_ = std::thread([this] { server_->Run().PermitUncheckedError(); });
+}
+
+TestServer::~TestServer() {
+  server_->Stop();
+  thread_.join();
+}
+
+HostPort TestServer::address() const { return Parse(server_->address()); }
+
+std::string TestServer::url(const std::string& name) const {
+  return "sst://" + server_->address() + "/" + name;
+}
+
+TransferReport TestServer::Report(size_t n) {
+  std::unique_lock<std::mutex> lock(mu_);
+  REQUIRE(changed_.wait_for(lock, std::chrono::seconds(20),
+                            [&] { return reports_.size() > n; }));
+  return reports_[n];
+}
+
+std::string TestServer::log() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return log_;
+}
+
+ServeOptions ServeSample(const std::string& directory) {
+  ServeOptions options;
+  ServedDatabase database;
+  database.name = "db";
+  database.directory = directory;
+  options.databases.push_back(database);
+  options.handshake_timeout = milliseconds(1000);
+  options.peer_timeout = milliseconds(4000);
+  options.ping_interval = milliseconds(1000);
+  return options;
+}
+
+Status DialControl(const HostPort& where, std::unique_ptr<Channel>* channel) {
+  return Dial(where, MakeHello(), channel);
+}
+
+Status DialLane(const HostPort& where, const TransferId& id, uint32_t lane,
+                std::unique_ptr<Channel>* channel) {
+  Hello hello = MakeHello();
+  hello.kind = ConnectionKind::kLane;
+  hello.transfer_id = id;
+  hello.lane = lane;
+  return Dial(where, hello, channel);
+}
+
+Status OpenSample(const HostPort& where, Opened* opened,
+                  std::unique_ptr<Channel>* channel) {
+  Status status = DialControl(where, channel);
+  OpenRequest request;
+  request.database = "db";
+  request.lanes = 2;
+  request.chunk_bytes = 256u << 10;
+  if (status.ok()) {
+    status = (*channel)->SendMessage(FrameType::kOpenRequest, request);
+  }
+  Frame frame;
+  bool planned = false;
+  while (status.ok() && !planned) {
+    status = (*channel)->Receive(Soon(), &frame);
+    if (status.ok() && frame.type == FrameType::kOpened) {
+      status = opened->DecodeFrom(frame.payload);
+    } else if (status.ok() && frame.type == FrameType::kEnd) {
+      status = (*channel)->ExpectType(frame, FrameType::kPlanEnd);
+    }
+    planned = status.ok() && frame.type == FrameType::kPlanEnd;
+  }
+  return status;
+}
+
+Status ReceiveEnd(Channel* channel) {
+  Frame frame;
+  Status status;
+  do {
+    status = channel->Receive(Soon(), &frame);
+  } while (status.ok() && frame.type != FrameType::kEnd);
+  return status.ok() ? channel->ExpectType(frame, FrameType::kPing) : status;
+}
+
+std::string SendRaw(const HostPort& where, const std::string& bytes,
+                    bool then_wait) {
+  std::unique_ptr<Connection> connection;
+  REQUIRE_OK(MakeTcpDialer(where)->Dial(Soon(), &connection));
+  const Slice part(bytes);
+  // The peer may hang up in the middle of it.
+  connection->Write(&part, 1, Soon()).PermitUncheckedError();
+  std::string answer;
+  char buffer[4096];
+  size_t got = 1;
+  while (then_wait && got > 0 &&
+         connection->Read(buffer, sizeof(buffer), Soon(), &got).ok()) {
+    answer.append(buffer, got);
+  }
+  return answer;
+}
+
+FakeSource::FakeSource(Script script) : script_(std::move(script)) {
+  REQUIRE_OK(ListenTcp(HostPort{"127.0.0.1", 0}, &listener_));
+  acceptor_ = std::thread([this] {
+    std::unique_ptr<Connection> connection;
+    while (listener_->Accept(&connection).ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      channels_.push_back(std::make_unique<Channel>(std::move(connection)));
+      Channel* channel = channels_.back().get();
+      threads_.emplace_back([this, channel] {
+        script_(channel);
+        channel->Close();
+      });
+    }
+  });
+}
+
+FakeSource::~FakeSource() {
+  listener_->Close();
+  acceptor_.join();
+  for (const std::unique_ptr<Channel>& channel : channels_) {
+    channel->Close();
+  }
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
+}
+
+HostPort FakeSource::address() const { return Parse(listener_->address()); }
+
+namespace {
+
+// What the honest version of the lying source says.
+struct Honest {
+  std::string file;
+  ChunkEnd end;
+};
+
+Honest MakeChunk() {
+  ScratchDir dir;
+  rocksdb::Options options;
+  options.compression = rocksdb::kNoCompression;
+  rocksdb::BlockBasedTableOptions table;
+  table.format_version = 5;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
+  REQUIRE_OK(writer.Open(dir / "chunk"));
+  Honest honest;
+  for (int i = 100; i < 900; ++i) {
+    const std::string key = std::string("key").append(std::to_string(i));
+    const std::string value(100, static_cast<char>('a' + i % 26));
+    REQUIRE_OK(writer.Put(key, value));
+    honest.end.entries++;
+    honest.end.key_bytes += key.size();
+    honest.end.value_bytes += value.size();
+  }
+  REQUIRE_OK(writer.Finish());
+  honest.file = BytesOf(dir / "chunk");
+  honest.end.smallest = "key100";
+  honest.end.largest = "key899";
+  return honest;
+}
+
+template <typename Message>
+void Lie(const std::function<void(Message*)>& lie, Message* message) {
+  if (lie) {
+    lie(message);
+  }
+}
+
+Status SendPlan(const SourceLies& lies, Channel* channel) {
+  Opened opened;
+  opened.transfer_id[0] = 1;
+  opened.source_database_id = "fake";
+  opened.lanes = 1;
+  opened.family_count = 1;
+  Lie(lies.opened, &opened);
+  Status status = channel->SendMessage(FrameType::kOpened, opened);
+  if (lies.after_opened) {
+    lies.after_opened(channel);
+    return status;
+  }
+  Family family;
+  family.description.name = "default";
+  family.description.comparator = "leveldb.BytewiseComparator";
+  family.description.table_factory = "BlockBasedTable";
+  family.format_version = 5;
+  std::vector<Family> families{family};
+  Lie(lies.families, &families);
+  for (const Family& one : families) {
+    if (status.ok()) {
+      status = channel->SendMessage(FrameType::kFamily, one);
+    }
+  }
+  Ranges batch;
+  batch.ranges.resize(1);
+  batch.ranges[0].estimated_bytes = 1000;
+  Lie(lies.ranges, &batch.ranges);
+  PlanEnd end;
+  end.range_count = static_cast<uint32_t>(batch.ranges.size());
+  Lie(lies.plan_end, &end);
+  if (status.ok()) {
+    status = channel->SendMessage(FrameType::kRanges, batch);
+  }
+  return status.ok() ? channel->SendMessage(FrameType::kPlanEnd, end) : status;
+}
+
+Totals TotalsOf(const ChunkEnd& end) {
+  Totals totals;
+  totals.chunks = 1;
+  totals.entries = end.entries;
+  totals.key_value_bytes = end.key_bytes + end.value_bytes;
+  totals.sst_bytes = end.file_bytes;
+  return totals;
+}
+
+void SendRangeOnce(const SourceLies& lies, Channel* channel) {
+  Honest honest = MakeChunk();
+  Lie(lies.chunk_file, &honest.file);
+  ChunkBegin begin;
+  Lie(lies.chunk_begin, &begin);
+  ChunkDigest digest;
+  uint64_t frame_digest = 0;
+  const Slice part(honest.file);
+  Status status = channel->SendMessage(FrameType::kChunkBegin, begin, Soon());
+  if (status.ok()) {
+    status = channel->SendParts(FrameType::kChunkData, &part, 1, Soon(),
+                                &frame_digest);
+  }
+  digest.AddFrame(frame_digest);
+  honest.end.file_bytes = honest.file.size();
+  honest.end.digest = digest.Finish();
+  RangeEnd end;
+  end.totals = TotalsOf(honest.end);
+  RangeDigest chain;
+  chain.AddChunk(honest.end.digest);
+  end.chain = chain.Finish();
+  Lie(lies.chunk_end, &honest.end);
+  if (status.ok()) {
+    status = channel->SendMessage(FrameType::kChunkEnd, honest.end, Soon());
+  }
+  if (status.ok() && lies.repeat_chunk) {
+    begin.ordinal = 1;
+    honest.end.ordinal = 1;
+    status = channel->SendMessage(FrameType::kChunkBegin, begin, Soon());
+    if (status.ok()) {
+      status = channel->SendParts(FrameType::kChunkData, &part, 1, Soon(),
+                                  &frame_digest);
+    }
+    ChunkDigest again;
+    again.AddFrame(frame_digest);
+    honest.end.digest = again.Finish();
+    if (status.ok()) {
+      status = channel->SendMessage(FrameType::kChunkEnd, honest.end, Soon());
+    }
+  }
+  Lie(lies.range_end, &end);
+  if (status.ok()) {
+    // The target may have hung up by now.
+    channel->SendMessage(FrameType::kRangeEnd, end, Soon())
+        .PermitUncheckedError();
+  }
+}
+
+void ServeControl(const SourceLies& lies, Channel* channel) {
+  Frame frame;
+  while (channel->Receive(Soon(), &frame).ok()) {
+    Status status;
+    if (frame.type == FrameType::kOpenRequest) {
+      status = SendPlan(lies, channel);
+    } else if (frame.type == FrameType::kFinish) {
+      Finish finish;
+      status = finish.DecodeFrom(frame.payload);
+      Lie(lies.finished, &finish);
+      if (status.ok()) {
+        status = channel->SendMessage(FrameType::kFinished, finish);
+      }
+    } else if (frame.type == FrameType::kPing) {
+      Ping ping;
+      status = ping.DecodeFrom(frame.payload);
+      if (status.ok()) {
+        status = channel->SendMessage(FrameType::kPong, ping);
+      }
+    }
+    if (!status.ok()) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies) {
+  return std::make_unique<FakeSource>([lies](Channel* channel) {
+    Hello hello;
+    HelloAck ack;
+    if (!ServerHandshake(channel, "fake", "0", Soon(), &hello, &ack).ok()) {
+      return;
+    }
+    if (hello.kind == ConnectionKind::kControl) {
+      ServeControl(lies, channel);
+      return;
+    }
+    if (lies.lane) {
+      lies.lane(channel);
+      return;
+    }
+    Frame frame;
+    while (channel->Receive(WaitLimit::Forever(), &frame).ok()) {
+      if (frame.type == FrameType::kRangeRequest) {
+        SendRangeOnce(lies, channel);
+      }
+    }
+  });
+}
+
+}  // namespace sstferry

@@ -1,0 +1,95 @@
+// Peers that say what a test tells them to: a target for a real server, and a
+// source for a real pull.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/source.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+
+// A real server on a free loopback port, in this process.
+class TestServer {
+ public:
+  explicit TestServer(ServeOptions options);
+  ~TestServer();  // stops it
+  HostPort address() const;
+  std::string url(const std::string& name) const;
+  // The report of the nth ended transfer (0 the first); waits for it.
+  TransferReport Report(size_t n);
+  std::string log() const;
+
+ private:
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<TransferReport> reports_;  // under mu_
+  std::string log_;                      // under mu_
+  std::unique_ptr<SourceServer> server_;
+  std::thread thread_;
+};
+
+// Serves `directory` as "db" with short timeouts.
+ServeOptions ServeSample(const std::string& directory);
+
+// Connects and shakes hands as a target would.
+rocksdb::Status DialControl(const HostPort& where,
+                            std::unique_ptr<Channel>* channel);
+rocksdb::Status DialLane(const HostPort& where, const TransferId& id,
+                         uint32_t lane, std::unique_ptr<Channel>* channel);
+// A control connection on which "db" is opened; *opened has its answer.
+rocksdb::Status OpenSample(const HostPort& where, Opened* opened,
+                           std::unique_ptr<Channel>* channel);
+// The End frame a peer sends, skipping others; what Receive() says if none
+// comes.
+rocksdb::Status ReceiveEnd(Channel* channel);
+
+// Bytes as they are: what the peer answers until it closes.
+std::string SendRaw(const HostPort& where, const std::string& bytes,
+                    bool then_wait = true);
+
+// Accepts connections and runs a script on each, control and lanes alike.
+class FakeSource {
+ public:
+  using Script = std::function<void(Channel*)>;
+  // Called for each connection before any handshake.
+  explicit FakeSource(Script script);
+  ~FakeSource();
+  HostPort address() const;
+
+ private:
+  const Script script_;
+  std::unique_ptr<Listener> listener_;
+  std::mutex mu_;
+  std::vector<std::unique_ptr<Channel>> channels_;  // under mu_
+  std::vector<std::thread> threads_;                // under mu_
+  std::thread acceptor_;
+};
+
+// A source that keeps to the protocol for one family of one range with one
+// chunk, but for what a test changes.
+struct SourceLies {
+  std::function<void(Opened*)> opened;
+  std::function<void(std::vector<Family>*)> families;
+  std::function<void(std::vector<Range>*)> ranges;
+  std::function<void(PlanEnd*)> plan_end;
+  std::function<void(std::string*)> chunk_file;
+  std::function<void(ChunkBegin*)> chunk_begin;
+  std::function<void(ChunkEnd*)> chunk_end;
+  std::function<void(RangeEnd*)> range_end;
+  std::function<void(Finish*)> finished;
+  // In place of what is said after Opened (or of a whole lane), when set.
+  FakeSource::Script after_opened;
+  FakeSource::Script lane;
+  bool repeat_chunk = false;
+};
+std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies);
+
+}  // namespace sstferry
