@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "format/end_state.h"
+#include "pipeline/target/durable.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/utilities/options_util.h"
 
@@ -135,17 +136,35 @@ Status TargetDb::Finalize() {
       }
     }
   }
-  if (status.ok() && final_options_.max_open_files != kMaxOpenFiles &&
-      !NeedsAllFilesOpen()) {
-    status = At(db_->SetDBOptions(
-                    {{"max_open_files",
-                      std::to_string(final_options_.max_open_files)}}),
-                "max_open_files");
-    if (status.ok()) {
-      status = ExpectNewOptionsFile();
-    }
-  }
   return status;
+}
+
+// SetDBOptions would change other options on the way (bytes_per_sync), and
+// opening with the application's value may load every table.
+Status TargetDb::RestoreMaxOpenFiles() {
+  if (final_options_.max_open_files == kMaxOpenFiles || NeedsAllFilesOpen()) {
+    return Status::OK();
+  }
+  std::string name;
+  Status status = rocksdb::GetLatestOptionsFileName(dir_, env_.get(), &name);
+  std::string text;
+  if (status.ok()) {
+    status = rocksdb::ReadFileToString(env_.get(), dir_ + "/" + name, &text);
+  }
+  if (!status.ok()) {
+    return At(status, "OPTIONS of " + dir_);
+  }
+  const std::string line =
+      "\n  max_open_files=" + std::to_string(kMaxOpenFiles) + "\n";
+  const size_t at = text.find(line);
+  if (at == std::string::npos) {
+    return MakeStatus(EndState::kInternal,
+                      name + ": expected max_open_files, found none");
+  }
+  text.replace(at, line.size(),
+               "\n  max_open_files=" +
+                   std::to_string(final_options_.max_open_files) + "\n");
+  return WriteDurably(file_system_.get(), dir_ + "/" + name, text);
 }
 
 Status TargetDb::ExpectNewOptionsFile() {
@@ -178,7 +197,7 @@ Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {
         const bool last =
             level.level == static_cast<int>(metadata.levels.size()) - 1;
         if (!families_[i].keeps_level0 &&
-            (file.largest_seqno != 0 || (!last && level.level == 0))) {
+            (file.largest_seqno != 0 || !last)) {
           return MakeStatus(EndState::kInternal,
                             "column family '" + names_[i] + "' file " +
                                 file.relative_filename +
@@ -217,7 +236,8 @@ Status TargetDb::Close() {
   const Status closed = At(db_->Close(), "close " + dir_);
   db_.reset();
   status = status.ok() ? handles : status;
-  return status.ok() ? closed : status;
+  status = status.ok() ? closed : status;
+  return status.ok() ? RestoreMaxOpenFiles() : status;
 }
 
 }  // namespace sstferry

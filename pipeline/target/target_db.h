@@ -51,6 +51,7 @@ class TargetDb {
   // kInternal when no OPTIONS file was written since the last call: RocksDB
   // goes on without one when the disk is full.
   [[nodiscard]] rocksdb::Status ExpectNewOptionsFile();
+  [[nodiscard]] rocksdb::Status RestoreMaxOpenFiles();
 
   std::string dir_;
   rocksdb::DBOptions final_options_;
