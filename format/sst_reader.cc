@@ -14,6 +14,40 @@ namespace {
 
 constexpr char kPropertiesName[] = "rocksdb.properties";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
+constexpr char kSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
+// What of it is stored for certain: a block shares prefixes of its keys.
+constexpr std::string_view kStampName = "_sst_file.global_seqno";
+constexpr size_t kStampBytes = 8;
+
+// A file as it was before ingestion wrote its sequence number into it.
+class UnstampedSource : public ByteSource {
+ public:
+  UnstampedSource(const ByteSource* file, uint64_t stamp_offset)
+      : file_(file), stamp_offset_(stamp_offset) {}
+
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    std::string stored;
+    Slice bytes;
+    const Status s = file_->Read(offset, n, &stored, &bytes);
+    if (!s.ok()) {
+      return s;
+    }
+    scratch->assign(bytes.data(), bytes.size());
+    for (uint64_t at = stamp_offset_; at < stamp_offset_ + kStampBytes; ++at) {
+      if (at >= offset && at - offset < scratch->size()) {
+        (*scratch)[at - offset] = '\0';
+      }
+    }
+    *out = *scratch;
+    return s;
+  }
+  uint64_t size() const override { return file_->size(); }
+
+ private:
+  const ByteSource* const file_;
+  const uint64_t stamp_offset_;
+};
 constexpr char kIndexName[] = "rocksdb.index";
 constexpr char kDictionaryName[] = "rocksdb.compression_dict";
 constexpr char kForeignIndexName[] = "rocksdb.udi.is.primary.index";
@@ -116,8 +150,39 @@ Status SstReader::ReadProperties() {
   if (s.ok()) {
     s = DecodeSstProperties(block.contents(), meta->handle.offset,
                             &properties_);
+  } else if (s.IsCorruption() && ReadStampedProperties(meta->handle)) {
+    return Status::OK();
   }
   return s.ok() ? s : WithContext(s, EndState::kCorrupt, "properties");
+}
+
+// Ingestion may write a file's sequence number over the zero it was built
+// with and leave the block's checksum as it was.
+bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
+  std::string scratch;
+  Slice raw;
+  if (!source_->Read(handle.offset, handle.size, &scratch, &raw).ok()) {
+    return false;
+  }
+  const size_t name = std::string_view(raw.data(), raw.size()).find(kStampName);
+  const size_t value = name + kStampName.size();
+  if (name == std::string_view::npos || raw.size() < value + kStampBytes) {
+    return false;
+  }
+  const std::string stamp(raw.data() + value, kStampBytes);
+  const UnstampedSource unstamped(source_, handle.offset + value);
+  SstBlock block;
+  if (!ReadSstBlock(unstamped, footer_, handle, kMaxSstMetaBlockBytes, Slice(),
+                    &block)
+           .ok() ||
+      !DecodeSstProperties(block.contents(), handle.offset, &properties_)
+           .ok() ||
+      properties_.external_global_seqno != uint64_t{0}) {
+    return false;
+  }
+  properties_.external_global_seqno = sst::DecodeLittle64(stamp.data());
+  properties_.all[kSeqnoName] = stamp;
+  return true;
 }
 
 Status SstReader::FindIndex() {

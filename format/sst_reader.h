@@ -105,6 +105,7 @@ class SstReader {
 
   [[nodiscard]] rocksdb::Status ReadMetaindex();
   [[nodiscard]] rocksdb::Status ReadProperties();
+  bool ReadStampedProperties(const SstBlockHandle& handle);
   [[nodiscard]] rocksdb::Status FindIndex();
   [[nodiscard]] rocksdb::Status ReadDictionary();
   SstBlockLayout IndexLayout(bool top_level) const;
