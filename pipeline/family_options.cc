@@ -280,7 +280,11 @@ class FamilyBuilder {
     const bool fifo = pull->compaction_style == rocksdb::kCompactionStyleFIFO;
     const bool universal =
         pull->compaction_style == rocksdb::kCompactionStyleUniversal;
-    if (!fifo && !(universal && limits_.universal_ingests_to_last_level)) {
+    // Leveled families have at least two levels.
+    const bool as_is =
+        fifo || (universal && (limits_.universal_ingests_to_last_level ||
+                               out_->keeps_level0));
+    if (!as_is) {
       pull->compaction_style = rocksdb::kCompactionStyleLevel;
     }
     pull->disable_auto_compactions = true;
