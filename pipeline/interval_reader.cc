@@ -59,9 +59,9 @@ void IntervalReader::SeekAfter(const Slice& key) {
 
 bool IntervalReader::is_entity() const {
   const rocksdb::WideColumns& columns = iterator_->columns();
-  // The name of the default column is empty.
-  return columns.size() > 1 ||
-         (columns.size() == 1 && !columns[0].name().empty());
+  // The name of the default column is empty. A plain value shows as just that
+  // one, and so does an entity of no other: the API does not tell them apart.
+  return columns.size() != 1 || !columns[0].name().empty();
 }
 
 Slice IntervalReader::DigestValue(std::string* scratch) const {
