@@ -11,8 +11,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Entries between two looks at the file size and at `cancelled`: the writer
-// knows its size only by flushed blocks, so looking at each entry buys nothing.
+// Entries between two looks at `cancelled`.
 constexpr uint64_t kLookInterval = 64;
 
 std::string KeyForMessage(const Slice& key) {
@@ -41,13 +40,24 @@ class ChunkBuilder::Writer {
     return writer_.Put(key, value);
   }
 
-  uint64_t file_bytes() { return writer_.FileSize(); }
+  // Of flushed blocks, and of what waits for its block as it is.
+  uint64_t bytes_so_far(uint64_t added_bytes) {
+    const uint64_t flushed = writer_.FileSize();
+    if (flushed != flushed_bytes_) {
+      flushed_bytes_ = flushed;
+      pending_bytes_ = 0;
+    }
+    pending_bytes_ += added_bytes;
+    return flushed_bytes_ + pending_bytes_;
+  }
   Status Finish(rocksdb::ExternalSstFileInfo* info) {
     return writer_.Finish(info);
   }
 
  private:
   rocksdb::SstFileWriter writer_;
+  uint64_t flushed_bytes_ = 0;
+  uint64_t pending_bytes_ = 0;
 };
 
 ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
@@ -158,8 +168,12 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
     chunk->entries++;
     chunk->key_bytes += key.size();
     chunk->value_bytes += value.size();
-    bytes_to_look += key.size() + value.size();
+    const uint64_t entry_bytes = key.size() + value.size();
+    bytes_to_look += entry_bytes;
     reader->Next();
+    if (writer->bytes_so_far(entry_bytes) >= options_.chunk_bytes) {
+      break;
+    }
     if (chunk->entries % kLookInterval != 0 && bytes_to_look < 65536) {
       continue;
     }
@@ -173,9 +187,6 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
     }
     if (options_.cancelled && options_.cancelled()) {
       return MakeStatus(EndState::kCancelled, "build: stopped on request");
-    }
-    if (writer->file_bytes() >= options_.chunk_bytes) {
-      break;
     }
   }
   if (options_.on_progress) {
