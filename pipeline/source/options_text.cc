@@ -80,17 +80,22 @@ std::string OptionsText::DatabaseOption(const std::string& key,
   return it == database_.end() ? missing : it->second;
 }
 
-std::string OptionsText::FamilyObject(const std::string& family,
-                                      const std::string& key) const {
+std::string OptionsText::FamilyText(const std::string& family,
+                                    const std::string& key) const {
   const auto section = families_.find(family);
   if (section == families_.end()) {
     return std::string();
   }
   const auto it = section->second.find(key);
-  if (it == section->second.end() || it->second == "nullptr") {
+  return it == section->second.end() ? std::string() : it->second;
+}
+
+std::string OptionsText::FamilyObject(const std::string& family,
+                                      const std::string& key) const {
+  const std::string value = FamilyText(family, key);
+  if (value == "nullptr") {
     return std::string();
   }
-  const std::string& value = it->second;
   const size_t id = value.find("id=");
   if (value.empty() || value.front() != '{' || id == std::string::npos) {
     return value;

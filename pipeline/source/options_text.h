@@ -21,6 +21,9 @@ class OptionsText {
   // itself or its id; empty for none, or when the family is not there.
   std::string FamilyObject(const std::string& family,
                            const std::string& key) const;
+  // The whole value of a setting of a family; empty when it is not there.
+  std::string FamilyText(const std::string& family,
+                         const std::string& key) const;
   bool HasFamily(const std::string& family) const;
 
  private:

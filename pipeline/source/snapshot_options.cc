@@ -29,6 +29,9 @@ constexpr uint64_t kMinWriteBufferBytes = 1 << 20;
 // Every RocksDB since 6.6 reads it; what the copy writes is its own.
 constexpr uint32_t kOwnFormatVersion = 5;
 constexpr int kNever = 1 << 30;
+// Written like this for an empty delimiter by newer RocksDB and for any by
+// older ones, and read back as ",": OPTIONS do not tell which it was.
+constexpr char kNoDelimiter[] = "StringAppendOperator";
 
 // Stands in where a family is opened only because RocksDB opens all of them:
 // replaying merge operands needs an operator, and nobody reads the result.
@@ -75,6 +78,9 @@ void ResolveObjects(const OptionsText& text, const OperatorRegistry& registry,
     }
   }
   const std::string merge = text.FamilyObject(family->name, "merge_operator");
+  if (text.FamilyText(family->name, "merge_operator") == kNoDelimiter) {
+    options.merge_operator.reset();
+  }
   // The application's own goes first: a built-in one may share its name.
   for (const auto& known : registry.merge_operators) {
     if (merge == known->Name()) {
@@ -143,6 +149,9 @@ void ClearDatabaseOptions(DBOptions* db) {
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                         ColumnFamilyOptions* options) {
   options->cf_paths.clear();
+  // Nothing expires here, and FIFO with a ttl wants all files open.
+  options->ttl = 0;
+  options->periodic_compaction_seconds = 0;
   options->disable_auto_compactions = true;
   // With one of these a FIFO family would need all its files open.
   options->ttl = 0;
