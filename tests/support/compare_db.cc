@@ -254,6 +254,16 @@ void ExpectSameEntries(const std::string& source_dir,
   CompareEntries(source, *target, expected);
 }
 
+void RequireMoves(const TempDir& dir, const Expectation& expected,
+                  const PullOptions& options) {
+  for (const Via via : {Via::kDirectory, Via::kTcp}) {
+    const std::string target = dir / (via == Via::kTcp ? "tcp" : "local");
+    const Ferried moved = Ferry(dir / "source", target, options, via);
+    REQUIRE_OK(moved.status);
+    ExpectEqual(dir / "source", target, expected);
+  }
+}
+
 std::vector<std::pair<std::string, std::string>> EntriesOf(
     const std::string& directory, const Families& families,
     const std::string& family) {

@@ -13,6 +13,8 @@
 
 #include "format/digest.h"
 #include "pipeline/target.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/merge_operator.h"
 #include "tests/support/catch.h"
 
 namespace sstferry::test {
@@ -103,6 +105,14 @@ rocksdb::ColumnFamilyOptions Quiet() {
   options.level0_slowdown_writes_trigger = 1 << 20;
   options.level0_stop_writes_trigger = 1 << 20;
   return options;
+}
+
+std::shared_ptr<rocksdb::MergeOperator> MergeOperatorNamed(
+    const std::string& text) {
+  std::shared_ptr<rocksdb::MergeOperator> made;
+  REQUIRE_OK(rocksdb::MergeOperator::CreateFromString(rocksdb::ConfigOptions(),
+                                                      text, &made));
+  return made;
 }
 
 OpenDb::OpenDb(const std::string& path, const Families& families,

@@ -39,6 +39,10 @@ Families OneFamily(const rocksdb::ColumnFamilyOptions& options = {});
 // No automatic compaction, so that a test's files stay as it made them.
 rocksdb::ColumnFamilyOptions Quiet();
 
+// One of RocksDB's own, as its OPTIONS name it.
+std::shared_ptr<rocksdb::MergeOperator> MergeOperatorNamed(
+    const std::string& text);
+
 // An open database with its handles; writes that a test takes for granted.
 // "default" is made whether it is listed or not.
 class OpenDb {
@@ -117,6 +121,10 @@ void ExpectEqual(const std::string& source_dir, const std::string& target_dir,
 void ExpectSameEntries(const std::string& source_dir,
                        const std::string& target_dir,
                        const Expectation& expected = {});
+// Pulls dir/"source" into dir/"local" from the directory and into dir/"tcp"
+// over TCP, and requires that all of it arrives.
+void RequireMoves(const TempDir& dir, const Expectation& expected = {},
+                  const PullOptions& options = {});
 // All entries of one family, in its order.
 std::vector<std::pair<std::string, std::string>> EntriesOf(
     const std::string& directory, const Families& families,

@@ -1,32 +1,8 @@
 // What entries may look like and where the source may keep them.
-#include "rocksdb/merge_operator.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
-namespace {
-
-using rocksdb::MergeOperator;
-
-std::shared_ptr<MergeOperator> MakeMerge(const std::string& text) {
-  std::shared_ptr<MergeOperator> made;
-  REQUIRE_OK(MergeOperator::CreateFromString({}, text, &made));
-  return made;
-}
-
-// The source is closed; pulls it both ways and compares.
-void RequireMoves(const TempDir& dir, const Expectation& expected = {},
-                  const PullOptions& options = {}) {
-  for (const Via via : {Via::kDirectory, Via::kTcp}) {
-    const std::string target = dir / (via == Via::kTcp ? "tcp" : "local");
-    const Ferried moved = Ferry(dir / "source", target, options, via);
-    REQUIRE_OK(moved.status);
-    ExpectEqual(dir / "source", target, expected);
-  }
-}
-
-}  // namespace
-
 TEST_CASE("The empty key and the empty value arrive", "[transfer][exact]") {
   const TempDir dir;
   {
@@ -240,10 +216,10 @@ TEST_CASE("Merge operands are resolved by the operator that OPTIONS names",
           "[transfer][exact]") {
   Families families = {{"default", Quiet()}, {"sums", Quiet()},
                        {"joined", Quiet()}, {"highest", Quiet()}};
-  families[1].options.merge_operator = MakeMerge("uint64add");
+  families[1].options.merge_operator = MergeOperatorNamed("uint64add");
   families[2].options.merge_operator =
-      MakeMerge("id=stringappend;delimiter=; ");
-  families[3].options.merge_operator = MakeMerge("max");
+      MergeOperatorNamed("id=stringappend;delimiter=/");
+  families[3].options.merge_operator = MergeOperatorNamed("max");
   const TempDir dir;
   {
     OpenDb db(dir / "source", families);
@@ -251,7 +227,7 @@ TEST_CASE("Merge operands are resolved by the operator that OPTIONS names",
       for (int i = 0; i < 600; ++i) {
         const char addend[8] = {static_cast<char>(i + 1)};
         db.Merge(NumberedKey(i), std::string(addend, 8), "sums");
-        db.Merge(NumberedKey(i), "r" + std::to_string(round), "joined");
+        db.Merge(NumberedKey(i), NumberedKey(round), "joined");
         db.Merge(NumberedKey(i), RandomBytes(4, round * 1000 + i), "highest");
         if (i % 7 == round) db.Put(NumberedKey(i), "base", "joined");
         if (i % 11 == round) db.Delete(NumberedKey(i), "joined");
@@ -263,7 +239,33 @@ TEST_CASE("Merge operands are resolved by the operator that OPTIONS names",
   expected.families = families;
   RequireMoves(dir, expected);
   const auto joined = EntriesOf(dir / "local", families, "joined");
-  REQUIRE(joined[12].second == "r0; r1; r2; r3; r4; r5");
+  const std::map<std::string, std::string> by_key(joined.begin(),
+                                                  joined.end());
+  REQUIRE(by_key.at(NumberedKey(20)) ==
+          "k00000000/k00000001/k00000002/k00000003/k00000004/k00000005");
+}
+
+TEST_CASE("An operator that OPTIONS name ambiguously stops its operands",
+          "[transfer][refused]") {
+  // RocksDB writes an empty delimiter like no delimiter at all.
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.merge_operator = MergeOperatorNamed("id=stringappend;delimiter= ");
+  const TempDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily(options));
+    db.Merge("a", "1");
+    db.Merge("a", "2");
+    db.Flush();
+  }
+  const Ferried moved = Ferry(dir / "source", dir / "target");
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kRefused);
+  REQUIRE(moved.message().find("StringAppendOperator") != std::string::npos);
+
+  PullOptions pull;
+  pull.registry.merge_operators = {options.merge_operator};
+  REQUIRE_OK(Ferry(dir / "source", dir / "target2", pull).status);
+  REQUIRE(EntriesOf(dir / "target2", OneFamily(options))[0].second == "12");
 }
 
 }  // namespace sstferry::test
