@@ -77,6 +77,7 @@ void RequireNoLeftovers(const Ferried& result, const std::string& target_dir,
   } else {
     after.erase(target.filename().string() + ".sstferry");
   }
+  before.erase(target.filename().string() + ".sstferry");
   INFO("left behind by " << result.message());
   REQUIRE(after == before);
 }

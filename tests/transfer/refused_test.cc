@@ -1,0 +1,196 @@
+// What cannot be moved faithfully is refused with the family and the reason;
+// what an application adds makes it movable.
+#include "rocksdb/comparator.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/merge_operator.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+// By the last byte first.
+class BackToFront : public rocksdb::Comparator {
+ public:
+  const char* Name() const override { return "sstferry.test.BackToFront"; }
+  int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
+    const std::string x(a.data(), a.size());
+    const std::string y(b.data(), b.size());
+    return std::string(x.rbegin(), x.rend())
+        .compare(std::string(y.rbegin(), y.rend()));
+  }
+  void FindShortestSeparator(std::string*,
+                             const rocksdb::Slice&) const override {}
+  void FindShortSuccessor(std::string*) const override {}
+};
+const BackToFront kBackToFront;
+
+// Keeps the longest operand.
+class Longest : public rocksdb::AssociativeMergeOperator {
+ public:
+  const char* Name() const override { return "sstferry.test.Longest"; }
+  bool Merge(const rocksdb::Slice&, const rocksdb::Slice* existing,
+             const rocksdb::Slice& operand, std::string* result,
+             rocksdb::Logger*) const override {
+    *result = existing != nullptr && existing->size() > operand.size()
+                  ? existing->ToString()
+                  : operand.ToString();
+    return true;
+  }
+};
+
+Families WithComparator() {
+  Families families = {{"default", Quiet()}, {"odd", Quiet()}};
+  families[1].options.comparator = &kBackToFront;
+  return families;
+}
+
+void FillOdd(const std::string& path) {
+  OpenDb db(path, WithComparator());
+  for (int i = 0; i < 3000; ++i) {
+    db.Put(NumberedKey(i), RandomBytes(80, i), "odd");
+    db.Put(NumberedKey(i), RandomBytes(20, i));
+    if (i == 1500) db.Flush();
+  }
+}
+
+void RequireRefused(const Ferried& moved,
+                    const std::vector<std::string>& words) {
+  INFO(moved.message());
+  REQUIRE((moved.state() == EndState::kRefused ||
+           moved.state() == EndState::kIncompatible));
+  for (const std::string& word : words) {
+    INFO("expected in the message: " << word);
+    REQUIRE(moved.message().find(word) != std::string::npos);
+  }
+  REQUIRE(moved.summary.sst_bytes == 0);
+}
+
+}  // namespace
+
+TEST_CASE("A comparator that this process does not have is refused by name",
+          "[transfer][refused]") {
+  const TempDir dir;
+  FillOdd(dir / "source");
+  for (const Via via : {Via::kDirectory, Via::kTcp}) {
+    RequireRefused(Ferry(dir / "source", dir / "target", {}, via),
+                   {"'odd'", "sstferry.test.BackToFront"});
+  }
+}
+
+TEST_CASE("A comparator of the application's is found in its registry",
+          "[transfer][exact]") {
+  const TempDir dir;
+  FillOdd(dir / "source");
+  PullOptions options;
+  options.registry.comparators = {&kBackToFront};
+  options.chunk_bytes = 64 << 10;
+  Expectation expected;
+  expected.families = WithComparator();
+  RequireMoves(dir, expected, options);
+}
+
+TEST_CASE("Families beside one with an unknown comparator can be named",
+          "[transfer][exact]") {
+  const TempDir dir;
+  FillOdd(dir / "source");
+  PullOptions options;
+  options.selection.families = {"default"};
+  REQUIRE_OK(Ferry(dir / "source", dir / "target", options).status);
+  REQUIRE(EntriesOf(dir / "target", OneFamily()).size() == 3000);
+  REQUIRE(EntriesOf(dir / "target", OneFamily()) ==
+          EntriesOf(dir / "source", OneFamily()));
+}
+
+TEST_CASE("User-defined timestamps are refused", "[transfer][refused]") {
+  const TempDir dir;
+  Families families = {{"default", Quiet()}, {"stamped", Quiet()}};
+  const rocksdb::Comparator* stamped = nullptr;
+  REQUIRE_OK(rocksdb::Comparator::CreateFromString(
+      rocksdb::ConfigOptions(), "leveldb.BytewiseComparator.u64ts", &stamped));
+  families[1].options.comparator = stamped;
+  {
+    OpenDb db(dir / "source", families);
+    db.Put("key", "value");
+    REQUIRE_OK(db->Put({}, db.cf("stamped"), "key", std::string(8, '\1'),
+                       "value"));
+    db.Flush();
+  }
+  RequireRefused(Ferry(dir / "source", dir / "target"),
+                 {"'stamped'", "timestamps"});
+  PullOptions options;
+  options.registry.comparators = {stamped};
+  RequireRefused(Ferry(dir / "source", dir / "target", options),
+                 {"'stamped'", "timestamps"});
+}
+
+TEST_CASE("An unknown merge operator stops only where operands exist",
+          "[transfer][refused]") {
+  Families families = {{"default", Quiet()}, {"merged", Quiet()}};
+  families[1].options.merge_operator = std::make_shared<Longest>();
+  const bool only_wal = GENERATE(false, true);
+  CAPTURE(only_wal);
+  rocksdb::DBOptions db_options;
+  db_options.avoid_flush_during_shutdown = true;
+  const TempDir dir;
+  {
+    OpenDb db(dir / "source", families, db_options);
+    for (int i = 0; i < 100; ++i) {
+      db.Put(NumberedKey(i), "value");
+      db.Put(NumberedKey(i), "value", "merged");
+    }
+    if (!only_wal) db.Flush();
+  }
+  const Ferried moved = Ferry(dir / "source", dir / "target");
+  REQUIRE_OK(moved.status);
+  Expectation expected;
+  expected.families = families;
+  ExpectSameEntries(dir / "source", dir / "target", expected);
+  {
+    OpenDb db(dir / "source", families, db_options);
+    db.Merge(NumberedKey(7), "a longer value", "merged");
+    if (!only_wal) db.Flush();
+  }
+  RequireRefused(Ferry(dir / "source", dir / "target2"),
+                 {"'merged'", "sstferry.test.Longest"});
+
+  PullOptions options;
+  options.registry.merge_operators = {families[1].options.merge_operator};
+  RequireMoves(dir, expected, options);
+  const auto found = EntriesOf(dir / "local", families, "merged");
+  REQUIRE(found[7].second == "a longer value");
+}
+
+TEST_CASE("A database that an application has open arrives",
+          "[transfer][exact]") {
+  const TempDir dir;
+  Families families = WithComparator();
+  families[0].options.merge_operator = std::make_shared<Longest>();
+  OpenDb db(dir / "source", families);
+  for (int i = 0; i < 2000; ++i) {
+    db.Put(NumberedKey(i), RandomBytes(50, i));
+    db.Merge(NumberedKey(i), RandomBytes(90, i));
+    db.Put(NumberedKey(i), RandomBytes(50, i), "odd");
+    if (i == 700) db.Flush();
+  }
+  // Not in any WAL: a checkpoint flushes.
+  rocksdb::WriteOptions no_wal;
+  no_wal.disableWAL = true;
+  REQUIRE_OK(db->Put(no_wal, "without WAL", "value"));
+  PullOptions options;
+  options.registry.comparators = {&kBackToFront};
+  options.registry.merge_operators = {families[0].options.merge_operator};
+  ServedDatabase served;
+  served.name = "open";
+  served.db = db.get();
+  served.handles = {db.cf(), db.cf("odd")};
+  const Ferried moved = FerryOpen(served, dir / "target", options);
+  REQUIRE_OK(moved.status);
+  db.Flush();
+  Expectation expected;
+  expected.families = families;
+  ExpectEqual(dir / "source", dir / "target", expected);
+  REQUIRE(moved.summary.entries == 4001);
+}
+
+}  // namespace sstferry::test
