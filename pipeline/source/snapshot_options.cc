@@ -149,9 +149,6 @@ void ClearDatabaseOptions(DBOptions* db) {
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                         ColumnFamilyOptions* options) {
   options->cf_paths.clear();
-  // Nothing expires here, and FIFO with a ttl wants all files open.
-  options->ttl = 0;
-  options->periodic_compaction_seconds = 0;
   options->disable_auto_compactions = true;
   // With one of these a FIFO family would need all its files open.
   options->ttl = 0;
