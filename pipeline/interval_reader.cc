@@ -63,8 +63,8 @@ void IntervalReader::SeekAfter(const Slice& key) {
 
 bool IntervalReader::is_entity() const {
   const rocksdb::WideColumns& columns = iterator_->columns();
-  // A plain value shows as one column without a name, and so does an entity
-  // of just that one: the API does not tell them apart.
+  // The name of the default column is empty. A plain value shows as just that
+  // one, and so does an entity of no other: the API does not tell them apart.
   return columns.size() != 1 || !columns[0].name().empty();
 }
 

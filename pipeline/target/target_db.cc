@@ -133,6 +133,34 @@ Status TargetDb::Finalize() {
   return status;
 }
 
+// SetDBOptions would change other options on the way (bytes_per_sync), and
+// opening with the application's value may load every table.
+Status TargetDb::RestoreMaxOpenFiles() {
+  if (final_options_.max_open_files == kMaxOpenFiles || NeedsAllFilesOpen()) {
+    return Status::OK();
+  }
+  std::string name;
+  Status status = rocksdb::GetLatestOptionsFileName(dir_, env_.get(), &name);
+  std::string text;
+  if (status.ok()) {
+    status = rocksdb::ReadFileToString(env_.get(), dir_ + "/" + name, &text);
+  }
+  if (!status.ok()) {
+    return At(status, "OPTIONS of " + dir_);
+  }
+  const std::string line =
+      "\n  max_open_files=" + std::to_string(kMaxOpenFiles) + "\n";
+  const size_t at = text.find(line);
+  if (at == std::string::npos) {
+    return MakeStatus(EndState::kInternal,
+                      name + ": expected max_open_files, found none");
+  }
+  text.replace(at, line.size(),
+               "\n  max_open_files=" +
+                   std::to_string(final_options_.max_open_files) + "\n");
+  return WriteDurably(file_system_.get(), dir_ + "/" + name, text);
+}
+
 Status TargetDb::ExpectNewOptionsFile() {
   std::string newest;
   const Status status =
