@@ -152,6 +152,13 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
                             std::to_string(key.size()) + " and " +
                             std::to_string(value.size()));
     }
+    if (!options_.target_takes_entities && reader->is_entity()) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family_->GetName() + "' key " +
+                            KeyForMessage(key) +
+                            ": wide-column entities need RocksDB 8.6 or later "
+                            "on the target");
+    }
     Status status = writer->Add(*reader, key, value);
     if (!status.ok()) {
       return WithContext(status, EndState::kInternal,
