@@ -21,7 +21,10 @@ inline constexpr uint16_t kOldestProtocolVersion = 1;
 
 // Feature bits of Hello; unknown bits are ignored, used only if both set them.
 inline constexpr uint64_t kFeatureContentDigest = 1u << 0;
-inline constexpr uint64_t kSupportedFeatures = kFeatureContentDigest;
+// The target takes chunks that hold wide-column entities.
+inline constexpr uint64_t kFeatureEntities = 1u << 1;
+inline constexpr uint64_t kSupportedFeatures =
+    kFeatureContentDigest | kFeatureEntities;
 
 using TransferId = std::array<uint8_t, 16>;
 std::string ToHex(const TransferId& id);

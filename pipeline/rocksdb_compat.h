@@ -45,6 +45,10 @@ inline constexpr bool kUniversalIngestsToLastLevel = RocksDbIsAtLeast(9, 0);
 // compaction, so they would never expire.
 inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 
+// Below 8.6 (Debian's build of it) reading an ingested file that holds a
+// wide-column entity aborts the process.
+inline constexpr bool kIngestsEntities = RocksDbIsAtLeast(8, 6);
+
 // Appends the wide-column entity the iterator stands on. SstFileWriter can
 // since 8.6; below, NotSupported (kRefused).
 [[nodiscard]] inline rocksdb::Status PutEntityInto(

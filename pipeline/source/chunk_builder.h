@@ -27,6 +27,7 @@ class ChunkSink : public ByteSink {
 struct ChunkBuilderOptions {
   uint64_t chunk_bytes = 64'000'000;
   uint64_t readahead_bytes = 0;
+  bool target_takes_entities = true;  // of wide columns; else they are refused
   std::function<bool()> cancelled;  // polled; may be null
   // Counts entries as they are built, for the timeline; may be null.
   std::function<void(uint64_t entries, uint64_t key_value_bytes)> on_progress;

@@ -185,6 +185,7 @@ Status LaneSession::SendRange(const RangeRequest& request) {
   ChunkBuilderOptions options;
   options.chunk_bytes = transfer_->request().chunk_bytes;
   options.readahead_bytes = family.readahead_bytes;
+  options.target_takes_entities = transfer_->target_takes_entities();
   options.cancelled = [this] { return transfer_->ended(); };
   TransferCounters* counters = transfer_->counters();
   options.on_progress = [counters](uint64_t entries, uint64_t bytes) {

@@ -93,6 +93,9 @@ class Transfer {
     return serve_.peer_timeout;
   }
   const OperatorRegistry& registry() const { return serve_.registry; }
+  bool target_takes_entities() const {
+    return (target_.features & kFeatureEntities) != 0;
+  }
   void set_control(Channel* control);
 
  private:

@@ -3,6 +3,7 @@
 #include "format/limits.h"
 #include "format/sst_check.h"
 #include "pipeline/file_source.h"
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/durable.h"
 
 namespace sstferry {
@@ -230,7 +231,7 @@ Status LaneClient::CheckStored(const Range& range, const std::string& path,
   expected.largest = end.largest;
   expected.num_entries = end.entries;
   expected.key_bytes = end.key_bytes;
-  expected.allow_entities = true;
+  expected.allow_entities = kIngestsEntities;
   expected.comparator = family.comparator->Name();
   expected.format_version = family.format_version;
   expected.order = [&family](const Slice& a, const Slice& b) {

@@ -21,6 +21,9 @@ Status Malformed(const std::string& what) {
 Hello MakeHello() {
   Hello hello;
   hello.software = std::string("sstferry ") + SSTFERRY_VERSION;
+  if (!kIngestsEntities) {
+    hello.features &= ~kFeatureEntities;
+  }
   hello.rocksdb_version = RocksDbVersion();
   hello.max_format_version = MaxReadableFormatVersion();
   for (rocksdb::CompressionType type : rocksdb::GetSupportedCompressions()) {
