@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "format/end_state.h"
+#include "pipeline/source/stoppable_file_system.h"
 #include "rocksdb/metadata.h"
 
 namespace sstferry {
@@ -141,12 +142,23 @@ void SnapshotCopy::Close() {
   db_.reset();
 }
 
+namespace {
+
+Status CheckStopped(const SnapshotOptions& options) {
+  return options.cancelled && options.cancelled()
+             ? MakeStatus(EndState::kCancelled, "while taking the snapshot")
+             : Status::OK();
+}
+
+}  // namespace
+
 Status SnapshotCopy::Take(const SnapshotOptions& options,
                           const PrivateDir& dir, Attempt* attempt) {
   Close();
   counters_.attempts++;
   const auto start = std::chrono::steady_clock::now();
   SnapshotFiles files(options.database_dir, dir.held(), dir.db());
+  files.set_cancelled(options.cancelled);
   OpenPlan plan;
   const auto logger = std::make_shared<DropLogger>();
   Status status = TakeFiles(options, dir, &files, &plan, attempt);
@@ -156,9 +168,9 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
     counters_.retries += attempt->again ? 1 : 0;
     return WithContext(status, EndState::kSourceError, options.database_dir);
   }
-  // The longest step follows, and RocksDB cannot be stopped inside it.
-  if (options.cancelled && options.cancelled()) {
-    return MakeStatus(EndState::kCancelled, "while taking the snapshot");
+  Status stopped = CheckStopped(options);
+  if (!stopped.ok()) {
+    return stopped;
   }
   counters_.wal_files = files.wal_files();
   counters_.wal_bytes_copied = files.wal_bytes();
@@ -175,12 +187,25 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   }
   const auto open_start = std::chrono::steady_clock::now();
   plan.db.info_log = logger;
+  if (options.cancelled) {
+    // The longest step follows; its reads and writes fail once it is not
+    // wanted any more.
+    env_ = rocksdb::NewCompositeEnv(MakeStoppableFileSystem(
+        rocksdb::FileSystem::Default(), options.cancelled));
+    plan.db.env = env_.get();
+  }
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   BoundWriteBuffers(files.wal_bytes(), limits, &plan);
   read_only_ = plan.read_only;
   status = read_only_ ? OpenReadOnly(dir.db(), plan)
                       : OpenAndFlush(dir.db(), plan);
   counters_.flush_micros = MicrosSince(open_start);
+  // Whatever RocksDB says of files that could not be read any more.
+  stopped = CheckStopped(options);
+  if (!stopped.ok()) {
+    Close();
+    return stopped;
+  }
   if (!status.ok()) {
     Close();
     return OpenError(status, plan, options.database_dir, dir.db(),

@@ -10,6 +10,7 @@
 #include "pipeline/source/snapshot_files.h"
 #include "pipeline/source/snapshot_options.h"
 #include "rocksdb/db.h"
+#include "rocksdb/env.h"
 
 namespace sstferry {
 
@@ -56,6 +57,8 @@ class SnapshotCopy {
   [[nodiscard]] rocksdb::Status Describe(const OpenPlan& plan);
   void Close();
 
+  // Fails once the snapshot is cancelled; outlives db_.
+  std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
   std::vector<SnapshotFamily> families_;

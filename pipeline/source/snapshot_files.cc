@@ -302,7 +302,11 @@ Status SnapshotFiles::CopyWals(Attempt* attempt) {
   wal_bytes_ = 0;
   for (auto wal = wals_.rbegin(); wal != wals_.rend(); ++wal) {
     uint64_t bytes = 0;
-    const Status status =
+    Status status = CheckStopped();
+    if (!status.ok()) {
+      return status;
+    }
+    status =
         CopyDescriptor(wal->fd, wal_dir_ + "/" + wal->name,
                        db_ + "/" + wal->name, &bytes);
     if (!status.ok()) {
@@ -315,9 +319,19 @@ Status SnapshotFiles::CopyWals(Attempt* attempt) {
   return status.ok() && !attempt->again ? CheckCopiedWals() : status;
 }
 
+Status SnapshotFiles::CheckStopped() const {
+  return cancelled_ && cancelled_()
+             ? MakeStatus(EndState::kCancelled, "while copying WALs")
+             : Status::OK();
+}
+
 Status SnapshotFiles::CheckCopiedWals() {
   for (const HeldWal& wal : wals_) {
-    const Status status = CheckWal(db_ + "/" + wal.name, NumberOf(wal.name),
+    Status status = CheckStopped();
+    if (!status.ok()) {
+      return status;
+    }
+    status = CheckWal(db_ + "/" + wal.name, NumberOf(wal.name),
                                    wal_dir_ + "/" + wal.name);
     if (!status.ok()) {
       return status;

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -54,6 +55,10 @@ class SnapshotFiles {
   SnapshotFiles(const SnapshotFiles&) = delete;
   SnapshotFiles& operator=(const SnapshotFiles&) = delete;
   ~SnapshotFiles();
+  // Polled between WALs; may be null. kCancelled when it says so.
+  void set_cancelled(std::function<bool()> cancelled) {
+    cancelled_ = std::move(cancelled);
+  }
 
   // Steps 1 to 4.
   //   kSourceError  no CURRENT in the directory, a file cannot be read, linked
@@ -86,6 +91,7 @@ class SnapshotFiles {
   bool nothing_found() const { return nothing_found_; }
 
  private:
+  [[nodiscard]] rocksdb::Status CheckStopped() const;
   struct HeldWal {
     std::string name;
     int fd = -1;  // the held file, open
@@ -102,6 +108,7 @@ class SnapshotFiles {
   [[nodiscard]] rocksdb::Status CheckNotRecycled(Attempt* attempt);
   [[nodiscard]] rocksdb::Status CheckCopiedWals();
 
+  std::function<bool()> cancelled_;
   const std::string source_dir_;
   const std::string held_;
   const std::string db_;

@@ -116,6 +116,7 @@ class Transfer {
   TransferId id_{};
   uint32_t lanes_ = 0;
 
+  std::atomic<bool> ended_{false};  // asked by the snapshot: goes after it
   std::unique_ptr<Snapshot> snapshot_;
   std::vector<NamedValue> database_options_;
   std::vector<TransferFamily> families_;
@@ -126,7 +127,6 @@ class Transfer {
   TransferCounters counters_;
   TokenBucket rate_bucket_;
 
-  std::atomic<bool> ended_{false};
   mutable std::mutex mu_;
   std::condition_variable has_ended_;
   rocksdb::Status status_;         // under mu_

@@ -1,5 +1,6 @@
 #include "pipeline/target/ingestor.h"
 
+#include <filesystem>
 #include <map>
 
 #include "format/end_state.h"
@@ -89,7 +90,13 @@ Status Ingestor::Record(const std::vector<StagedChunk>& batch,
     }
   }
   FaultPoint("Ingestor:JournalAppended");
-  const Status status = sync_journal_ ? journal_->Sync() : Status::OK();
+  Status status;
+  if (sync_journal_) {
+    // A record promises its file: the file's name must be durable, too.
+    status = SyncDirectory(
+        std::filesystem::path(batch.front().path).parent_path().string());
+    status = status.ok() ? journal_->Sync() : status;
+  }
   FaultPoint("Ingestor:JournalSynced");
   return status;
 }

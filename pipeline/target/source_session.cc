@@ -1,5 +1,7 @@
 #include "pipeline/target/source_session.h"
 
+#include <algorithm>
+
 #include "format/limits.h"
 #include "pipeline/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
@@ -11,6 +13,17 @@ using rocksdb::Status;
 
 // Keys, names and reasons of a whole plan, as held in memory.
 constexpr uint64_t kMaxPlanBytes = 64u << 20;
+
+// What an option or a range takes in memory beyond its bytes on the wire.
+constexpr uint64_t kItemBytes = 128;
+constexpr uint64_t kMaxRangeBytes = 1ull << 44;
+
+// Sends on the control connection are small; a request to stop must not wait
+// for one longer than this.
+constexpr std::chrono::milliseconds kSendLimit{4'000};
+// Answers that cost the source nothing.
+constexpr std::chrono::milliseconds kAnswerLimit{60'000};
+constexpr std::chrono::hours kPinLimit{24};
 
 Status Malformed(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "plan: " + what);
@@ -192,6 +205,8 @@ Status SourceSession::HandlePlanFrame(const Frame& frame) {
         return Malformed("column family " + std::to_string(family.index) +
                          " is out of turn");
       }
+      plan_bytes_ += kItemBytes * (family.description.options.size() +
+                                   family.description.table_options.size());
       plan_.families.push_back(std::move(family));
       return status;
     }
@@ -225,7 +240,6 @@ Status SourceSession::HandlePlanFrame(const Frame& frame) {
                          " ranges, found " +
                          std::to_string(plan_.ranges.size()));
       }
-      plan_.estimated_bytes = end.estimated_bytes;
       planned_ = true;
       changed_.notify_all();
       return status;
@@ -242,25 +256,36 @@ Status SourceSession::AddRanges(Ranges batch) {
       return Malformed("range " + std::to_string(range.id) +
                        " is out of turn");
     }
+    plan_bytes_ += kItemBytes;
+    // Sums of these must not overflow.
+    range.estimated_bytes = std::min(range.estimated_bytes, kMaxRangeBytes);
+    plan_.estimated_bytes += range.estimated_bytes;
     plan_.ranges.push_back(std::move(range));
   }
   return Status::OK();
 }
 
-Status SourceSession::WaitFor(const bool& flag) {
+Status SourceSession::WaitFor(const bool& flag,
+                              std::chrono::milliseconds limit) {
   std::unique_lock<std::mutex> lock(mu_);
-  changed_.wait(lock,
-                [this, &flag] { return flag || !status_.ok() || stopping_; });
+  changed_.wait_for(lock, limit, [this, &flag] {
+    return flag || !status_.ok() || stopping_;
+  });
   if (!flag && status_.ok()) {
-    return MakeStatus(EndState::kCancelled, "stopped on request");
+    return stopping_ ? MakeStatus(EndState::kCancelled, "stopped on request")
+                     : MakeStatus(EndState::kDeadPeer,
+                                  "source " + dialer_->address() +
+                                      ": no answer for " +
+                                      std::to_string(limit.count()) + " ms");
   }
   return flag ? Status::OK() : status_;
 }
 
 Status SourceSession::List(std::vector<std::string>* names) {
-  Status status = channel_->Send(FrameType::kListRequest, "");
+  Status status = channel_->Send(FrameType::kListRequest, "",
+                                 WaitLimit::Within(kSendLimit));
   if (status.ok()) {
-    status = WaitFor(listed_);
+    status = WaitFor(listed_, kAnswerLimit);
   }
   std::lock_guard<std::mutex> lock(mu_);
   *names = list_.names;
@@ -272,9 +297,11 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     std::lock_guard<std::mutex> lock(mu_);
     opening_ = true;
   }
-  Status status = channel_->SendMessage(FrameType::kOpenRequest, request);
+  Status status = channel_->SendMessage(FrameType::kOpenRequest, request,
+                                        WaitLimit::Within(kSendLimit));
   if (status.ok()) {
-    status = WaitFor(planned_);
+    // A big WAL takes as long as it takes; pings tell whether anyone is there.
+    status = WaitFor(planned_, kPinLimit);
   }
   if (status.ok()) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -310,9 +337,10 @@ Status SourceSession::ConnectLane(uint32_t lane,
 
 Status SourceSession::Finish(const struct Finish& ours,
                              struct Finish* theirs) {
-  Status status = channel_->SendMessage(FrameType::kFinish, ours);
+  Status status = channel_->SendMessage(FrameType::kFinish, ours,
+                                        WaitLimit::Within(kSendLimit));
   if (status.ok()) {
-    status = WaitFor(finished_);
+    status = WaitFor(finished_, kAnswerLimit);
   }
   if (!status.ok()) {
     return status;

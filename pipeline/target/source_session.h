@@ -87,7 +87,8 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame);
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
   [[nodiscard]] rocksdb::Status AddRanges(Ranges batch);
-  [[nodiscard]] rocksdb::Status WaitFor(const bool& flag);
+  [[nodiscard]] rocksdb::Status WaitFor(const bool& flag,
+                                        std::chrono::milliseconds limit);
   void StopThreads();
 
   Dialer* const dialer_;

@@ -20,6 +20,8 @@ class SilentLogger : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
 };
 
+// Bounds the memory that open tables take, whatever the database's size.
+constexpr int kMaxOpenFiles = 64;
 // With less free space than this a lost OPTIONS file is put down to it.
 constexpr uint64_t kOptionsFileRoom = 1u << 20;
 
@@ -42,13 +44,6 @@ Status TargetDb::Create(const std::string& dir,
   created->families_ = std::move(families);
   created->asked_ = names.size();
   created->file_system_ = std::move(file_system);
-  // RocksDB opens a FIFO family with a ttl in no other way.
-  for (const BuiltFamily& family : created->families_) {
-    if (family.final_options.compaction_style ==
-        rocksdb::kCompactionStyleFIFO) {
-      created->max_open_files_ = -1;
-    }
-  }
   created->env_ = rocksdb::NewCompositeEnv(created->file_system_);
   if (std::find(names.begin(), names.end(),
                 rocksdb::kDefaultColumnFamilyName) == names.end()) {
@@ -79,8 +74,10 @@ Status TargetDb::Open(bool final) {
   rocksdb::DBOptions options = final ? final_options_ : rocksdb::DBOptions();
   options.env = env_.get();
   options.info_log = std::make_shared<SilentLogger>();
-  options.max_open_files = max_open_files_;
   options.error_if_exists = false;
+  if (!final || !NeedsAllFilesOpen()) {
+    options.max_open_files = kMaxOpenFiles;
+  }
   if (!final) {
     options.create_if_missing = true;
     options.create_missing_column_families = true;
@@ -103,6 +100,15 @@ Status TargetDb::Open(bool final) {
       rocksdb::DB::Open(options, dir_, descriptors, &handles_, &db);
   db_.reset(db);
   return At(status, std::string(final ? "reopen " : "create ") + dir_);
+}
+
+// RocksDB refuses to open a FIFO family that expires files otherwise.
+bool TargetDb::NeedsAllFilesOpen() const {
+  return std::any_of(
+      families_.begin(), families_.end(), [](const BuiltFamily& family) {
+        return family.final_options.compaction_style ==
+               rocksdb::kCompactionStyleFIFO;
+      });
 }
 
 Status TargetDb::Finalize() {
@@ -177,31 +183,6 @@ Status TargetDb::ExpectNewOptionsFile() {
                     "OPTIONS of " + dir_ +
                         ": RocksDB could not write the file" +
                         (full ? ", the disk is full" : ""));
-}
-
-// SetDBOptions would change other options on the way (bytes_per_sync), and
-// opening with the application's value may load every table.
-Status TargetDb::RestoreMaxOpenFiles() {
-  std::string name;
-  Status status = rocksdb::GetLatestOptionsFileName(dir_, env_.get(), &name);
-  std::string text;
-  if (status.ok()) {
-    status = rocksdb::ReadFileToString(env_.get(), dir_ + "/" + name, &text);
-  }
-  if (!status.ok()) {
-    return At(status, "OPTIONS of " + dir_);
-  }
-  const std::string line =
-      "\n  max_open_files=" + std::to_string(max_open_files_) + "\n";
-  const size_t at = text.find(line);
-  if (at == std::string::npos) {
-    return MakeStatus(EndState::kInternal,
-                      name + ": expected max_open_files, found none");
-  }
-  text.replace(at, line.size(),
-               "\n  max_open_files=" +
-                   std::to_string(final_options_.max_open_files) + "\n");
-  return WriteDurably(file_system_.get(), dir_ + "/" + name, text);
 }
 
 Status TargetDb::CountLevels(std::map<int, uint64_t>* levels) {

@@ -47,6 +47,7 @@ class TargetDb {
   TargetDb() = default;
   [[nodiscard]] rocksdb::Status Open(bool final);
   [[nodiscard]] rocksdb::Status CloseHandles();
+  bool NeedsAllFilesOpen() const;
   // kInternal when no OPTIONS file was written since the last call: RocksDB
   // goes on without one when the disk is full.
   [[nodiscard]] rocksdb::Status ExpectNewOptionsFile();
@@ -56,8 +57,6 @@ class TargetDb {
   rocksdb::DBOptions final_options_;
   std::vector<std::string> names_;
   std::vector<BuiltFamily> families_;  // by family index; default last if added
-  // Bounds the memory that open tables take, whatever the database's size.
-  int max_open_files_ = 64;
   size_t asked_ = 0;                   // families that were asked for
   std::shared_ptr<rocksdb::FileSystem> file_system_;
   std::unique_ptr<rocksdb::Env> env_;

@@ -1,0 +1,125 @@
+#include "pipeline/source/stoppable_file_system.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::FileOptions;
+using rocksdb::FSRandomAccessFile;
+using rocksdb::FSSequentialFile;
+using rocksdb::FSWritableFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+using Stopped = std::function<bool()>;
+
+IOStatus StoppedStatus() {
+  return IOStatus::Aborted("stopped on request");
+}
+
+class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  StoppableRandomFile(std::unique_ptr<FSRandomAccessFile> file,
+                      const Stopped* stopped)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), stopped_(stopped) {}
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
+                Slice* result, char* scratch,
+                IODebugContext* dbg) const override {
+    return (*stopped_)() ? StoppedStatus()
+                         : FSRandomAccessFileOwnerWrapper::Read(
+                               offset, n, options, result, scratch, dbg);
+  }
+
+ private:
+  const Stopped* const stopped_;
+};
+
+class StoppableSequentialFile : public rocksdb::FSSequentialFileOwnerWrapper {
+ public:
+  StoppableSequentialFile(std::unique_ptr<FSSequentialFile> file,
+                          const Stopped* stopped)
+      : FSSequentialFileOwnerWrapper(std::move(file)), stopped_(stopped) {}
+  IOStatus Read(size_t n, const IOOptions& options, Slice* result,
+                char* scratch, IODebugContext* dbg) override {
+    return (*stopped_)() ? StoppedStatus()
+                         : FSSequentialFileOwnerWrapper::Read(
+                               n, options, result, scratch, dbg);
+  }
+
+ private:
+  const Stopped* const stopped_;
+};
+
+class StoppableWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  StoppableWritableFile(std::unique_ptr<FSWritableFile> file,
+                        const Stopped* stopped)
+      : FSWritableFileOwnerWrapper(std::move(file)), stopped_(stopped) {}
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  IODebugContext* dbg) override {
+    return (*stopped_)() ? StoppedStatus()
+                         : FSWritableFileOwnerWrapper::Append(data, options,
+                                                              dbg);
+  }
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  const rocksdb::DataVerificationInfo& info,
+                  IODebugContext* dbg) override {
+    return (*stopped_)() ? StoppedStatus()
+                         : FSWritableFileOwnerWrapper::Append(data, options,
+                                                              info, dbg);
+  }
+
+ private:
+  const Stopped* const stopped_;
+};
+
+class StoppableFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  StoppableFileSystem(std::shared_ptr<rocksdb::FileSystem> base,
+                      Stopped stopped)
+      : FileSystemWrapper(std::move(base)), stopped_(std::move(stopped)) {}
+
+  const char* Name() const override { return "sstferry.Stoppable"; }
+
+  IOStatus NewRandomAccessFile(const std::string& name,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* file,
+                               IODebugContext* dbg) override {
+    return Wrap<StoppableRandomFile>(
+        target()->NewRandomAccessFile(name, options, file, dbg), file);
+  }
+  IOStatus NewSequentialFile(const std::string& name,
+                             const FileOptions& options,
+                             std::unique_ptr<FSSequentialFile>* file,
+                             IODebugContext* dbg) override {
+    return Wrap<StoppableSequentialFile>(
+        target()->NewSequentialFile(name, options, file, dbg), file);
+  }
+  IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* file,
+                           IODebugContext* dbg) override {
+    return Wrap<StoppableWritableFile>(
+        target()->NewWritableFile(name, options, file, dbg), file);
+  }
+
+ private:
+  template <typename Wrapper, typename File>
+  IOStatus Wrap(IOStatus status, std::unique_ptr<File>* file) const {
+    if (status.ok()) {
+      *file = std::make_unique<Wrapper>(std::move(*file), &stopped_);
+    }
+    return status;
+  }
+
+  const Stopped stopped_;
+};
+
+}  // namespace
+
+std::shared_ptr<rocksdb::FileSystem> MakeStoppableFileSystem(
+    std::shared_ptr<rocksdb::FileSystem> base, Stopped stopped) {
+  return std::make_shared<StoppableFileSystem>(std::move(base),
+                                               std::move(stopped));
+}
+
+}  // namespace sstferry

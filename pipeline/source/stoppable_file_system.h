@@ -1,0 +1,19 @@
+// A file system whose reads and writes fail once somebody says stop, so that
+// work inside RocksDB which cannot be interrupted (replaying a long WAL,
+// skipping a long run of tombstones) ends at its next block.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "rocksdb/file_system.h"
+
+namespace sstferry {
+
+// `stopped` is called from RocksDB's threads and must stay true once it was.
+// Every result obtained after it turned true is worthless: whoever uses this
+// must ask `stopped` again before believing an OK.
+std::shared_ptr<rocksdb::FileSystem> MakeStoppableFileSystem(
+    std::shared_ptr<rocksdb::FileSystem> base, std::function<bool()> stopped);
+
+}  // namespace sstferry
