@@ -47,6 +47,7 @@ TestServer::TestServer(ServeOptions options) {
   options.log = [this](LogLevel, const std::string& line) {
     std::lock_guard<std::mutex> lock(mu_);
     log_ += line + "\n";
+    changed_.notify_all();
   };
   std::unique_ptr<Listener> listener;
   REQUIRE_OK(ListenTcp(HostPort{"127.0.0.1", 0}, &listener));
@@ -72,9 +73,11 @@ TransferReport TestServer::Report(size_t n) {
   return reports_[n];
 }
 
-std::string TestServer::log() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return log_;
+bool TestServer::WaitForLog(const std::string& text) {
+  std::unique_lock<std::mutex> lock(mu_);
+  return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
+    return log_.find(text) != std::string::npos;
+  });
 }
 
 ServeOptions ServeSample(const std::string& directory) {

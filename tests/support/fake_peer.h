@@ -25,7 +25,8 @@ class TestServer {
   std::string url(const std::string& name) const;
   // The report of the nth ended transfer (0 the first); waits for it.
   TransferReport Report(size_t n);
-  std::string log() const;
+  // Waits until that text stands in the log; false when it never does.
+  bool WaitForLog(const std::string& text);
 
  private:
   mutable std::mutex mu_;

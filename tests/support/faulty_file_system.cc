@@ -36,6 +36,14 @@ class FaultyFile : public rocksdb::FSWritableFileOwnerWrapper {
     const IOStatus status = faults_->Meet(FileStep::kAppend, path_);
     return status.ok() ? target()->Append(data, options, info, dbg) : status;
   }
+  using FSWritableFileOwnerWrapper::PositionedAppend;
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset,
+                            const IOOptions& options,
+                            IODebugContext* dbg) override {
+    const IOStatus status = faults_->Meet(FileStep::kAppend, path_);
+    return status.ok() ? target()->PositionedAppend(data, offset, options, dbg)
+                       : status;
+  }
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     const IOStatus status = faults_->Meet(FileStep::kSync, path_);
     return status.ok() ? target()->Sync(options, dbg) : status;

@@ -1,0 +1,66 @@
+// How evenly a planner cuts what a database may look like.
+#include "pipeline/source/planner.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "rocksdb/db.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+constexpr uint32_t kLanes = 4;
+constexpr size_t kWanted = kLanes * kRangesPerLane;
+
+// Tiles, at least 0.75 of the wanted ranges, none twice the mean.
+void RequireEvenTiles(const std::vector<Range>& ranges) {
+  REQUIRE(ranges.size() >= kWanted * 3 / 4);
+  uint64_t sum = 0;
+  uint64_t largest = 0;
+  std::optional<std::string> next;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    REQUIRE(ranges[i].id == i);
+    REQUIRE(ranges[i].interval.begin == next);
+    next = ranges[i].interval.end;
+    REQUIRE(next.has_value() == (i + 1 < ranges.size()));
+    sum += ranges[i].estimated_bytes;
+    largest = std::max(largest, ranges[i].estimated_bytes);
+  }
+  INFO(ranges.size() << " ranges, largest " << largest << " of " << sum);
+  REQUIRE(largest <= 2 * sum / ranges.size());
+}
+
+TEST_CASE("Planner cuts any shape of files into many even ranges",
+          "[source][planner]") {
+  ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 20'000;
+  SECTION("all data in level 0") { shape.files = 6; }
+  SECTION("one huge file") { shape.files = 1; }
+  SECTION("all data in the WAL, flushed by the snapshot") {
+    shape.in_wal_only = true;
+  }
+  MakeSampleDatabase(dir / "db", shape);
+  rocksdb::Options options;
+  options.compression = rocksdb::kNoCompression;
+  options.disable_auto_compactions = true;
+  options.avoid_flush_during_recovery = false;
+  rocksdb::DB* raw = nullptr;
+  REQUIRE_OK(rocksdb::DB::Open(options, dir / "db", &raw));
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  PlannerFamily family;
+  family.handle = db->DefaultColumnFamily();
+  PlannerOptions planned;
+  planned.lanes = kLanes;
+  FamilyPlan plan;
+  std::vector<Range> ranges;
+  REQUIRE_OK(PlanFamily(db.get(), family, planned,
+                        FamilyBytes(db.get(), family.handle), &plan, &ranges));
+  RequireEvenTiles(ranges);
+}
+
+}  // namespace
+}  // namespace sstferry
