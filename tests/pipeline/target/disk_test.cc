@@ -87,7 +87,8 @@ TEST_CASE("StagingFile names the file and the state of a failed step",
         Fault{FileStep::kSync, DiskBroken(), EndState::kInternal}}) {
     FaultyFileSystem disk;
     disk.FailAt(fault.step, 1, fault.status);
-    StagingFile file(&disk, dir / "chunk");
+    StagingBuffer buffer;
+    StagingFile file(&disk, dir / "chunk", &buffer);
     Status status = file.Open();
     if (status.ok()) {
       status = file.Append("data");
