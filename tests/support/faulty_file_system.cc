@@ -96,7 +96,9 @@ void FaultyFileSystem::FailAt(FileStep step, uint64_t nth,
                               const IOStatus& status, const std::string& part,
                               bool for_good) {
   std::lock_guard<std::mutex> lock(mu_);
-  faults_.push_back({step, nth, status, part, for_good});
+  // A temporary would make GCC 14 warn of a string that is not there.
+  const Fault fault{step, nth, status, part, for_good};
+  faults_.push_back(fault);
 }
 
 uint64_t FaultyFileSystem::count(FileStep step, const std::string& part) const {
