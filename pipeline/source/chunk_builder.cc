@@ -171,8 +171,12 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
     chunk->largest.assign(key.data(), key.size());
     const uint64_t entry_bytes = key.size() + value.size();
     bytes_to_look += entry_bytes;
+    const bool empty_key = key.empty();
     reader->Next();
-    if (writer->bytes_so_far(entry_bytes) >= options_.chunk_bytes) {
+    // Newer SstFileWriters assert that both bounds of a file are empty or
+    // none: the empty key is a chunk of its own.
+    if (empty_key || (reader->Valid() && reader->key().empty()) ||
+        writer->bytes_so_far(entry_bytes) >= options_.chunk_bytes) {
       break;
     }
     if (chunk->entries % kLookInterval != 0 && bytes_to_look < 65536) {
