@@ -26,14 +26,17 @@ Status StagingFile::Open() {
   }
   rocksdb::FileOptions options;
   options.use_direct_writes = true;
-  direct_ = file_system_->NewWritableFile(path_, options, &file_, nullptr)
-                .ok() &&
-            file_->use_direct_io() &&
+  const rocksdb::IOStatus created =
+      file_system_->NewWritableFile(path_, options, &file_, nullptr);
+  if (created.IsNoSpace() || created.IsPathNotFound()) {
+    return At("create", created);
+  }
+  direct_ = created.ok() && file_->use_direct_io() &&
             file_->GetRequiredBufferAlignment() <= StagingBuffer::kAlignment;
   if (direct_) {
     return Status::OK();
   }
-  // tmpfs and others know no O_DIRECT.
+  // tmpfs and others know no O_DIRECT; it is an invalid argument to them.
   file_.reset();
   return At("create", file_system_->NewWritableFile(
                           path_, rocksdb::FileOptions(), &file_, nullptr));

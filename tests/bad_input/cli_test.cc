@@ -215,7 +215,7 @@ TEST_CASE("A target killed in the middle costs the source its snapshot only",
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
-TEST_CASE("--max-rate holds within ten percent and --timeline grows",
+TEST_CASE("Pull --max-rate holds within ten percent and --timeline grows",
           "[bad_input][cli]") {
   ScratchDir dir;
   SampleShape shape;
