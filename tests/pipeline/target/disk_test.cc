@@ -86,7 +86,7 @@ TEST_CASE("StagingFile names the file and the state of a failed step",
         Fault{FileStep::kAppend, DiskBroken(), EndState::kInternal},
         Fault{FileStep::kSync, DiskBroken(), EndState::kInternal}}) {
     FaultyFileSystem disk;
-    disk.FailAt(fault.step, 1, fault.status);
+    disk.FailAt(fault.step, 1, fault.status, "", /*for_good=*/true);
     StagingBuffer buffer;
     StagingFile file(&disk, dir / "chunk", &buffer);
     Status status = file.Open();
