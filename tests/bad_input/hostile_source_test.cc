@@ -376,7 +376,7 @@ TEST_CASE("Pull of something that is no sstferry says so",
     REQUIRE_OK(ListenTcp(HostPort{"127.0.0.1", 0}, &listener));
     std::thread thread([&] {
       std::unique_ptr<Connection> connection;
-      REQUIRE_OK(listener->Accept(&connection));
+      MustWork(listener->Accept(&connection));
       const rocksdb::Slice part(stranger.bytes);
       const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(10));
       connection->Write(&part, 1, limit).PermitUncheckedError();

@@ -135,7 +135,7 @@ TEST_CASE("Server and pull without a common protocol say both versions",
   // The other way round: a source of the future.
   FakeSource source([](Channel* peer) {
     Hello theirs;
-    REQUIRE_OK(peer->ReceiveMessage(FrameType::kHello,
+    MustWork(peer->ReceiveMessage(FrameType::kHello,
                                     WaitLimit::Within(milliseconds(5000)),
                                     &theirs));
     HelloAck future;

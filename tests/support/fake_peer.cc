@@ -1,5 +1,8 @@
 #include "tests/support/fake_peer.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "format/digest.h"
 #include "pipeline/target/source_session.h"
 #include "rocksdb/env.h"
@@ -138,10 +141,18 @@ Status ReceiveEnd(Channel* channel) {
   return status.ok() ? channel->ExpectType(frame, FrameType::kPing) : status;
 }
 
+void MustWork(const rocksdb::Status& status) {
+  if (!status.ok()) {
+    fprintf(stderr, "a peer of the test failed: %s\n",
+            status.ToString().c_str());
+    abort();
+  }
+}
+
 std::string SendRaw(const HostPort& where, const std::string& bytes,
                     bool then_wait) {
   std::unique_ptr<Connection> connection;
-  REQUIRE_OK(MakeTcpDialer(where)->Dial(Soon(), &connection));
+  MustWork(MakeTcpDialer(where)->Dial(Soon(), &connection));
   const Slice part(bytes);
   // The peer may hang up in the middle of it.
   connection->Write(&part, 1, Soon()).PermitUncheckedError();

@@ -52,6 +52,9 @@ rocksdb::Status OpenSample(const HostPort& where, Opened* opened,
 // comes.
 rocksdb::Status ReceiveEnd(Channel* channel);
 
+// For threads of a test: Catch2's own assertions are for the main thread only.
+void MustWork(const rocksdb::Status& status);
+
 // Bytes as they are: what the peer answers until it closes.
 std::string SendRaw(const HostPort& where, const std::string& bytes,
                     bool then_wait = true);
