@@ -211,17 +211,17 @@ Honest MakeChunk() {
   table.format_version = 5;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
-  REQUIRE_OK(writer.Open(dir / "chunk"));
+  MustWork(writer.Open(dir / "chunk"));
   Honest honest;
   for (int i = 100; i < 900; ++i) {
     const std::string key = std::string("key").append(std::to_string(i));
     const std::string value(100, static_cast<char>('a' + i % 26));
-    REQUIRE_OK(writer.Put(key, value));
+    MustWork(writer.Put(key, value));
     honest.end.entries++;
     honest.end.key_bytes += key.size();
     honest.end.value_bytes += value.size();
   }
-  REQUIRE_OK(writer.Finish());
+  MustWork(writer.Finish());
   honest.file = BytesOf(dir / "chunk");
   honest.end.smallest = "key100";
   honest.end.largest = "key899";
