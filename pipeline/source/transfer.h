@@ -74,7 +74,7 @@ class Transfer {
   std::string error_where() const;
 
   void RecordRange(const RangeEnd& end);
-  // The totals of every family, and whether each range was sent whole.
+  // The totals of every family, over the ranges sent so far.
   Finish Totals() const;
   Stats CurrentStats() const;
   TransferReport Report() const;
