@@ -12,7 +12,6 @@
 namespace sstferry {
 namespace {
 
-using rocksdb::Slice;
 using rocksdb::Status;
 
 EndpointOptions EndpointFor(const SourceAddress& address, uint32_t lanes,
