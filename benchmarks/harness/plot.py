@@ -11,10 +11,22 @@ set grid ytics lc rgb "#dddddd"
 set border 3
 set tics nomirror
 """
+# A contender has its colour in every plot.
+COLOURS = {
+    "sstferry": "#0044bb", "sstferry-local": "#66a3ff",
+    "sstferry-rebuilt": "#00a0a0", "sstferry-tls": "#8e44ad",
+    "put": "#d62728", "rsync": "#ff9900", "backup-engine": "#e6c200",
+    "ldb": "#8c564b", "store-and-forward": "#e377c2",
+    "ceiling-buffered": "#222222", "ceiling-direct": "#999999"}
+OTHER_COLOUR = "#2ca02c"
 
 
 def available():
     return shutil.which("gnuplot") is not None
+
+
+def colour(contender):
+    return COLOURS.get(contender, OTHER_COLOUR)
 
 
 def gnuplot(script):
@@ -52,8 +64,8 @@ set key outside right top
     plots = []
     for i, name in enumerate(names):
         column = 2 + 3 * i
-        plots.append('$data using %d:%d:%d:xtic(1) title "%s"' % (
-            column, column + 1, column + 2, name))
+        plots.append('$data using %d:%d:%d:xtic(1) lc rgb "%s" title "%s"' % (
+            column, column + 1, column + 2, colour(name), name))
     gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
 
 
@@ -81,8 +93,9 @@ def rates(path, title, runs):
             continue
         script += "$run%d << EOD\n%s\nEOD\n" % (
             i, "\n".join("%.3f %.2f" % p for p in points))
-        plots.append('$run%d using 1:2 with lines lw 2 title "%s"' % (
-            i, run["contender"]))
+        plots.append(
+            '$run%d using 1:2 with lines lw 2 lc rgb "%s" title "%s"' % (
+                i, colour(run["contender"]), run["contender"]))
     if not plots:
         return False
     script += """set xlabel "seconds (logarithmic)"
