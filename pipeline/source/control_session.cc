@@ -208,6 +208,17 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   if (!planned || finished_) {
     return Unexpected(FrameType::kFinish);
   }
+  // Totals that agree on a part would make it look like the whole.
+  const size_t unsent = transfer_->request().purpose == Purpose::kPull
+                            ? transfer_->UnsentRanges()
+                            : 0;
+  if (unsent > 0) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: expected them once all " +
+                          std::to_string(transfer_->ranges().size()) +
+                          " ranges were sent, found " +
+                          std::to_string(unsent) + " not sent");
+  }
   const Finish ours = transfer_->Totals();
   if (theirs.families.size() != ours.families.size()) {
     return MakeStatus(EndState::kCorrupt,

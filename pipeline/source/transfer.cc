@@ -346,11 +346,19 @@ Finish Transfer::Totals() const {
   {
     std::lock_guard<std::mutex> lock(mu_);
     for (size_t i = 0; i < sent_.size(); ++i) {
-      finish.families[ranges_[i].family] += sent_[i].totals;
+      if (sent_[i].has_value()) {
+        finish.families[ranges_[i].family] += sent_[i]->totals;
+      }
     }
   }
   finish.stats = CurrentStats();
   return finish;
+}
+
+size_t Transfer::UnsentRanges() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return static_cast<size_t>(
+      std::count(sent_.begin(), sent_.end(), std::nullopt));
 }
 
 Stats Transfer::CurrentStats() const {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -76,6 +77,8 @@ class Transfer {
   void RecordRange(const RangeEnd& end);
   // The totals of every family, over the ranges sent so far.
   Finish Totals() const;
+  // Ranges that were not sent to their end yet.
+  size_t UnsentRanges() const;
   Stats CurrentStats() const;
   TransferReport Report() const;
 
@@ -133,7 +136,7 @@ class Transfer {
   std::string error_where_;        // under mu_
   Channel* control_ = nullptr;     // under mu_
   std::vector<Channel*> attached_; // under mu_, by lane number
-  std::vector<RangeEnd> sent_;     // under mu_, by range id
+  std::vector<std::optional<RangeEnd>> sent_;  // under mu_, by range id
 };
 
 }  // namespace sstferry

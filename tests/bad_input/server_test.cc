@@ -228,12 +228,25 @@ TEST_CASE("A target that asks for what it may not is told so",
     }
   }
   SECTION("totals that are not the source's") {
-    REQUIRE_OK(OpenSample(where, &opened, &control));
+    uint32_t ranges = 0;
     Finish finish;
-    finish.families.resize(1);
+    REQUIRE_OK(OpenSample(where, &opened, &control, &ranges));
+    REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
+    REQUIRE_OK(TakeRanges(lane.get(), ranges, &finish));
     finish.families[0].entries = 5;
     REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
     told(control.get(), EndState::kCorrupt, "the target has 5");
+    REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
+  }
+  SECTION("totals that agree, of all ranges but one") {
+    uint32_t ranges = 0;
+    Finish finish;
+    REQUIRE_OK(OpenSample(where, &opened, &control, &ranges));
+    REQUIRE(ranges > 1);
+    REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
+    REQUIRE_OK(TakeRanges(lane.get(), ranges - 1, &finish));
+    REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
+    told(control.get(), EndState::kCorrupt, "1 not sent");
     REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
   }
   SECTION("totals before anything is open") {
@@ -271,11 +284,12 @@ TEST_CASE("A finished transfer keeps no lane and no snapshot",
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Opened opened;
-  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
+  uint32_t ranges = 0;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control, &ranges));
   REQUIRE_OK(
       DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
   Finish finish;
-  finish.families.resize(1);
+  REQUIRE_OK(TakeRanges(lane.get(), ranges, &finish));
   REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
   REQUIRE_OK(control->ReceiveMessage(FrameType::kFinished,
                                      WaitLimit::Within(milliseconds(5000)),
@@ -328,10 +342,14 @@ TEST_CASE("A failure after the totals agreed is no success at the source",
           "[bad_input][end_state]") {
   Bench bench;
   std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
   Opened opened;
-  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
+  uint32_t ranges = 0;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control, &ranges));
+  REQUIRE_OK(
+      DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
   Finish finish;
-  finish.families.resize(1);
+  REQUIRE_OK(TakeRanges(lane.get(), ranges, &finish));
   REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
   REQUIRE_OK(control->ReceiveMessage(FrameType::kFinished,
                                      WaitLimit::Within(milliseconds(5000)),

@@ -109,8 +109,9 @@ Status DialLane(const HostPort& where, const TransferId& id, uint32_t lane,
 }
 
 Status OpenSample(const HostPort& where, Opened* opened,
-                  std::unique_ptr<Channel>* channel) {
-  Status status = DialControl(where, channel);
+                  std::unique_ptr<Channel>* channel, uint32_t* ranges,
+                  const Hello* as) {
+  Status status = Dial(where, as != nullptr ? *as : MakeHello(), channel);
   OpenRequest request;
   request.database = "db";
   request.lanes = 2;
@@ -129,7 +130,38 @@ Status OpenSample(const HostPort& where, Opened* opened,
     }
     planned = status.ok() && frame.type == FrameType::kPlanEnd;
   }
+  PlanEnd end;
+  if (status.ok() && ranges != nullptr) {
+    status = end.DecodeFrom(frame.payload);
+    *ranges = end.range_count;
+  }
   return status;
+}
+
+Status TakeRanges(Channel* lane, uint32_t count, Finish* totals) {
+  totals->families.assign(1, Totals());
+  for (uint32_t id = 0; id < count; ++id) {
+    RangeRequest request;
+    request.range_id = id;
+    Status status = lane->SendMessage(FrameType::kRangeRequest, request);
+    Frame frame;
+    do {
+      status = status.ok() ? lane->Receive(Soon(), &frame) : status;
+    } while (status.ok() && frame.type != FrameType::kRangeEnd &&
+             frame.type != FrameType::kEnd);
+    RangeEnd end;
+    if (status.ok()) {
+      status = lane->ExpectType(frame, FrameType::kRangeEnd);
+    }
+    if (status.ok()) {
+      status = end.DecodeFrom(frame.payload);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    totals->families[0] += end.totals;
+  }
+  return Status::OK();
 }
 
 Status ReceiveEnd(Channel* channel) {

@@ -45,9 +45,16 @@ rocksdb::Status DialControl(const HostPort& where,
                             std::unique_ptr<Channel>* channel);
 rocksdb::Status DialLane(const HostPort& where, const TransferId& id,
                          uint32_t lane, std::unique_ptr<Channel>* channel);
-// A control connection on which "db" is opened; *opened has its answer.
+// A control connection on which "db" is opened; *opened and *ranges (may be
+// null: how many ranges the plan has) are its answer. `as` (may be null) is
+// who this side says it is.
 rocksdb::Status OpenSample(const HostPort& where, Opened* opened,
-                           std::unique_ptr<Channel>* channel);
+                           std::unique_ptr<Channel>* channel,
+                           uint32_t* ranges = nullptr,
+                           const Hello* as = nullptr);
+// Takes ranges 0 to count - 1 of one family over a lane; *totals is what a
+// target that kept all of it would send.
+rocksdb::Status TakeRanges(Channel* lane, uint32_t count, Finish* totals);
 // The End frame a peer sends, skipping others; what Receive() says if none
 // comes.
 rocksdb::Status ReceiveEnd(Channel* channel);
