@@ -182,6 +182,7 @@ std::string SummaryToJson(const Summary& summary, const std::string& command);
 // form is what --begin and --end take.
 std::string KeyToText(const rocksdb::Slice& key);
 std::string NowRfc3339();
+std::string SoftwareVersion();  // "sstferry 0.1.0"
 uint64_t PeakRssBytes();  // VmHWM of this process
 
 }  // namespace sstferry

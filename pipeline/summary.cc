@@ -201,6 +201,10 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+std::string SoftwareVersion() {
+  return std::string("sstferry ") + SSTFERRY_VERSION;
+}
+
 std::string NowRfc3339() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

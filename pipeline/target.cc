@@ -219,16 +219,9 @@ class PlanOperation : public Operation {
 
   Status AskForPlan(SourceSession* session, const std::string& name,
                     Summary* summary) {
-    OpenRequest request;
-    request.database = name;
-    request.purpose = Purpose::kPlan;
-    request.families = options_.selection.families;
-    request.interval = options_.selection.interval;
-    request.lanes = options_.lanes;
-    request.chunk_bytes = options_.chunk_bytes;
-    request.format_version = options_.format_version;
     SourcePlan plan;
-    const Status status = session->Open(request, &plan);
+    const Status status = session->Open(
+        MakeOpenRequest(options_, name, Purpose::kPlan), &plan);
     if (!status.ok()) {
       return status;
     }
@@ -236,8 +229,7 @@ class PlanOperation : public Operation {
     summary->target = options_.target_dir;
     summary->source_versions.software = session->source().software;
     summary->source_versions.rocksdb = session->source().rocksdb_version;
-    summary->target_versions.software =
-        std::string("sstferry ") + SSTFERRY_VERSION;
+    summary->target_versions.software = SoftwareVersion();
     summary->target_versions.rocksdb = RocksDbVersion();
     summary->transfer_id = ToHex(plan.opened.transfer_id);
     summary->source_database_id = plan.opened.source_database_id;

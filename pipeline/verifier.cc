@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "format/key_for_message.h"
 #include "pipeline/operators.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/plan_check.h"
@@ -63,9 +64,8 @@ class EntryStream {
     for (const EntryDigest& entry : page_.entries) {
       if (before != nullptr && order_->Compare(*before, entry.key) >= 0) {
         return MakeStatus(EndState::kCorrupt,
-                          "entries: expected ascending keys, found 0x" +
-                              rocksdb::Slice(entry.key).ToString(true) +
-                              " out of order");
+                          "entries: expected ascending keys, found " +
+                              KeyForMessage(entry.key) + " out of order");
       }
       before = &entry.key;
     }
@@ -126,6 +126,11 @@ Status Verifier::OpenSide(VerifySide* side) {
   request.lanes = options_.lanes;
   request.chunk_bytes = PullOptions().chunk_bytes;
   status = side->session->Open(request, &side->plan);
+  if (status.ok()) {
+    status = WithContext(
+        CheckFamilies(side->plan, options_.selection.families),
+        EndState::kCorrupt, side->label);
+  }
   const uint32_t lanes = side->plan.opened.lanes;
   if (status.ok() && (lanes == 0 || lanes > options_.lanes)) {
     status = MakeStatus(EndState::kCorrupt,

@@ -1,5 +1,6 @@
 #include "pipeline/source/chunk_builder.h"
 
+#include "format/key_for_message.h"
 #include "format/limits.h"
 #include "pipeline/interval_reader.h"
 #include "pipeline/rocksdb_compat.h"
@@ -13,12 +14,6 @@ using rocksdb::Status;
 
 // Entries between two looks at `cancelled`.
 constexpr uint64_t kLookInterval = 64;
-
-std::string KeyForMessage(const Slice& key) {
-  const size_t shown = std::min<size_t>(key.size(), 32);
-  return "0x" + Slice(key.data(), shown).ToString(/*hex=*/true) +
-         (shown < key.size() ? "..." : "");
-}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "pipeline/source/control_session.h"
 
 #include "format/limits.h"
+#include "pipeline/start_thread.h"
 
 namespace sstferry {
 namespace {
@@ -28,9 +29,11 @@ ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
 ControlSession::~ControlSession() = default;
 
 void ControlSession::Run() {
-  ticker_ = std::thread([this] { Tick(); });
-  Status status = Serve();
   const std::string where = "source control";
+  Status status = StartThread([this] { Tick(); }, &ticker_);
+  if (status.ok()) {
+    status = Serve();
+  }
   if (transfer_ != nullptr && status.ok() && finished_) {
     transfer_->End();
     status = transfer_->status();
@@ -55,10 +58,11 @@ void ControlSession::Run() {
     DrainUntilClosed();
   }
   channel_->Close();  // wakes whoever still sends
-  if (worker_.joinable()) {
-    worker_.join();
+  for (std::thread* thread : {&worker_, &ticker_}) {
+    if (thread->joinable()) {
+      thread->join();
+    }
   }
-  ticker_.join();
   if (transfer_ != nullptr) {
     transfer_->set_control(nullptr);
     if (registered_) {
@@ -153,8 +157,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     return added;
   }
   registered_ = true;
-  worker_ = std::thread([this] { Open(); });
-  return Status::OK();
+  return StartThread([this] { Open(); }, &worker_);
 }
 
 void ControlSession::Open() {

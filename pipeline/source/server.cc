@@ -15,6 +15,7 @@
 #include "pipeline/source/lane_session.h"
 #include "pipeline/source/private_dir.h"
 #include "pipeline/source/snapshot.h"
+#include "pipeline/start_thread.h"
 
 namespace sstferry {
 namespace {
@@ -98,11 +99,17 @@ class Server : public SourceServer {
     }
     std::vector<std::thread> threads;
     for (const auto& entry : transfers) {
-      threads.emplace_back([transfer = entry.second] {
+      const auto fail = [transfer = entry.second] {
         transfer->Fail(MakeStatus(EndState::kCancelled,
                                   "the source is shutting down"),
                        "source");
-      });
+      };
+      std::thread thread;
+      if (StartThread(fail, &thread).ok()) {
+        threads.push_back(std::move(thread));
+      } else {
+        fail();
+      }
     }
     for (std::thread& thread : threads) {
       thread.join();
@@ -121,18 +128,26 @@ class Server : public SourceServer {
     sessions_.emplace_back();
     Session* session = &sessions_.back();
     session->channel = std::make_unique<Channel>(std::move(connection));
-    session->thread = std::thread([this, session] {
-      Serve(session->channel.get());
-      session->channel->Close();
-      session->done = true;
-    });
+    const Status started = StartThread(
+        [this, session] {
+          Serve(session->channel.get());
+          session->channel->Close();
+          session->done = true;
+        },
+        &session->thread);
+    if (!started.ok()) {
+      Log(LogLevel::kWarning, "refused a connection of " +
+                                  session->channel->peer() + ": " +
+                                  MessageOf(started));
+      sessions_.pop_back();
+    }
   }
 
   void Serve(Channel* channel) {
     Hello hello;
     HelloAck ack;
     const Status status = ServerHandshake(
-        channel, std::string("sstferry ") + SSTFERRY_VERSION, RocksDbVersion(),
+        channel, SoftwareVersion(), RocksDbVersion(),
         WaitLimit::Within(options_.handshake_timeout), &hello, &ack);
     if (!status.ok()) {
       Log(LogLevel::kWarning, "handshake with " + channel->peer() +

@@ -170,6 +170,7 @@ Status Snapshot::FromOpenDatabase(
     return status;
   }
   const std::string original = resolved.database_dir;
+  resolved.was_flushed = true;
   resolved.database_dir = dir->path() + "/checkpoint";
   rocksdb::Checkpoint* made = nullptr;
   status = rocksdb::Checkpoint::Create(db, &made);

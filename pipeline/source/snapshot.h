@@ -28,6 +28,8 @@ struct SnapshotOptions {
   uint64_t max_read_only_wal_bytes = 64u << 20;
   // Another attempt is made when the source changed under one.
   uint32_t max_attempts = 200;
+  // The directory was made by a Checkpoint, which flushed memtables into it.
+  bool was_flushed = false;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
   LogFunction log;                  // may be null

@@ -212,7 +212,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
                      logger->TakeDropped());
   }
   status = files.ReleaseHeld();
-  return status.ok() ? Describe(plan) : status;
+  return status.ok() ? Describe(options, plan) : status;
 }
 
 Status SnapshotCopy::TakeFiles(const SnapshotOptions& options,
@@ -316,7 +316,8 @@ Status SnapshotCopy::OpenAndFlush(const std::string& directory,
   return status;
 }
 
-Status SnapshotCopy::Describe(const OpenPlan& plan) {
+Status SnapshotCopy::Describe(const SnapshotOptions& options,
+                              const OpenPlan& plan) {
   for (ColumnFamilyHandle* handle : handles_) {
     for (const FamilyOpening& family : plan.families) {
       if (family.wanted && family.name == handle->GetName()) {
@@ -327,8 +328,10 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
   }
   sequence_ = db_->GetLatestSequenceNumber();
   notes_.clear();
-  notes_.push_back(
-      "writes made without WAL and not yet flushed are not in the snapshot");
+  if (!options.was_flushed) {
+    notes_.push_back(
+        "writes made without WAL and not yet flushed are not in the snapshot");
+  }
   if (plan.families.size() > 1 && !plan.atomic_flush) {
     notes_.push_back(
         "where writes bypass the WAL, one cut across column families is not "

@@ -54,7 +54,8 @@ class SnapshotCopy {
                                              const OpenPlan& plan);
   [[nodiscard]] rocksdb::Status OpenAndFlush(const std::string& directory,
                                              const OpenPlan& plan);
-  [[nodiscard]] rocksdb::Status Describe(const OpenPlan& plan);
+  [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options,
+                                         const OpenPlan& plan);
   void Close();
 
   // Fails once the snapshot is cancelled; outlives db_.

@@ -93,7 +93,39 @@ Status Transfer::PinSnapshot() {
   return WithContext(status, EndState::kSourceError, "snapshot");
 }
 
+// RocksDB bounds neither; what crosses the wire is bounded.
+Status Transfer::CheckNames() const {
+  if (snapshot_->families().size() > kMaxFamilies) {
+    return MakeStatus(EndState::kRefused,
+                      "expected at most " + std::to_string(kMaxFamilies) +
+                          " column families, found " +
+                          std::to_string(snapshot_->families().size()));
+  }
+  for (const SnapshotFamily& family : snapshot_->families()) {
+    if (family.name.size() > kMaxFamilyNameBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family.name.substr(0, 32) +
+                            "...': expected a name of at most " +
+                            std::to_string(kMaxFamilyNameBytes) +
+                            " bytes, found " +
+                            std::to_string(family.name.size()));
+    }
+  }
+  if (snapshot_->database_id().size() > kMaxIdentifierBytes) {
+    return MakeStatus(EndState::kRefused,
+                      "database id: expected at most " +
+                          std::to_string(kMaxIdentifierBytes) +
+                          " bytes, found " +
+                          std::to_string(snapshot_->database_id().size()));
+  }
+  return Status::OK();
+}
+
 Status Transfer::DescribeFamilies() {
+  const Status named = CheckNames();
+  if (!named.ok()) {
+    return named;
+  }
   DatabaseDescription described;
   if (!snapshot_->options_text().empty()) {
     const Status status =

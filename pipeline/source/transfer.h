@@ -103,6 +103,7 @@ class Transfer {
 
  private:
   [[nodiscard]] rocksdb::Status PinSnapshot();
+  [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
   [[nodiscard]] rocksdb::Status PlanFamilies();
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);

@@ -1,5 +1,6 @@
 #include "pipeline/target/lane_client.h"
 
+#include "format/key_for_message.h"
 #include "format/limits.h"
 #include "format/sst_check.h"
 #include "pipeline/file_source.h"
@@ -207,9 +208,8 @@ Status LaneClient::CheckBounds(const Range& range, const ChunkEnd& end) const {
   }
   return MakeStatus(EndState::kCorrupt,
                     "chunk keys: expected inside the range and after the "
-                    "chunk before, found 0x" +
-                        Slice(end.smallest).ToString(true) + " to 0x" +
-                        Slice(end.largest).ToString(true));
+                    "chunk before, found " + KeyForMessage(end.smallest) +
+                        " to " + KeyForMessage(end.largest));
 }
 
 Status LaneClient::CheckStored(const Range& range, const std::string& path,

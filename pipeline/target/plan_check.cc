@@ -1,9 +1,11 @@
 #include "pipeline/target/plan_check.h"
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "format/end_state.h"
+#include "rocksdb/db.h"
 
 namespace sstferry {
 namespace {
@@ -15,6 +17,26 @@ std::string FamilyName(const Family& family) {
 }  // namespace
 
 using rocksdb::Status;
+
+Status CheckFamilies(const SourcePlan& plan,
+                     const std::vector<std::string>& asked) {
+  std::set<std::string> names;
+  for (const Family& family : plan.families) {
+    if (!names.insert(family.description.name).second) {
+      return MakeStatus(EndState::kCorrupt,
+                        "plan: " + FamilyName(family) + " is doubled");
+    }
+  }
+  if (asked.empty() ? names.count(rocksdb::kDefaultColumnFamilyName) == 0
+                    : names != std::set<std::string>(asked.begin(),
+                                                     asked.end())) {
+    return MakeStatus(EndState::kCorrupt,
+                      "plan: expected the column families that were asked "
+                      "for, found " +
+                          std::to_string(names.size()) + " others or fewer");
+  }
+  return Status::OK();
+}
 
 Status CheckTiling(const SourcePlan& plan, const KeyInterval& interval,
                    const std::vector<const rocksdb::Comparator*>& orders) {

@@ -1,6 +1,8 @@
-// What only a side that knows the comparators can check of a source's plan.
+// What a target checks of a source's plan beyond its shape: that it is about
+// what was asked for, all of it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "format/messages.h"
@@ -9,6 +11,11 @@
 #include "rocksdb/status.h"
 
 namespace sstferry {
+
+// kCorrupt unless the families are those `asked` for, each once; when none is,
+// all of them, `default` included.
+[[nodiscard]] rocksdb::Status CheckFamilies(
+    const SourcePlan& plan, const std::vector<std::string>& asked);
 
 // kCorrupt unless the ranges of each family tile `interval`, in the order
 // orders[Family::index]: without gaps, overlaps or a rest. Only then is what

@@ -1,7 +1,6 @@
 #include "pipeline/target/puller.h"
 
 #include <algorithm>
-#include <set>
 
 #include "format/limits.h"
 #include "pipeline/family_options.h"
@@ -113,46 +112,16 @@ Status Puller::Connect() {
     return status;
   }
   SetPhase("snapshot");
-  OpenRequest request;
-  request.database = options_.source.name;
-  request.purpose = Purpose::kPull;
-  request.families = options_.selection.families;
-  request.interval = options_.selection.interval;
-  request.lanes = options_.lanes;
-  request.chunk_bytes = options_.chunk_bytes;
-  request.format_version = options_.format_version;
-  request.max_rate_bytes_per_sec = options_.max_rate_bytes_per_sec;
-  status = session_->Open(request, &plan_);
+  status = session_->Open(
+      MakeOpenRequest(options_, options_.source.name, Purpose::kPull), &plan_);
   planned_bytes_ = plan_.estimated_bytes;
   return status;
-}
-
-// The families are those that were asked for, each once: names come from a
-// peer.
-Status Puller::CheckFamilies() const {
-  std::set<std::string> names;
-  for (const Family& family : plan_.families) {
-    if (!names.insert(family.description.name).second) {
-      return MakeStatus(EndState::kCorrupt,
-                        "plan: " + FamilyName(family) + " is doubled");
-    }
-  }
-  const std::vector<std::string>& asked = options_.selection.families;
-  if (asked.empty() ? names.count(rocksdb::kDefaultColumnFamilyName) == 0
-                    : names != std::set<std::string>(asked.begin(),
-                                                     asked.end())) {
-    return MakeStatus(EndState::kCorrupt,
-                      "plan: expected the column families that were asked "
-                      "for, found " +
-                          std::to_string(names.size()) + " others or fewer");
-  }
-  return Status::OK();
 }
 
 Status Puller::PrepareTarget() {
   SetPhase("plan");
   rocksdb::DBOptions database_options;
-  Status status = CheckFamilies();
+  Status status = CheckFamilies(plan_, options_.selection.families);
   if (status.ok()) {
     status = BuildDatabaseOptions(plan_.opened.database_options,
                                   &database_options, &notes_);

@@ -40,7 +40,6 @@ class Puller {
  private:
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status PrepareTarget();
-  [[nodiscard]] rocksdb::Status CheckFamilies() const;
   [[nodiscard]] rocksdb::Status WriteJournalHead();
   [[nodiscard]] rocksdb::Status Transfer();
   void RunLane(uint32_t lane);

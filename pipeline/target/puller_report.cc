@@ -87,8 +87,7 @@ void Puller::FillSummary(Summary* summary) const {
   summary->mode = "seed";
   summary->source = options_.source.ToString();
   summary->target = options_.target_dir;
-  summary->target_versions.software =
-      std::string("sstferry ") + SSTFERRY_VERSION;
+  summary->target_versions.software = SoftwareVersion();
   summary->target_versions.rocksdb = RocksDbVersion();
   if (session_ != nullptr) {
     summary->source_versions.software = session_->source().software;

@@ -33,7 +33,7 @@ Status Malformed(const std::string& what) {
 
 Hello MakeHello() {
   Hello hello;
-  hello.software = std::string("sstferry ") + SSTFERRY_VERSION;
+  hello.software = SoftwareVersion();
   if (!kIngestsEntities) {
     hello.features &= ~kFeatureEntities;
   }
@@ -43,6 +43,20 @@ Hello MakeHello() {
     hello.compressions.push_back(static_cast<uint8_t>(type));
   }
   return hello;
+}
+
+OpenRequest MakeOpenRequest(const PullOptions& options,
+                            const std::string& name, Purpose purpose) {
+  OpenRequest request;
+  request.database = name;
+  request.purpose = purpose;
+  request.families = options.selection.families;
+  request.interval = options.selection.interval;
+  request.lanes = options.lanes;
+  request.chunk_bytes = options.chunk_bytes;
+  request.format_version = options.format_version;
+  request.max_rate_bytes_per_sec = options.max_rate_bytes_per_sec;
+  return request;
 }
 
 SourceSession::SourceSession(Dialer* dialer,

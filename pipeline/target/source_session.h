@@ -118,4 +118,8 @@ class SourceSession {
 // The Hello this process sends.
 Hello MakeHello();
 
+// What a pull with these options asks of a source, and the plan of one.
+OpenRequest MakeOpenRequest(const PullOptions& options,
+                            const std::string& name, Purpose purpose);
+
 }  // namespace sstferry

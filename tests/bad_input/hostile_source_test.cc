@@ -30,6 +30,7 @@ void RequireFound(const SourceLies& lies, EndState state,
   REQUIRE(std::string(EndStateName(EndStateOf(summary.status))) ==
           EndStateName(state));
   REQUIRE(summary.status.ToString().find(sentence) != std::string::npos);
+  REQUIRE(summary.status.ToString().size() < 1000);
   REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
 }
 
@@ -205,6 +206,9 @@ TEST_CASE("Pull refuses a chunk that is not what its frames say",
   }
   SECTION("largest") {
     end([](ChunkEnd* e) { e->largest = "key9"; }, "chunk 0");
+  }
+  SECTION("bounds as long as keys may be") {
+    end([](ChunkEnd* e) { e->smallest.assign(200'000, 'z'); }, "chunk keys");
   }
   SECTION("digest") {
     end([](ChunkEnd* e) { e->digest = Digest128(); }, "chunk digest");

@@ -408,6 +408,8 @@ std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies) {
     while (channel->Receive(WaitLimit::Forever(), &frame).ok()) {
       if (frame.type == FrameType::kRangeRequest) {
         SendRangeOnce(lies, channel);
+      } else if (lies.other_request) {
+        lies.other_request(channel, frame);
       }
     }
   });

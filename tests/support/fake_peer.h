@@ -99,6 +99,8 @@ struct SourceLies {
   // In place of what is said after Opened (or of a whole lane), when set.
   FakeSource::Script after_opened;
   FakeSource::Script lane;
+  // What a lane does with requests other than for ranges; unset: nothing.
+  std::function<void(Channel*, const Frame&)> other_request;
   bool repeat_chunk = false;
 };
 std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies);

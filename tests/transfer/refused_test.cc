@@ -1,9 +1,13 @@
 // What cannot be moved faithfully is refused with the family and the reason;
 // what an application adds makes it movable.
+#include <filesystem>
+
+#include "pipeline/target/source_session.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -191,6 +195,58 @@ TEST_CASE("A database that an application has open arrives",
   expected.families = families;
   ExpectEqual(dir / "source", dir / "target", expected);
   REQUIRE(moved.summary.entries == 4001);
+  REQUIRE_FALSE(moved.notes_mention("not yet flushed"));
+}
+
+TEST_CASE("Wide-column entities are refused for a target that cannot take them",
+          "[transfer][refused]") {
+  const TempDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    db.Put("a", "plain");
+    REQUIRE_OK(db->PutEntity({}, db.cf(), "b", {{"column", "value"}}));
+    db.Flush();
+  }
+  TestServer server(ServeSample(dir / "source"));
+  Hello old = MakeHello();
+  old.features &= ~kFeatureEntities;
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Opened opened;
+  uint32_t ranges = 0;
+  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &ranges, &old));
+  REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
+  Finish totals;
+  REQUIRE_FALSE(TakeRanges(lane.get(), ranges, &totals).ok());
+  const rocksdb::Status told = ReceiveEnd(control.get());
+  INFO(told.ToString());
+  REQUIRE(EndStateOf(told) == EndState::kRefused);
+  for (const char* word : {"'default'", "0x62", "on the target"}) {
+    REQUIRE(told.ToString().find(word) != std::string::npos);
+  }
+  REQUIRE(EndStateOf(server.Report(0).status) == EndState::kRefused);
+}
+
+TEST_CASE("A family whose name is too long for the wire is refused",
+          "[transfer][refused]") {
+  const TempDir dir;
+  const std::string name(5000, 'n');
+  {
+    OpenDb db(dir / "source", {{"default", Quiet()}, {name, Quiet()}});
+    db.Put("key", "value", name);
+    db.Flush();
+  }
+  const bool options_file = GENERATE(true, false);
+  CAPTURE(options_file);
+  if (!options_file) {
+    for (const std::string& path : PathsWith(dir / "source", "")) {
+      if (path.find("/OPTIONS-") != std::string::npos) {
+        std::filesystem::remove(path);
+      }
+    }
+  }
+  RequireRefused(Ferry(dir / "source", dir / "target"),
+                 {"'nnnn", "4096", "5000"});
 }
 
 }  // namespace sstferry::test

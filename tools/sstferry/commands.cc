@@ -214,8 +214,7 @@ std::string GeneralHelp() {
 std::string RocksdbVersion() { return rocksdb::GetRocksVersionAsString(); }
 
 std::string VersionText() {
-  return std::string("sstferry ") + SSTFERRY_VERSION + "\nRocksDB " +
-         RocksdbVersion() + "\nzstd " +
+  return SoftwareVersion() + "\nRocksDB " + RocksdbVersion() + "\nzstd " +
          ZSTD_versionString() + "\nprotocol " +
          std::to_string(kProtocolVersion) + " (speaks " +
          std::to_string(kOldestProtocolVersion) + " to " +

@@ -162,8 +162,7 @@ int RunServe(const std::vector<std::string>& arguments) {
   Ledger ledger;
   Summary summary;
   summary.started_at = NowRfc3339();
-  summary.source_versions = {std::string("sstferry ") + SSTFERRY_VERSION,
-                             RocksdbVersion()};
+  summary.source_versions = {SoftwareVersion(), RocksdbVersion()};
   for (const ServedDatabase& database : serve.options.databases) {
     summary.source += (summary.source.empty() ? "" : ",") + database.name;
   }

@@ -1,0 +1,167 @@
+// A verify of two sources of which one lies or falls silent, and a pull whose
+// source falls silent while it is verified.
+#include <filesystem>
+#include <future>
+
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+SourceAddress AddressOf(const FakeSource& source) {
+  SourceAddress address;
+  address.host = source.address().host;
+  address.port = source.address().port;
+  address.name = "db";
+  return address;
+}
+
+VerifyOptions VerifyOf(const FakeSource& left, const FakeSource& right) {
+  VerifyOptions options;
+  options.left = AddressOf(left);
+  options.right = AddressOf(right);
+  options.lanes = 2;
+  return options;
+}
+
+Summary RunVerify(const VerifyOptions& options) {
+  Summary summary;
+  MakeVerify(options)->Run(&summary).PermitUncheckedError();
+  return summary;
+}
+
+TEST_CASE("Verify refuses a side that gives other families than asked for",
+          "[bad_input][peer]") {
+  SourceLies lies;
+  const bool doubled = GENERATE(false, true);
+  if (doubled) {
+    lies.opened = [](Opened* opened) { opened->family_count = 2; };
+    lies.families = [](std::vector<Family>* all) {
+      all->push_back((*all)[0]);
+      all->back().index = 1;
+    };
+  } else {
+    lies.families = [](std::vector<Family>* all) {
+      (*all)[0].description.name = "other";
+    };
+  }
+  const std::unique_ptr<FakeSource> liar = LyingSource(lies);
+  const std::unique_ptr<FakeSource> honest = LyingSource({});
+  const bool left = GENERATE(true, false);
+  const Summary summary = RunVerify(left ? VerifyOf(*liar, *honest)
+                                         : VerifyOf(*honest, *liar));
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
+  REQUIRE(summary.status.ToString().find(left ? "left: plan" : "right: plan") !=
+          std::string::npos);
+}
+
+// Answers a verify: digests that differ from anybody's, then one page.
+void Answer(const EntriesReply& page, uint64_t entries, Channel* channel,
+            const Frame& frame) {
+  if (frame.type == FrameType::kDigestRequest) {
+    DigestReply reply;
+    reply.entries = entries;
+    MustWork(channel->SendMessage(FrameType::kDigestReply, reply));
+  } else if (frame.type == FrameType::kEntriesRequest) {
+    // The verify may be over by now.
+    channel->SendMessage(FrameType::kEntriesReply, page).PermitUncheckedError();
+  }
+}
+
+TEST_CASE("Verify refuses keys out of order, with a message of bounded length",
+          "[bad_input][peer]") {
+  EntriesReply page;
+  page.entries.resize(2);
+  page.entries[0].key = std::string(200'000, 'b');
+  page.entries[1].key = std::string(200'000, 'a');
+  page.complete = true;
+  SourceLies lies;
+  lies.other_request = [&page](Channel* channel, const Frame& frame) {
+    Answer(page, 2, channel, frame);
+  };
+  EntriesReply nothing;
+  nothing.complete = true;
+  SourceLies honest;
+  honest.other_request = [&nothing](Channel* channel, const Frame& frame) {
+    Answer(nothing, 0, channel, frame);
+  };
+  const std::unique_ptr<FakeSource> left = LyingSource(lies);
+  const std::unique_ptr<FakeSource> right = LyingSource(honest);
+  const Summary summary = RunVerify(VerifyOf(*left, *right));
+  const std::string message = summary.status.ToString();
+  INFO(message.substr(0, 500));
+  REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
+  REQUIRE(message.find("ascending keys, found 0x6161") != std::string::npos);
+  REQUIRE(message.size() < 500);
+}
+
+// Says when a request for a digest came, and never answers it.
+class Silence {
+ public:
+  SourceLies lies() {
+    SourceLies lies;
+    lies.other_request = [this](Channel*, const Frame& frame) {
+      if (frame.type == FrameType::kDigestRequest && !asked_.exchange(true)) {
+        reached_.set_value();
+      }
+    };
+    return lies;
+  }
+  void Await() {
+    REQUIRE(reached_.get_future().wait_for(std::chrono::seconds(20)) ==
+            std::future_status::ready);
+  }
+
+ private:
+  std::atomic<bool> asked_{false};
+  std::promise<void> reached_;
+};
+
+void RequireCancels(Operation* operation, Silence* silence, Summary* summary) {
+  std::future<rocksdb::Status> run = std::async(
+      std::launch::async, [&] { return operation->Run(summary); });
+  silence->Await();
+  const auto start = steady_clock::now();
+  operation->Cancel();
+  REQUIRE(EndStateOf(run.get()) == EndState::kCancelled);
+  REQUIRE(steady_clock::now() - start < milliseconds(5000));
+}
+
+TEST_CASE("A verify that waits for a digest can be cancelled",
+          "[bad_input][end_state]") {
+  Silence silence;
+  const std::unique_ptr<FakeSource> silent = LyingSource(silence.lies());
+  const std::unique_ptr<FakeSource> other = LyingSource({});
+  const bool left = GENERATE(true, false);
+  const std::unique_ptr<Operation> verify = MakeVerify(
+      left ? VerifyOf(*silent, *other) : VerifyOf(*other, *silent));
+  Summary summary;
+  RequireCancels(verify.get(), &silence, &summary);
+}
+
+TEST_CASE("A pull can be cancelled while it is verified",
+          "[bad_input][end_state]") {
+  ScratchDir dir;
+  Silence silence;
+  const std::unique_ptr<FakeSource> source = LyingSource(silence.lies());
+  PullOptions options = PullFrom("", dir / "target");
+  options.source = AddressOf(*source);
+  options.verify = true;
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  Summary summary;
+  RequireCancels(pull.get(), &silence, &summary);
+  REQUIRE(pull->progress().phase == "verify");
+  REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+  REQUIRE(std::filesystem::exists(dir / "target.sstferry"));
+}
+
+}  // namespace
+}  // namespace sstferry

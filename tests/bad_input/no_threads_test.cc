@@ -1,0 +1,73 @@
+// A machine that has no more threads to give.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace {
+
+// How many threads may still be started before one is refused; below 0: all.
+std::atomic<int> g_threads_left{-1};
+
+}  // namespace
+
+// In front of the C library's, for this program.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attr,
+                              void* (*start)(void*), void* arg) noexcept {
+  if (g_threads_left >= 0 && g_threads_left.fetch_sub(1) == 0) {
+    return EAGAIN;
+  }
+  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*),
+                         void*);
+  static const auto next =
+      reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
+  return next(thread, attr, start, arg);
+}
+
+namespace sstferry {
+namespace {
+
+TEST_CASE("Server without a thread to spare refuses and goes on serving",
+          "[bad_input][peer]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  TestServer server(ServeSample(dir / "source"));
+  const HostPort where = server.address();
+  std::unique_ptr<Channel> control;
+  Opened opened;
+  SECTION("for the connection") {
+    g_threads_left = 0;
+    REQUIRE(SendRaw(where, "") == "");
+    REQUIRE(server.WaitForLog("refused a connection"));
+  }
+  SECTION("for its pings") {
+    g_threads_left = 1;
+    REQUIRE_OK(DialControl(where, &control));
+    const rocksdb::Status told = ReceiveEnd(control.get());
+    REQUIRE(told.ToString().find("cannot start a thread") !=
+            std::string::npos);
+  }
+  SECTION("for the snapshot") {
+    g_threads_left = 2;
+    const rocksdb::Status told = OpenSample(where, &opened, &control);
+    REQUIRE(EndStateOf(told) == EndState::kInternal);
+    REQUIRE(told.ToString().find("cannot start a thread") !=
+            std::string::npos);
+  }
+  REQUIRE(g_threads_left < 0);
+  control.reset();
+  PullOptions options = PullFrom("", dir / "target");
+  options.source.host = where.host;
+  options.source.port = where.port;
+  options.source.name = "db";
+  REQUIRE_OK(RunPull(options).status);
+}
+
+}  // namespace
+}  // namespace sstferry
