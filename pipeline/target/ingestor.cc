@@ -1,10 +1,13 @@
 #include "pipeline/target/ingestor.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "format/end_state.h"
+#include "format/key_for_message.h"
 #include "pipeline/target/durable.h"
+#include "rocksdb/comparator.h"
 
 namespace sstferry {
 
@@ -68,7 +71,10 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
     ingest_calls_++;
     lock->unlock();
     changed_.notify_all();
-    Status status = Record(batch, clock);
+    Status status = CheckDisjoint(batch);
+    if (status.ok()) {
+      status = Record(batch, clock);
+    }
     if (status.ok()) {
       status = Ingest(batch, clock);
     }
@@ -77,6 +83,35 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
   }
   ingesting_ = false;
   changed_.notify_all();
+}
+
+Status Ingestor::CheckDisjoint(const std::vector<StagedChunk>& batch) const {
+  std::map<uint32_t, std::vector<const StagedChunk*>> by_family;
+  for (const StagedChunk& chunk : batch) {
+    by_family[chunk.family].push_back(&chunk);
+  }
+  for (auto& [family, chunks] : by_family) {
+    const rocksdb::Comparator* order =
+        families_[family].handle->GetComparator();
+    std::sort(chunks.begin(), chunks.end(),
+              [order](const StagedChunk* a, const StagedChunk* b) {
+                return order->Compare(a->record.chunk.smallest,
+                                      b->record.chunk.smallest) < 0;
+              });
+    for (size_t i = 1; i < chunks.size(); ++i) {
+      const ChunkEnd& before = chunks[i - 1]->record.chunk;
+      const ChunkEnd& after = chunks[i]->record.chunk;
+      if (order->Compare(before.largest, after.smallest) >= 0) {
+        return MakeStatus(EndState::kInternal,
+                          "ingest: expected chunks that share no key, found " +
+                              chunks[i - 1]->path + " up to " +
+                              KeyForMessage(before.largest) + " and " +
+                              chunks[i]->path + " from " +
+                              KeyForMessage(after.smallest));
+      }
+    }
+  }
+  return Status::OK();
 }
 
 Status Ingestor::Record(const std::vector<StagedChunk>& batch,

@@ -55,6 +55,10 @@ class Ingestor {
   // While at least `least` (1 or more) chunks wait.
   void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                      StageClock* clock);
+  // kInternal when two files of a family overlap or share a key: in one call
+  // RocksDB would put all of them into level 0.
+  [[nodiscard]] rocksdb::Status CheckDisjoint(
+      const std::vector<StagedChunk>& batch) const;
   [[nodiscard]] rocksdb::Status Record(const std::vector<StagedChunk>& batch,
                                        StageClock* clock);
   [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,

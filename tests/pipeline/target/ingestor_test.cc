@@ -1,0 +1,280 @@
+// What the ingestor puts into one call, and what it does when one fails.
+#include "pipeline/target/ingestor.h"
+
+#include <filesystem>
+#include <future>
+
+#include "pipeline/target/durable.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/options.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+// A new database of two families, a journal, and chunks for them.
+class Bench {
+ public:
+  explicit Bench(const rocksdb::Comparator* order =
+                     rocksdb::BytewiseComparator()) {
+    options_.create_if_missing = true;
+    options_.create_missing_column_families = true;
+    options_.comparator = order;
+    rocksdb::DB* raw = nullptr;
+    REQUIRE_OK(rocksdb::DB::Open(
+        options_, dir_ / "db",
+        {{"default", options_}, {"b", options_}}, &handles_, &raw));
+    db_.reset(raw);
+    std::filesystem::create_directory(dir_ / "staging");
+    REQUIRE_OK(JournalFile::Create(rocksdb::FileSystem::Default().get(),
+                                   dir_ / "journal", &journal_));
+  }
+  ~Bench() {
+    for (rocksdb::ColumnFamilyHandle* handle : handles_) {
+      db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+    }
+  }
+
+  std::unique_ptr<Ingestor> Make(size_t max_waiting,
+                                 bool keeps_level0 = false) {
+    return std::make_unique<Ingestor>(
+        db_.get(),
+        std::vector<IngestFamily>{{handles_[0], keeps_level0},
+                                  {handles_[1], keeps_level0}},
+        journal_.get(), /*sync_journal=*/true, max_waiting);
+  }
+
+  // The two keys in the family's order.
+  StagedChunk Chunk(const std::string& first, const std::string& last,
+                    uint32_t family = 0) {
+    StagedChunk chunk;
+    chunk.family = family;
+    chunk.path = dir_ / ("staging/" + std::to_string(made_++) + "-0.sst");
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options_);
+    REQUIRE_OK(writer.Open(chunk.path));
+    REQUIRE_OK(writer.Put(first, "value"));
+    if (last != first) {
+      REQUIRE_OK(writer.Put(last, "value"));
+    }
+    REQUIRE_OK(writer.Finish());
+    chunk.record.chunk.smallest = first;
+    chunk.record.chunk.largest = last;
+    return chunk;
+  }
+
+  Status Add(Ingestor* ingestor, StagedChunk chunk) {
+    StageClock clock(&totals_, Stage::kIdle);
+    return ingestor->Add(std::move(chunk), &clock);
+  }
+  Status Flush(Ingestor* ingestor) {
+    StageClock clock(&totals_, Stage::kIdle);
+    return ingestor->Flush(&clock);
+  }
+
+  // Files of a family by level.
+  std::vector<size_t> Levels(size_t family = 0) {
+    rocksdb::ColumnFamilyMetaData meta;
+    db_->GetColumnFamilyMetaData(handles_[family], &meta);
+    std::vector<size_t> files;
+    for (const rocksdb::LevelMetaData& level : meta.levels) {
+      files.push_back(level.files.size());
+    }
+    return files;
+  }
+
+  rocksdb::DB* db() { return db_.get(); }
+  const ScratchDir& dir() const { return dir_; }
+
+ private:
+  ScratchDir dir_;
+  rocksdb::Options options_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+  std::unique_ptr<JournalFile> journal_;
+  StageTotals totals_;
+  int made_ = 0;
+};
+
+// Holds whoever ingests first between its journal record and the call.
+class Gate {
+ public:
+  Gate() {
+    TEST_SetFaultHook([this](const std::string& point) {
+      if (point == "Ingestor:JournalSynced" && !reached_once_.exchange(true)) {
+        reached_.set_value();
+        opened_.get_future().wait();
+      }
+    });
+  }
+  ~Gate() { TEST_SetFaultHook(nullptr); }
+  void Await() { reached_.get_future().wait(); }
+  void Open() { opened_.set_value(); }
+
+ private:
+  std::atomic<bool> reached_once_{false};
+  std::promise<void> reached_;
+  std::promise<void> opened_;
+};
+
+TEST_CASE("Ingestor takes all that waits in one call", "[target][ingest]") {
+  Bench bench;
+  const auto ingestor = bench.Make(8);
+  Gate gate;
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "b")));
+  REQUIRE(ingestor->ingest_calls() == 0);  // one alone waits for a second
+  StagedChunk second = bench.Chunk("c", "d");
+  std::future<Status> first_call = std::async(
+      std::launch::async,
+      [&] { return bench.Add(ingestor.get(), std::move(second)); });
+  gate.Await();
+  // While that call is under way these return, and share the next one.
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("g", "h")));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("e", "f")));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "z", 1)));
+  REQUIRE(ingestor->ingest_calls() == 1);
+  gate.Open();
+  REQUIRE_OK(first_call.get());
+  REQUIRE_OK(bench.Flush(ingestor.get()));
+  REQUIRE(ingestor->ingest_calls() == 2);
+  REQUIRE(bench.Levels(0) == std::vector<size_t>{0, 0, 0, 0, 0, 0, 4});
+  REQUIRE(bench.Levels(1) == std::vector<size_t>{0, 0, 0, 0, 0, 0, 1});
+  REQUIRE(bench.db()->GetLatestSequenceNumber() == 0);
+  REQUIRE(NamesOf(bench.dir() / "staging").empty());  // moved, not copied
+}
+
+TEST_CASE("Ingestor ingests the last chunk alone on Flush",
+          "[target][ingest]") {
+  Bench bench;
+  const auto ingestor = bench.Make(8);
+  REQUIRE_OK(bench.Flush(ingestor.get()));
+  REQUIRE(ingestor->ingest_calls() == 0);
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "b")));
+  REQUIRE_OK(bench.Flush(ingestor.get()));
+  REQUIRE(ingestor->ingest_calls() == 1);
+  REQUIRE(bench.Levels() == std::vector<size_t>{0, 0, 0, 0, 0, 0, 1});
+}
+
+TEST_CASE("Ingestor makes a lane wait while its queue is full",
+          "[target][ingest]") {
+  Bench bench;
+  const auto ingestor = bench.Make(2);
+  Gate gate;
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "a")));
+  StagedChunk second = bench.Chunk("b", "b");
+  std::future<Status> first_call = std::async(
+      std::launch::async,
+      [&] { return bench.Add(ingestor.get(), std::move(second)); });
+  gate.Await();
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("c", "c")));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("d", "d")));
+  StagedChunk fifth = bench.Chunk("e", "e");
+  std::future<Status> waits = std::async(
+      std::launch::async,
+      [&] { return bench.Add(ingestor.get(), std::move(fifth)); });
+  std::future<Status> flush = std::async(
+      std::launch::async, [&] { return bench.Flush(ingestor.get()); });
+  // Too short a look could only miss a fault, never make one up.
+  REQUIRE(waits.wait_for(milliseconds(200)) == std::future_status::timeout);
+  REQUIRE(flush.wait_for(milliseconds(0)) == std::future_status::timeout);
+  gate.Open();
+  for (std::future<Status>* done : {&first_call, &waits, &flush}) {
+    REQUIRE_OK(done->get());
+  }
+  REQUIRE_OK(bench.Flush(ingestor.get()));
+  REQUIRE(bench.Levels() == std::vector<size_t>{0, 0, 0, 0, 0, 0, 5});
+}
+
+TEST_CASE("Ingestor keeps the first failure and ingests nothing after it",
+          "[target][ingest]") {
+  Bench bench;
+  const auto ingestor = bench.Make(2);
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "a")));
+  StagedChunk lost = bench.Chunk("b", "b");
+  std::filesystem::remove(lost.path);
+  const Status first = bench.Add(ingestor.get(), lost);
+  INFO(first.ToString());
+  REQUIRE_FALSE(first.ok());
+  REQUIRE(first.ToString().find("ingest of 2 chunks") != std::string::npos);
+  for (const char* key : {"c", "d", "e", "f"}) {
+    REQUIRE(bench.Add(ingestor.get(), bench.Chunk(key, key)).ToString() ==
+            first.ToString());
+  }
+  REQUIRE(bench.Flush(ingestor.get()).ToString() == first.ToString());
+  REQUIRE(ingestor->ingest_calls() == 1);
+  REQUIRE(bench.Levels() == std::vector<size_t>(7, 0));
+}
+
+TEST_CASE("Ingestor wakes a lane that waits when a call fails",
+          "[target][ingest]") {
+  Bench bench;
+  const auto ingestor = bench.Make(2);
+  Gate gate;
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "a")));
+  StagedChunk lost = bench.Chunk("b", "b");
+  std::filesystem::remove(lost.path);
+  std::future<Status> first_call = std::async(
+      std::launch::async, [&] { return bench.Add(ingestor.get(), lost); });
+  gate.Await();
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("c", "c")));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("d", "d")));
+  StagedChunk fifth = bench.Chunk("e", "e");
+  std::future<Status> waits = std::async(
+      std::launch::async,
+      [&] { return bench.Add(ingestor.get(), std::move(fifth)); });
+  gate.Open();
+  const Status first = first_call.get();
+  REQUIRE_FALSE(first.ok());
+  REQUIRE(waits.get().ToString() == first.ToString());
+}
+
+TEST_CASE("Ingestor never makes a call of files that overlap or share a key",
+          "[target][ingest]") {
+  const bool reverse = GENERATE(false, true);
+  Bench bench(reverse ? rocksdb::ReverseBytewiseComparator()
+                      : rocksdb::BytewiseComparator());
+  const auto ingestor = bench.Make(8);
+  // In the family's order "1" comes before "2", and so on.
+  const auto chunk = [&](char first, char last, uint32_t family) {
+    const auto key = [reverse](char c) {
+      return std::string(1, reverse ? static_cast<char>('0' + '9' - c) : c);
+    };
+    return bench.Chunk(key(first), key(last), family);
+  };
+  const bool shared = GENERATE(true, false);
+  REQUIRE_OK(bench.Add(ingestor.get(), chunk('3', '5', 0)));
+  const Status status = bench.Add(
+      ingestor.get(), shared ? chunk('1', '3', 0) : chunk('2', '7', 0));
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kInternal);
+  REQUIRE(status.ToString().find("share no key") != std::string::npos);
+  REQUIRE(bench.Levels() == std::vector<size_t>(7, 0));
+  // The same keys in two families are no overlap.
+  const auto other = bench.Make(8);
+  REQUIRE_OK(bench.Add(other.get(), chunk('3', '5', 0)));
+  REQUIRE_OK(bench.Add(other.get(), chunk('3', '5', 1)));
+  REQUIRE(bench.Levels(1) == std::vector<size_t>{0, 0, 0, 0, 0, 0, 1});
+}
+
+TEST_CASE("Ingestor accepts an upper level only where files stay in level 0",
+          "[target][ingest]") {
+  const bool keeps_level0 = GENERATE(true, false);
+  Bench bench;
+  const auto ingestor = bench.Make(8, keeps_level0);
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "c")));
+  REQUIRE_OK(bench.Flush(ingestor.get()));
+  // Over what is there: not the last level any more.
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("b", "d")));
+  const Status status = bench.Flush(ingestor.get());
+  INFO(status.ToString());
+  REQUIRE(status.ok() == keeps_level0);
+  REQUIRE(bench.Levels()[6] == 1);
+}
+
+}  // namespace
+}  // namespace sstferry
