@@ -413,7 +413,15 @@ Status Puller::Publish() {
     status = failure();
   }
   if (status.ok()) {
-    status = workspace_->Publish(ToHex(plan_.opened.transfer_id), &replaced_);
+    std::string note;
+    status = workspace_->Publish(ToHex(plan_.opened.transfer_id), &replaced_,
+                                 &note);
+    if (!note.empty()) {
+      notes_.push_back(note);
+      if (options_.log) {
+        options_.log(LogLevel::kWarning, note);
+      }
+    }
   }
   swap_seconds_ = SecondsSince(start);
   if (status.ok()) {

@@ -7,12 +7,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "format/journal.h"
 #include "pipeline/target/durable.h"
 
 namespace sstferry {
@@ -22,6 +25,10 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 
 constexpr char kLockMark[] = "sstferry workspace 1\n";
+// What is read of a journal, for its first record, and of a summary.
+constexpr size_t kJournalHeadBytes =
+    kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
+constexpr size_t kMaxSummaryBytes = 16u << 20;
 
 Status Errno(const std::string& what, int error) {
   const EndState state = error == ENOSPC || error == EDQUOT
@@ -57,9 +64,34 @@ std::string IdentityOf(const std::string& path) {
   return std::to_string(info.st_ino);
 }
 
-// True when a process holds RocksDB's lock on the directory.
+// True when a descriptor of this process is of that file, by whatever name.
+bool IsOpenHere(const struct stat& file) {
+  std::error_code error;
+  fs::directory_iterator it("/proc/self/fd", error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    struct stat info;
+    if (stat(it->path().c_str(), &info) == 0 && info.st_dev == file.st_dev &&
+        info.st_ino == file.st_ino) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// True when a process holds RocksDB's lock on the directory. It is an fcntl
+// lock, of which a process does not see its own, and loses it by closing any
+// descriptor of the file: what this process has open is taken for locked and
+// not opened again.
 bool IsDatabaseOpen(const std::string& dir) {
-  const int fd = open((dir + "/LOCK").c_str(), O_RDWR | O_CLOEXEC);
+  const std::string path = dir + "/LOCK";
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return false;
+  }
+  if (IsOpenHere(info)) {
+    return true;
+  }
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) {
     return false;
   }
@@ -76,6 +108,28 @@ std::string ReadWholeFile(const std::string& path) {
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();
+}
+
+// The first bytes of a file, at most so many.
+std::string ReadStart(const std::string& path, size_t bytes) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  std::string start(error ? 0 : std::min<size_t>(size, bytes), '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return in ? start : "";
+}
+
+// Of the transfer a journal is about; empty when it does not say.
+std::string JournalTransferId(const std::string& journal) {
+  JournalRecord record;
+  JournalTransfer head;
+  const bool known =
+      CheckJournalMagic(journal).ok() &&
+      ReadJournalRecord(journal, kJournalMagicBytes, &record).ok() &&
+      record.type == JournalRecordType::kTransfer &&
+      head.DecodeFrom(record.payload).ok();
+  return known ? ToHex(head.transfer_id) : "";
 }
 
 // 32 hex digits: it becomes part of a name.
@@ -201,9 +255,7 @@ Status Workspace::CheckTarget() {
     return Status::OK();
   }
   if (!replace_) {
-    return MakeStatus(EndState::kRefused,
-                      "target " + target_dir_ + " is not empty; --replace "
-                      "builds a new database and keeps the old one beside it");
+    return RefuseNonEmpty();
   }
   if (IsDatabaseOpen(target_dir_)) {
     return MakeStatus(EndState::kBusy, "target " + target_dir_ +
@@ -211,6 +263,47 @@ Status Workspace::CheckTarget() {
   }
   target_exists_ = true;
   return Status::OK();
+}
+
+// The transfer that filled TARGET_DIR and was ended before it had removed its
+// workspace: last_transfer.json and the journal name the same one, and db/ has
+// got its final name. Empty when there is none.
+std::string Workspace::FinishedTransfer() const {
+  std::error_code error;
+  if (!fs::exists(journal_path(), error) || fs::exists(db_dir(), error)) {
+    return "";
+  }
+  const std::string id =
+      JournalTransferId(ReadStart(journal_path(), kJournalHeadBytes));
+  const nlohmann::json last = nlohmann::json::parse(
+      ReadStart(target_dir_ + "/last_transfer.json", kMaxSummaryBytes), nullptr,
+      /*allow_exceptions=*/false);
+  return !id.empty() && last.is_object() && last.contains("transfer_id") &&
+                 last["transfer_id"] == id
+             ? id
+             : "";
+}
+
+Status Workspace::RefuseNonEmpty() {
+  std::string found = " is not empty";
+  if (!FinishedTransfer().empty()) {
+    Status status = lock_fd_ < 0 ? Lock() : Status::OK();
+    // Again: the pull may have ended only now.
+    const std::string id = status.ok() ? FinishedTransfer() : "";
+    if (!status.ok()) {
+      return status;
+    }
+    if (!id.empty()) {
+      found = " is complete: transfer " + id + " filled it and was ended "
+              "before it had removed " + dir_;
+      status = RemoveWorkspace();
+      found += status.ok() ? ", which is done now"
+                           : " (" + MessageOf(status) + ")";
+    }
+  }
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir_ + found + "; --replace builds a "
+                    "new database and keeps the old one beside it");
 }
 
 Status Workspace::Lock() {
@@ -311,9 +404,10 @@ Status Workspace::RemoveLeftovers() {
   return SyncDirectory(dir_);
 }
 
-Status Workspace::Publish(const std::string& transfer_id,
-                          std::string* old_dir) {
+Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
+                          std::string* note) {
   old_dir->clear();
+  note->clear();
   Status status;
   if (target_exists_) {
     status = Exchange(transfer_id, old_dir);
@@ -324,7 +418,15 @@ Status Workspace::Publish(const std::string& transfer_id,
     FaultPoint("Workspace:Renamed");
     status = SyncDirectory(parent_);
   }
-  return status.ok() ? RemoveWorkspace() : status;
+  if (!status.ok()) {
+    return status;
+  }
+  const Status removed = RemoveWorkspace();
+  if (!removed.ok()) {
+    *note = "the target is complete, but its workspace could not be removed "
+            "and may be by hand: " + MessageOf(removed);
+  }
+  return Status::OK();
 }
 
 Status Workspace::Exchange(const std::string& transfer_id,
@@ -357,7 +459,8 @@ Status Workspace::Exchange(const std::string& transfer_id,
 
 Status Workspace::RemoveWorkspace() {
   std::error_code error;
-  for (const char* name : {"exchange", "journal", "staging"}) {
+  // The journal last: it says whose workspace this was.
+  for (const char* name : {"exchange", "staging", "journal"}) {
     fs::remove_all(dir_ + "/" + name, error);
     if (error) {
       return Errno("remove " + dir_ + "/" + name, error.value());

@@ -28,6 +28,8 @@ class Workspace {
  public:
   // Checks TARGET_DIR, completes an exchange that was cut short, takes the
   // lock, removes what an unfinished pull left, and makes the directories.
+  // A workspace whose pull filled TARGET_DIR and was ended before it had
+  // removed it is removed; the refusal then says that TARGET_DIR is complete.
   //   kRefused  not empty without replace; not a directory; a mount point; the
   //             parent is missing or cannot be written; a workspace that is
   //             not ours
@@ -46,15 +48,19 @@ class Workspace {
 
   // Makes db/ the TARGET_DIR and removes the workspace. REQUIRES: db/ is
   // closed and everything in it synced. *old_dir gets the place of the
-  // replaced directory, empty when there was none. After an error TARGET_DIR
-  // is as it was before, or already the new one.
+  // replaced directory, empty when there was none, and *note a sentence when
+  // the workspace could not be removed, which fails nothing. After an error
+  // TARGET_DIR is as it was before, or already the new one.
   [[nodiscard]] rocksdb::Status Publish(const std::string& transfer_id,
-                                        std::string* old_dir);
+                                        std::string* old_dir,
+                                        std::string* note);
 
  private:
   Workspace(std::string target_dir, bool replace,
             std::shared_ptr<rocksdb::FileSystem> file_system, LogFunction log);
   [[nodiscard]] rocksdb::Status CheckTarget();
+  [[nodiscard]] rocksdb::Status RefuseNonEmpty();
+  std::string FinishedTransfer() const;
   [[nodiscard]] rocksdb::Status Lock();
   [[nodiscard]] rocksdb::Status FinishExchange();
   [[nodiscard]] rocksdb::Status RemoveLeftovers();

@@ -93,14 +93,69 @@ TEST_CASE("Pull killed before the rename leaves the target as it was",
   REQUIRE(NamesOf(dir.path()) == names);
 }
 
-TEST_CASE("Pull killed after the rename has left a whole target",
+TEST_CASE("Pull killed after the rename is known for complete by the next",
+          "[target][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Small());
+  const std::string point =
+      GENERATE(as<std::string>(), "Workspace:Renamed",
+               "replace Workspace:Renamed", "replace Workspace:Exchanged");
+  const bool replace = point.rfind("replace ", 0) == 0;
+  if (replace) {
+    fs::create_directory(dir / "target");
+    WriteBytes(dir / "target/content", "old");
+  }
+  PullAndDie(dir, replace ? point.substr(8) : point, replace);
+  REQUIRE(fs::exists(dir / "target.sstferry"));
+  const Summary again = RunPull(PullFrom(dir / "source", dir / "target"));
+  INFO(again.status.ToString());
+  REQUIRE(EndStateOf(again.status) == EndState::kRefused);
+  REQUIRE(again.status.ToString().find("is complete: transfer ") !=
+          std::string::npos);
+  REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
+  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+  size_t olds = 0;
+  for (const std::string& name : NamesOf(dir.path())) {
+    olds += fs::exists(dir / (name + "/content")) ? 1 : 0;
+  }
+  REQUIRE(olds == (replace ? 1 : 0));
+}
+
+TEST_CASE("A leftover of another transfer does not make a target complete",
           "[target][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Small());
   PullAndDie(dir, "Workspace:Renamed", false);
-  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+  const bool last_transfer = GENERATE(true, false);
+  if (last_transfer) {
+    WriteBytes(dir / "target/last_transfer.json",
+               "{\"transfer_id\": \"" + std::string(32, 'a') + "\"}");
+  } else {
+    WriteBytes(dir / "target/last_transfer.json", "nothing");
+  }
   const Summary again = RunPull(PullFrom(dir / "source", dir / "target"));
+  INFO(again.status.ToString());
   REQUIRE(EndStateOf(again.status) == EndState::kRefused);
+  REQUIRE(again.status.ToString().find("is not empty") != std::string::npos);
+  REQUIRE(fs::exists(dir / "target.sstferry"));
+}
+
+TEST_CASE("A workspace that cannot be removed does not fail a whole target",
+          "[target][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Small());
+  TEST_SetFaultHook([&dir](const std::string& name) {
+    if (name == "Workspace:Renamed") {
+      WriteBytes(dir / "target.sstferry/stranger", "");
+    }
+  });
+  const Summary summary = RunPull(PullFrom(dir / "source", dir / "target"));
+  TEST_SetFaultHook(nullptr);
+  REQUIRE_OK(summary.status);
+  REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+  REQUIRE_FALSE(summary.notes.empty());
+  REQUIRE(summary.notes.back().find(dir / "target.sstferry") !=
+          std::string::npos);
 }
 
 TEST_CASE("Pull killed between exchange and rename is completed by the next",

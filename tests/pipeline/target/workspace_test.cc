@@ -191,6 +191,38 @@ TEST_CASE("Workspace is busy while another process has the database open",
   REQUIRE_OK(OpenIt(dir / "target", true));
 }
 
+// Asks as another process would.
+bool IsLockedForOthers(const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = open(path.c_str(), O_RDWR);
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    _exit(fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 0 : 1);
+  }
+  int result = -1;
+  REQUIRE(waitpid(child, &result, 0) == child);
+  return WIFEXITED(result) && WEXITSTATUS(result) == 0;
+}
+
+TEST_CASE("Workspace is busy while this process has the database open",
+          "[target][workspace]") {
+  ScratchDir dir;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  rocksdb::DB* raw = nullptr;
+  // By another name than the pull's.
+  REQUIRE_OK(rocksdb::DB::Open(options, dir / "./target", &raw));
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  REQUIRE(IsLockedForOthers(dir / "target/LOCK"));
+  const Status status = OpenIt(dir / "target", true);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kBusy);
+  // Looking must not cost the application its lock.
+  REQUIRE(IsLockedForOthers(dir / "target/LOCK"));
+}
+
 TEST_CASE("Workspace publishes by a rename and leaves nothing else",
           "[target][workspace]") {
   ScratchDir dir;
@@ -202,8 +234,10 @@ TEST_CASE("Workspace publishes by a rename and leaves nothing else",
   REQUIRE_OK(OpenIt(dir / "target/", false, &workspace));
   WriteBytes(workspace->db_dir() + "/content", "new");
   std::string old_dir;
-  REQUIRE_OK(workspace->Publish(kId, &old_dir));
+  std::string note;
+  REQUIRE_OK(workspace->Publish(kId, &old_dir, &note));
   REQUIRE(old_dir.empty());
+  REQUIRE(note.empty());
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"target"});
   REQUIRE(BytesOf(dir / "target/content") == "new");
 }
@@ -216,7 +250,8 @@ TEST_CASE("Workspace keeps what it replaces beside it",
   REQUIRE_OK(OpenIt(dir / "target", true, &workspace));
   WriteBytes(workspace->db_dir() + "/content", "new");
   std::string old_dir;
-  REQUIRE_OK(workspace->Publish(kId, &old_dir));
+  std::string note;
+  REQUIRE_OK(workspace->Publish(kId, &old_dir, &note));
   REQUIRE(old_dir == dir / ("target.old-" + kId));
   REQUIRE(NamesOf(dir.path()) ==
           std::vector<std::string>{"target", "target.old-" + kId});
@@ -231,7 +266,8 @@ TEST_CASE("Workspace refuses to publish over what appeared meanwhile",
   REQUIRE_OK(OpenIt(dir / "target", false, &workspace));
   MakeDir(dir / "target", "theirs");
   std::string old_dir;
-  REQUIRE_FALSE(workspace->Publish(kId, &old_dir).ok());
+  std::string note;
+  REQUIRE_FALSE(workspace->Publish(kId, &old_dir, &note).ok());
   REQUIRE(BytesOf(dir / "target/content") == "theirs");
 }
 
