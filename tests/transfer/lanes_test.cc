@@ -1,0 +1,201 @@
+// What each lane of a real pull carries, and how fast, counted at the target.
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include "pipeline/target/puller.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+using std::chrono::steady_clock;
+
+// What the connections of a pull received: the control connection first, then
+// the lanes in the order in which they were opened.
+class Meter {
+ public:
+  struct Reading {
+    steady_clock::time_point at;
+    uint64_t bytes;  // of all connections so far
+  };
+
+  size_t Connect() {
+    std::lock_guard<std::mutex> lock(mu_);
+    bytes_.push_back(0);
+    return bytes_.size() - 1;
+  }
+  void Count(size_t connection, size_t bytes) {
+    std::lock_guard<std::mutex> lock(mu_);
+    bytes_[connection] += bytes;
+    total_ += bytes;
+    readings_.push_back({steady_clock::now(), total_});
+  }
+  const std::vector<uint64_t>& bytes() const { return bytes_; }
+  // Bytes a second, without the first quarter of them.
+  double SteadyRate() const {
+    size_t first = 0;
+    while (readings_[first].bytes < total_ / 4) {
+      first++;
+    }
+    const Reading& begin = readings_[first];
+    const Reading& end = readings_.back();
+    return static_cast<double>(end.bytes - begin.bytes) /
+           std::chrono::duration<double>(end.at - begin.at).count();
+  }
+
+ private:
+  std::mutex mu_;
+  std::vector<uint64_t> bytes_;   // under mu_, and all below
+  uint64_t total_ = 0;
+  std::vector<Reading> readings_;
+};
+
+class MeteredConnection : public Connection {
+ public:
+  MeteredConnection(std::unique_ptr<Connection> base, Meter* meter)
+      : base_(std::move(base)), meter_(meter), number_(meter->Connect()) {}
+  rocksdb::Status Read(char* buffer, size_t capacity, const WaitLimit& limit,
+                       size_t* bytes) override {
+    const rocksdb::Status status = base_->Read(buffer, capacity, limit, bytes);
+    if (status.ok()) {
+      meter_->Count(number_, *bytes);
+    }
+    return status;
+  }
+  rocksdb::Status Write(const rocksdb::Slice* parts, size_t part_count,
+                        const WaitLimit& limit) override {
+    return base_->Write(parts, part_count, limit);
+  }
+  void Close() override { base_->Close(); }
+  const std::string& peer() const override { return base_->peer(); }
+
+ private:
+  const std::unique_ptr<Connection> base_;
+  Meter* const meter_;
+  const size_t number_;
+};
+
+class MeteredDialer : public Dialer {
+ public:
+  MeteredDialer(const HostPort& where, Meter* meter)
+      : base_(MakeTcpDialer(where)), meter_(meter) {}
+  rocksdb::Status Dial(const WaitLimit& limit,
+                       std::unique_ptr<Connection>* connection) override {
+    const rocksdb::Status status = base_->Dial(limit, connection);
+    if (status.ok()) {
+      *connection =
+          std::make_unique<MeteredConnection>(std::move(*connection), meter_);
+    }
+    return status;
+  }
+  void Close() override { base_->Close(); }
+  const std::string& address() const override { return base_->address(); }
+
+ private:
+  const std::unique_ptr<Dialer> base_;
+  Meter* const meter_;
+};
+
+// Pulls dir/"source" into dir/`target` with four lanes over TCP.
+Summary PullMetered(const TempDir& dir, const std::string& target,
+                    uint64_t pull_rate, uint64_t serve_rate, Meter* meter) {
+  ServeOptions serve = ServeSample(dir / "source");
+  serve.max_rate_bytes_per_sec = serve_rate;
+  TestServer server(serve);
+  PullOptions options;
+  options.source.host = server.address().host;
+  options.source.port = server.address().port;
+  options.source.name = "db";
+  options.target_dir = dir / target;
+  options.chunk_bytes = 256u << 10;
+  options.max_rate_bytes_per_sec = pull_rate;
+  MeteredDialer dialer(server.address(), meter);
+  Summary summary;
+  Puller puller(options, &dialer);
+  REQUIRE_OK(puller.Run(&summary));
+  return summary;
+}
+
+TEST_CASE("Lanes carry the same payload whatever the shape of the source",
+          "[transfer][lanes]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.compression = rocksdb::kNoCompression;
+  {
+    OpenDb db(dir / "source", OneFamily(options));
+    SECTION("values of very unequal sizes, the large ones together") {
+      for (uint64_t i = 0; i < 10'000; ++i) {
+        const size_t bytes = i < 7000 ? 60 : i < 9700 ? 700 : 20'000;
+        db.Put(NumberedKey(i), RandomBytes(bytes, i));
+      }
+      db.Flush();
+    }
+    SECTION("one huge file") {
+      for (uint64_t i = 0; i < 8000; ++i) {
+        db.Put(NumberedKey(i), RandomBytes(1000, i));
+      }
+      db.Flush();
+      db.Compact();
+      REQUIRE(FileCount(dir / "source", ".sst") == 1);
+    }
+    SECTION("all in level 0, each file over all keys") {
+      for (uint64_t file = 0; file < 6; ++file) {
+        for (uint64_t i = file; i < 8000; i += 6) {
+          db.Put(NumberedKey(i), RandomBytes(1000, i));
+        }
+        db.Flush();
+      }
+      REQUIRE(FileCount(dir / "source", ".sst") == 6);
+    }
+  }
+  Meter meter;
+  // As over a network that is the narrowest place: who holds up a lane is the
+  // wire, not the scheduler of a small machine.
+  const Summary summary = PullMetered(dir, "target", 8'000'000, 0, &meter);
+  REQUIRE(summary.lanes == 4);
+  REQUIRE(meter.bytes().size() == 5);
+  uint64_t sum = 0;
+  uint64_t most = 0;
+  for (size_t lane = 1; lane <= 4; ++lane) {
+    UNSCOPED_INFO("lane " << lane << ": " << meter.bytes()[lane]);
+    sum += meter.bytes()[lane];
+    most = std::max(most, meter.bytes()[lane]);
+  }
+  REQUIRE(sum > 7'000'000);
+  REQUIRE(static_cast<double>(most) <= 1.5 * static_cast<double>(sum) / 4);
+}
+
+TEST_CASE("--max-rate of pull and of serve holds from above and from below",
+          "[transfer][lanes]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.compression = rocksdb::kNoCompression;
+  {
+    OpenDb db(dir / "source", OneFamily(options));
+    for (uint64_t i = 0; i < 6000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1000, i));
+    }
+    db.Flush();
+  }
+  constexpr uint64_t kRate = 4'000'000;
+  const bool at_pull = GENERATE(true, false);
+  double best = 0;
+  // A machine that is busy for a moment loses what it may send then: from
+  // below the best of a few counts, from above every one.
+  for (int attempt = 0; attempt < 3 && best < 0.9 * kRate; ++attempt) {
+    Meter meter;
+    PullMetered(dir, "target" + std::to_string(attempt), at_pull ? kRate : 0,
+                at_pull ? 0 : kRate, &meter);
+    const double rate = meter.SteadyRate();
+    UNSCOPED_INFO(rate << " bytes a second");
+    REQUIRE(rate < 1.1 * kRate);
+    best = std::max(best, rate);
+  }
+  REQUIRE(best > 0.9 * kRate);
+}
+
+}  // namespace
+}  // namespace sstferry::test
