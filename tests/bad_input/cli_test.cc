@@ -66,11 +66,16 @@ Ended RunJson(std::vector<std::string> arguments) {
   return ended;
 }
 
-void RequireEnd(const Ended& ended, const char* status, int code) {
+void RequireEnd(const Ended& ended, const char* status, int code,
+                const std::string& sentence = "") {
   INFO(ended.object.dump(1));
   REQUIRE(ended.object["status"] == status);
   REQUIRE(ended.code == code);
-  REQUIRE((code == 0 || !ended.object["error"]["message"].empty()));
+  if (code != 0) {
+    const std::string message = ended.object["error"]["message"];
+    REQUIRE_FALSE(message.empty());
+    REQUIRE(message.find(sentence) != std::string::npos);
+  }
 }
 
 TEST_CASE("pull --json prints one object with the keys of the README",
@@ -110,10 +115,10 @@ TEST_CASE("Every bad address ends with its status and exit code",
   const auto start = std::chrono::steady_clock::now();
   RequireEnd(RunJson({"pull", "sst://no-such-host.invalid/db",
                       dir / "target"}),
-             "INTERNAL", 1);
+             "INTERNAL", 1, "resolve no-such-host.invalid");
   REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
   RequireEnd(RunJson({"pull", "sst://127.0.0.1:1/db", dir / "target"}),
-             "DEAD_PEER", 4);
+             "DEAD_PEER", 4, "is `sstferry serve` running there?");
   RequireEnd(RunJson({"plan", "sst://127.0.0.1:1"}), "DEAD_PEER", 4);
   REQUIRE(NamesOf(dir.path()).size() <= 1);  // the workspace at most
   MakeSampleDatabase(dir / "source");
@@ -128,7 +133,7 @@ TEST_CASE("serve refuses a port in use and ends with 0 on a signal",
   ServeProcess server({"--db", Db(dir)});
   RequireEnd(RunJson({"serve", "--db", Db(dir), "--listen",
                       server.address()}),
-             "INTERNAL", 1);
+             "INTERNAL", 1, "is another `sstferry serve` running there?");
   Process plan(Sstferry({"plan", server.list_url()}));
   REQUIRE(plan.Wait() == 0);
   REQUIRE(plan.out().find("db") != std::string::npos);

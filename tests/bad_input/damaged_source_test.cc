@@ -40,19 +40,24 @@ void RequireFails(const ScratchDir& dir, const std::string& part) {
 TEST_CASE("Pull of what is no database names the directory",
           "[bad_input][source]") {
   ScratchDir dir;
-  SECTION("missing") { RequireFails(dir, dir / "source"); }
+  const std::string no_database = "no CURRENT file in " + (dir / "source") +
+                                  ": this is not a RocksDB database";
+  SECTION("missing") {
+    RequireFails(dir, "cannot open database " + (dir / "source") +
+                          ": No such file or directory");
+  }
   SECTION("a file") {
     WriteBytes(dir / "source", "not a database");
-    RequireFails(dir, dir / "source");
+    RequireFails(dir, no_database);
   }
   SECTION("empty") {
     fs::create_directory(dir / "source");
-    RequireFails(dir, dir / "source");
+    RequireFails(dir, no_database);
   }
   SECTION("other files") {
     fs::create_directory(dir / "source");
     WriteBytes(dir / "source/readme", "hello");
-    RequireFails(dir, dir / "source");
+    RequireFails(dir, no_database);
   }
 }
 
@@ -62,20 +67,22 @@ TEST_CASE("Pull of a half-written database fails", "[bad_input][source]") {
   std::string part;
   SECTION("CURRENT names a MANIFEST that is missing") {
     WriteBytes(dir / "source/CURRENT", "MANIFEST-999999\n");
-    part = "MANIFEST-999999";
+    part = "MANIFEST-999999 is missing";
   }
   SECTION("CURRENT is empty") {
     WriteBytes(dir / "source/CURRENT", "");
-    part = "CURRENT";
+    part = "CURRENT: expected the name of a MANIFEST";
   }
   SECTION("an SST file is missing") {
-    part = FilesOf(dir / "source", ".sst")[1];
-    fs::remove(dir / ("source/" + part));
+    const std::string name = FilesOf(dir / "source", ".sst")[1];
+    fs::remove(dir / ("source/" + name));
+    part = name + ", which MANIFEST-";
   }
   SECTION("an SST file is cut") {
-    part = FilesOf(dir / "source", ".sst")[1];
-    const std::string path = dir / ("source/" + part);
+    const std::string name = FilesOf(dir / "source", ".sst")[1];
+    const std::string path = dir / ("source/" + name);
     fs::resize_file(path, fs::file_size(path) / 2);
+    part = name + ": expected ";
   }
   RequireFails(dir, part);
 }

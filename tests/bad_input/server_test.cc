@@ -148,6 +148,8 @@ TEST_CASE("Server and pull without a common protocol say both versions",
       RunPull(PullFromServer(source.address(), bench.dir / "target"));
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kIncompatible);
+  REQUIRE(summary.status.ToString().find("sstferry 99): protocol version") !=
+          std::string::npos);
   REQUIRE(ExitCodeOf(EndState::kIncompatible) == 1);
 }
 
