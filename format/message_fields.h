@@ -216,6 +216,7 @@ void Fields(A& a, M& m) {
   Number(a, "read_build_micros", m.read_build_micros);
   Number(a, "send_wait_micros", m.send_wait_micros);
   Number(a, "idle_micros", m.idle_micros);
+  Number(a, "read_bytes", m.read_bytes);
 }
 
 template <typename A, FieldsOf<Finish> M>

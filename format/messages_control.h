@@ -148,6 +148,7 @@ struct Stats {
   uint64_t read_build_micros = 0;
   uint64_t send_wait_micros = 0;
   uint64_t idle_micros = 0;
+  uint64_t read_bytes = 0;  // of files: grows where nothing is found to send
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Stats&, const Stats&) = default;

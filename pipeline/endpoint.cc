@@ -32,6 +32,7 @@ Status Endpoint::Open(const EndpointOptions& options,
   serve.snapshot_dir = options.snapshot_dir;
   serve.peer_timeout = options.peer_timeout;
   serve.ping_interval = options.peer_timeout / 2;
+  serve.stall_timeout = options.stall_timeout;
   serve.registry = options.registry;
   serve.log = options.log;
   const Status status = MakeSourceServer(

@@ -17,6 +17,7 @@ struct EndpointOptions {
   uint32_t lanes = 4;
   std::string snapshot_dir;
   std::chrono::milliseconds peer_timeout{10'000};
+  std::chrono::milliseconds stall_timeout{120'000};
   OperatorRegistry registry;
   LogFunction log;
 };

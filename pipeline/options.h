@@ -77,6 +77,9 @@ struct PullOptions {
   std::string snapshot_dir;     // for a directory source; empty: beside it
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
+  // A source that answers but neither reads nor sends for so long, or a target
+  // that takes nothing of an in-process source: TOO_SLOW.
+  std::chrono::milliseconds stall_timeout{120'000};
   OperatorRegistry registry;
   // Everything the target writes goes through this; null: the default one.
   std::shared_ptr<rocksdb::FileSystem> file_system;
@@ -91,6 +94,7 @@ struct VerifyOptions {
   uint32_t max_differences_shown = 10;
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};
+  std::chrono::milliseconds stall_timeout{120'000};  // as a pull's
   std::string snapshot_dir;
   OperatorRegistry registry;
   LogFunction log;

@@ -52,6 +52,8 @@ struct ServeOptions {
   std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
   std::chrono::milliseconds ping_interval{5'000};
+  // A target that answers but takes no byte of a lane for so long: TOO_SLOW.
+  std::chrono::milliseconds stall_timeout{120'000};
   OperatorRegistry registry;
   LogFunction log;
   // Called once per ended transfer (and per refused one that named a

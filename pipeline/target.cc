@@ -21,6 +21,7 @@ EndpointOptions EndpointFor(const SourceAddress& address, uint32_t lanes,
   endpoint.lanes = lanes;
   endpoint.snapshot_dir = options.snapshot_dir;
   endpoint.peer_timeout = options.peer_timeout;
+  endpoint.stall_timeout = options.stall_timeout;
   endpoint.registry = options.registry;
   endpoint.log = options.log;
   return endpoint;
@@ -111,6 +112,7 @@ class VerifyOperation : public Operation {
     PullOptions common;
     common.snapshot_dir = options_.snapshot_dir;
     common.peer_timeout = options_.peer_timeout;
+    common.stall_timeout = options_.stall_timeout;
     common.registry = options_.registry;
     common.log = options_.log;
     std::unique_ptr<Endpoint> left;

@@ -20,9 +20,9 @@ constexpr std::chrono::milliseconds kLastWordsLimit{1000};
 // Reads one side's keys of an interval page by page.
 class EntryStream {
  public:
-  EntryStream(Channel* channel, uint32_t family, const KeyInterval& interval,
-              const rocksdb::Comparator* order)
-      : channel_(channel), order_(order) {
+  EntryStream(Channel* channel, const StallGuard* guard, uint32_t family,
+              const KeyInterval& interval, const rocksdb::Comparator* order)
+      : channel_(channel), guard_(guard), order_(order) {
     request_.family = family;
     request_.interval = interval;
   }
@@ -33,8 +33,8 @@ class EntryStream {
       Status status =
           channel_->SendMessage(FrameType::kEntriesRequest, request_);
       if (status.ok()) {
-        status = channel_->ReceiveMessage(FrameType::kEntriesReply,
-                                          WaitLimit::Forever(), &page_);
+        status =
+            guard_->ReceiveMessage(channel_, FrameType::kEntriesReply, &page_);
       }
       if (!status.ok()) {
         return status;
@@ -73,6 +73,7 @@ class EntryStream {
   }
 
   Channel* const channel_;
+  const StallGuard* const guard_;
   const rocksdb::Comparator* const order_;
   EntriesRequest request_;
   EntriesReply page_;
@@ -91,6 +92,10 @@ Verifier::Verifier(const VerifyOptions& options, Dialer* left,
   right_.label = "right";
   right_.dialer = right;
   right_.database = right_name;
+  for (VerifySide* side : {&left_, &right_}) {
+    side->guard = std::make_unique<StallGuard>(
+        options.stall_timeout, [side] { return side->session->progress(); });
+  }
 }
 
 Verifier::~Verifier() = default;
@@ -214,12 +219,11 @@ Status Verifier::CompareRange(uint32_t lane, const Range& range) {
   DigestReply ours;
   DigestReply theirs;
   if (status.ok()) {
-    status = left->ReceiveMessage(FrameType::kDigestReply,
-                                  WaitLimit::Forever(), &ours);
+    status = left_.guard->ReceiveMessage(left, FrameType::kDigestReply, &ours);
   }
   if (status.ok()) {
-    status = right->ReceiveMessage(FrameType::kDigestReply,
-                                   WaitLimit::Forever(), &theirs);
+    status =
+        right_.guard->ReceiveMessage(right, FrameType::kDigestReply, &theirs);
   }
   if (!status.ok()) {
     return status;
@@ -239,9 +243,9 @@ Status Verifier::CompareRange(uint32_t lane, const Range& range) {
 
 Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
   const rocksdb::Comparator* order = orders_[range.family];
-  EntryStream left_stream(left_.lanes[lane].get(), range.family,
-                          range.interval, order);
-  EntryStream right_stream(right_.lanes[lane].get(),
+  EntryStream left_stream(left_.lanes[lane].get(), left_.guard.get(),
+                          range.family, range.interval, order);
+  EntryStream right_stream(right_.lanes[lane].get(), right_.guard.get(),
                            right_family_[range.family], range.interval, order);
   uint64_t found = 0;
   const EntryDigest* left = nullptr;

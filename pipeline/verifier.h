@@ -13,6 +13,7 @@
 
 #include "pipeline/options.h"
 #include "pipeline/target/source_session.h"
+#include "pipeline/target/stall_guard.h"
 #include "rocksdb/comparator.h"
 
 namespace sstferry {
@@ -25,6 +26,7 @@ struct VerifySide {
   std::unique_ptr<SourceSession> session;
   SourcePlan plan;
   std::vector<std::unique_ptr<Channel>> lanes;
+  std::unique_ptr<StallGuard> guard;
 };
 
 // Threads: Run() from one, once; Cancel() and progress() from any.

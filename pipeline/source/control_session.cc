@@ -88,6 +88,10 @@ Status ControlSession::Serve() {
     if (!status.ok()) {
       return status;
     }
+    if (!done && transfer_ != nullptr && transfer_->ended()) {
+      // It was told why: one that goes on pinging keeps no snapshot.
+      return transfer_->status();
+    }
   }
   return Status::OK();
 }

@@ -13,6 +13,18 @@ using rocksdb::Status;
 // maximum size on top.
 constexpr size_t kEntriesPageBytes = 256u << 10;
 
+// What a channel said of a send. A target that is gone is found sooner, on the
+// control connection.
+Status Sent(const Transfer& transfer, const Status& status) {
+  return status.IsTimedOut()
+             ? MakeStatus(EndState::kTooSlow,
+                          "the target took no byte for " +
+                              std::to_string(
+                                  transfer.send_limit().idle.count()) +
+                              " ms")
+             : status;
+}
+
 // Frames a chunk's bytes onto a lane and digests them on the way.
 class LaneSink : public ChunkSink {
  public:
@@ -23,8 +35,9 @@ class LaneSink : public ChunkSink {
     digest_ = ChunkDigest();
     bytes_ = 0;
     StageScope scope(clock_, Stage::kSendWait);
-    return channel_->SendMessage(FrameType::kChunkBegin, begin,
-                                 WaitLimit::Forever());
+    return Sent(*transfer_,
+                channel_->SendMessage(FrameType::kChunkBegin, begin,
+                                      transfer_->send_limit()));
   }
 
   Status Append(const Slice& data) override {
@@ -51,8 +64,9 @@ class LaneSink : public ChunkSink {
     end->digest = digest;
     chain_.AddChunk(digest);
     StageScope scope(clock_, Stage::kSendWait);
-    return channel_->SendMessage(FrameType::kChunkEnd, *end,
-                                 WaitLimit::Forever());
+    return Sent(*transfer_,
+                channel_->SendMessage(FrameType::kChunkEnd, *end,
+                                      transfer_->send_limit()));
   }
 
   Digest128 chain() const { return chain_.Finish(); }
@@ -66,8 +80,10 @@ class LaneSink : public ChunkSink {
     }
     uint64_t frame_digest = 0;
     if (status.ok()) {
-      status = channel_->SendParts(FrameType::kChunkData, &piece, 1,
-                                   WaitLimit::Forever(), &frame_digest);
+      status = Sent(*transfer_,
+                    channel_->SendParts(FrameType::kChunkData, &piece, 1,
+                                        transfer_->send_limit(),
+                                        &frame_digest));
     }
     if (status.ok()) {
       digest_.AddFrame(frame_digest);
@@ -202,8 +218,8 @@ Status LaneSession::SendRange(const RangeRequest& request) {
   end.chain = sink.chain();
   transfer_->RecordRange(end);
   StageScope scope(&clock_, Stage::kSendWait);
-  return channel_->SendMessage(FrameType::kRangeEnd, end,
-                               WaitLimit::Forever());
+  return Sent(*transfer_, channel_->SendMessage(FrameType::kRangeEnd, end,
+                                                transfer_->send_limit()));
 }
 
 Status LaneSession::SendDigest(const DigestRequest& request) {
@@ -217,9 +233,11 @@ Status LaneSession::SendDigest(const DigestRequest& request) {
                        [this] { return transfer_->ended(); }, &reply),
         EndState::kSourceError, "digest");
   }
-  return status.ok() ? channel_->SendMessage(FrameType::kDigestReply, reply,
-                                             WaitLimit::Forever())
-                     : status;
+  return status.ok()
+             ? Sent(*transfer_,
+                    channel_->SendMessage(FrameType::kDigestReply, reply,
+                                          transfer_->send_limit()))
+             : status;
 }
 
 Status LaneSession::SendEntries(const EntriesRequest& request) {
@@ -232,9 +250,11 @@ Status LaneSession::SendEntries(const EntriesRequest& request) {
                     family->readahead_bytes, kEntriesPageBytes, &reply),
         EndState::kSourceError, "entries");
   }
-  return status.ok() ? channel_->SendMessage(FrameType::kEntriesReply, reply,
-                                             WaitLimit::Forever())
-                     : status;
+  return status.ok()
+             ? Sent(*transfer_,
+                    channel_->SendMessage(FrameType::kEntriesReply, reply,
+                                          transfer_->send_limit()))
+             : status;
 }
 
 }  // namespace sstferry

@@ -3,6 +3,7 @@
 // point in time is taken.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +33,9 @@ struct SnapshotOptions {
   bool was_flushed = false;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
+  // Counts what is read of the copy's tables where `cancelled` is set; may be
+  // null, must outlive the snapshot.
+  std::atomic<uint64_t>* read_bytes = nullptr;
   LogFunction log;                  // may be null
 };
 

@@ -191,7 +191,8 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
     // The longest step follows; its reads and writes fail once it is not
     // wanted any more.
     env_ = rocksdb::NewCompositeEnv(MakeStoppableFileSystem(
-        rocksdb::FileSystem::Default(), options.cancelled));
+        rocksdb::FileSystem::Default(), options.cancelled,
+        options.read_bytes));
     plan.db.env = env_.get();
   }
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};

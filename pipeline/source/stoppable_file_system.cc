@@ -20,18 +20,28 @@ IOStatus StoppedStatus() {
 class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   StoppableRandomFile(std::unique_ptr<FSRandomAccessFile> file,
-                      const Stopped* stopped)
-      : FSRandomAccessFileOwnerWrapper(std::move(file)), stopped_(stopped) {}
+                      const Stopped* stopped,
+                      std::atomic<uint64_t>* read_bytes)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)),
+        stopped_(stopped),
+        read_bytes_(read_bytes) {}
   IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
                 Slice* result, char* scratch,
                 IODebugContext* dbg) const override {
-    return (*stopped_)() ? StoppedStatus()
-                         : FSRandomAccessFileOwnerWrapper::Read(
-                               offset, n, options, result, scratch, dbg);
+    if ((*stopped_)()) {
+      return StoppedStatus();
+    }
+    const IOStatus status = FSRandomAccessFileOwnerWrapper::Read(
+        offset, n, options, result, scratch, dbg);
+    if (status.ok() && read_bytes_ != nullptr) {
+      read_bytes_->fetch_add(result->size(), std::memory_order_relaxed);
+    }
+    return status;
   }
 
  private:
   const Stopped* const stopped_;
+  std::atomic<uint64_t>* const read_bytes_;
 };
 
 class StoppableSequentialFile : public rocksdb::FSSequentialFileOwnerWrapper {
@@ -76,8 +86,10 @@ class StoppableWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
 class StoppableFileSystem : public rocksdb::FileSystemWrapper {
  public:
   StoppableFileSystem(std::shared_ptr<rocksdb::FileSystem> base,
-                      Stopped stopped)
-      : FileSystemWrapper(std::move(base)), stopped_(std::move(stopped)) {}
+                      Stopped stopped, std::atomic<uint64_t>* read_bytes)
+      : FileSystemWrapper(std::move(base)),
+        stopped_(std::move(stopped)),
+        read_bytes_(read_bytes) {}
 
   const char* Name() const override { return "sstferry.Stoppable"; }
 
@@ -85,8 +97,13 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
                                const FileOptions& options,
                                std::unique_ptr<FSRandomAccessFile>* file,
                                IODebugContext* dbg) override {
-    return Wrap<StoppableRandomFile>(
-        target()->NewRandomAccessFile(name, options, file, dbg), file);
+    const IOStatus status =
+        target()->NewRandomAccessFile(name, options, file, dbg);
+    if (status.ok()) {
+      *file = std::make_unique<StoppableRandomFile>(std::move(*file),
+                                                    &stopped_, read_bytes_);
+    }
+    return status;
   }
   IOStatus NewSequentialFile(const std::string& name,
                              const FileOptions& options,
@@ -112,14 +129,16 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
   }
 
   const Stopped stopped_;
+  std::atomic<uint64_t>* const read_bytes_;
 };
 
 }  // namespace
 
 std::shared_ptr<rocksdb::FileSystem> MakeStoppableFileSystem(
-    std::shared_ptr<rocksdb::FileSystem> base, Stopped stopped) {
-  return std::make_shared<StoppableFileSystem>(std::move(base),
-                                               std::move(stopped));
+    std::shared_ptr<rocksdb::FileSystem> base, Stopped stopped,
+    std::atomic<uint64_t>* read_bytes) {
+  return std::make_shared<StoppableFileSystem>(
+      std::move(base), std::move(stopped), read_bytes);
 }
 
 }  // namespace sstferry

@@ -3,6 +3,8 @@
 // skipping a long run of tombstones) ends at its next block.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -12,8 +14,10 @@ namespace sstferry {
 
 // `stopped` is called from RocksDB's threads and must stay true once it was.
 // Every result obtained after it turned true is worthless: whoever uses this
-// must ask `stopped` again before believing an OK.
+// must ask `stopped` again before believing an OK. *read_bytes (may be null)
+// counts what is read; it must outlive every file.
 std::shared_ptr<rocksdb::FileSystem> MakeStoppableFileSystem(
-    std::shared_ptr<rocksdb::FileSystem> base, std::function<bool()> stopped);
+    std::shared_ptr<rocksdb::FileSystem> base, std::function<bool()> stopped,
+    std::atomic<uint64_t>* read_bytes = nullptr);
 
 }  // namespace sstferry

@@ -81,6 +81,7 @@ Status Transfer::PinSnapshot() {
   options.families = request_.families;
   options.registry = serve_.registry;
   options.cancelled = [this] { return ended(); };
+  options.read_bytes = &read_bytes_;
   options.log = serve_.log;
   Status status =
       database_.db != nullptr
@@ -403,6 +404,7 @@ Stats Transfer::CurrentStats() const {
   stats.read_build_micros = counters_.stages.micros(Stage::kReadBuild);
   stats.send_wait_micros = counters_.stages.micros(Stage::kSendWait);
   stats.idle_micros = counters_.stages.micros(Stage::kIdle);
+  stats.read_bytes = read_bytes_;
   return stats;
 }
 

@@ -95,6 +95,11 @@ class Transfer {
   std::chrono::milliseconds peer_timeout() const {
     return serve_.peer_timeout;
   }
+  // Of a lane's sends: a target that is there and takes no byte for so long is
+  // too slow.
+  WaitLimit send_limit() const {
+    return {serve_.stall_timeout, Clock::time_point::max()};
+  }
   const OperatorRegistry& registry() const { return serve_.registry; }
   bool target_takes_entities() const {
     return (target_.features & kFeatureEntities) != 0;
@@ -120,7 +125,9 @@ class Transfer {
   TransferId id_{};
   uint32_t lanes_ = 0;
 
-  std::atomic<bool> ended_{false};  // asked by the snapshot: goes after it
+  // Asked and counted by the snapshot: they go after it.
+  std::atomic<bool> ended_{false};
+  std::atomic<uint64_t> read_bytes_{0};
   std::unique_ptr<Snapshot> snapshot_;
   std::vector<NamedValue> database_options_;
   std::vector<TransferFamily> families_;

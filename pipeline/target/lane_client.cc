@@ -62,7 +62,7 @@ Status LaneClient::AskAhead() {
 
 Status LaneClient::Receive(Frame* frame) {
   StageScope scope(&clock_, Stage::kReceive);
-  return channel_->Receive(WaitLimit::Forever(), frame);
+  return state_->guard->Receive(channel_, frame);
 }
 
 Status LaneClient::ReceiveRange(const Range& range) {

@@ -13,6 +13,7 @@
 #include "pipeline/stage_clock.h"
 #include "pipeline/target/ingestor.h"
 #include "pipeline/target/range_scheduler.h"
+#include "pipeline/target/stall_guard.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 
@@ -45,6 +46,7 @@ struct PullState {
   bool sync_chunks = true;
   RangeScheduler* scheduler = nullptr;
   Ingestor* ingestor = nullptr;
+  const StallGuard* guard = nullptr;
   PullCounters counters;
 
   std::mutex mu;

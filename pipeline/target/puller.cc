@@ -35,7 +35,10 @@ Puller::Puller(const PullOptions& options, Dialer* dialer)
       file_system_(options.file_system != nullptr
                        ? options.file_system
                        : rocksdb::FileSystem::Default()),
+      guard_(options.stall_timeout,
+             [this] { return session_->progress(); }),
       started_at_(NowRfc3339()) {
+  state_.guard = &guard_;
   file_system_ = options_.durability == Durability::kNone
                      ? MakeDeferredSyncFileSystem(file_system_)
                      : MakeSyncedFilesFileSystem(file_system_);
@@ -380,8 +383,8 @@ void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
     }
     DigestReply theirs;
     if (status.ok()) {
-      status = channel->ReceiveMessage(FrameType::kDigestReply,
-                                       WaitLimit::Forever(), &theirs);
+      status = guard_.ReceiveMessage(channel, FrameType::kDigestReply,
+                                     &theirs);
     }
     if (status.ok() && (ours.entries != theirs.entries ||
                         !(ours.content == theirs.content))) {

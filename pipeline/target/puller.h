@@ -79,6 +79,7 @@ class Puller {
   std::unique_ptr<RangeScheduler> scheduler_;
   std::unique_ptr<Ingestor> ingestor_;
   PullState state_;
+  const StallGuard guard_;
   std::unique_ptr<Timeline> timeline_;
   struct Finish finish_theirs_;
   std::map<int, uint64_t> levels_;

@@ -414,4 +414,9 @@ Stats SourceSession::stats() const {
   return stats_;
 }
 
+uint64_t SourceSession::progress() const {
+  const Stats newest = stats();
+  return newest.entries + newest.sst_bytes + newest.read_bytes;
+}
+
 }  // namespace sstferry

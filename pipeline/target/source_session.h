@@ -72,6 +72,8 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
   Stats stats() const;  // the source's newest
+  // Grows while the source does anything for this session.
+  uint64_t progress() const;
   uint64_t wire_bytes() const {
     return channel_->bytes_received() + channel_->bytes_sent();
   }

@@ -93,6 +93,8 @@ class Channel {
 
   void Close();
 
+  // False once a Receive() failed for good. The receiver's alone.
+  bool can_receive() const { return !receive_broken_; }
   const std::string& peer() const;
   uint64_t bytes_sent() const { return bytes_sent_.load(); }
   uint64_t bytes_received() const { return bytes_received_.load(); }

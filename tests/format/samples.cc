@@ -123,7 +123,7 @@ PlanItems SamplePlanItems() {
 
 PlanEnd SamplePlanEnd() { return PlanEnd{3, 6000}; }
 Ping SamplePing() { return Ping{0x0123456789abcdefu}; }
-Stats SampleStats() { return Stats{1, 2, 3, 4, 5, 6, 7, 8, 9}; }
+Stats SampleStats() { return Stats{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}; }
 
 Finish SampleFinish() {
   return Finish{{{1, 2, 3, 4}, {5, 6, 7, 8}}, SampleStats()};

@@ -1,5 +1,6 @@
 #include "tests/support/fake_peer.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -390,13 +391,15 @@ void ServeControl(const SourceLies& lies, Channel* channel) {
 }  // namespace
 
 std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies) {
-  return std::make_unique<FakeSource>([lies](Channel* channel) {
+  const auto control = std::make_shared<std::atomic<Channel*>>(nullptr);
+  return std::make_unique<FakeSource>([lies, control](Channel* channel) {
     Hello hello;
     HelloAck ack;
     if (!ServerHandshake(channel, "fake", "0", Soon(), &hello, &ack).ok()) {
       return;
     }
     if (hello.kind == ConnectionKind::kControl) {
+      *control = channel;
       ServeControl(lies, channel);
       return;
     }
@@ -407,6 +410,9 @@ std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies) {
     Frame frame;
     while (channel->Receive(WaitLimit::Forever(), &frame).ok()) {
       if (frame.type == FrameType::kRangeRequest) {
+        if (lies.before_range) {
+          lies.before_range(*control, channel);
+        }
         SendRangeOnce(lies, channel);
       } else if (lies.other_request) {
         lies.other_request(channel, frame);

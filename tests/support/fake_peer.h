@@ -99,6 +99,9 @@ struct SourceLies {
   // In place of what is said after Opened (or of a whole lane), when set.
   FakeSource::Script after_opened;
   FakeSource::Script lane;
+  // Called before a lane answers a request for a range, with the control
+  // channel too.
+  std::function<void(Channel* control, Channel* lane)> before_range;
   // What a lane does with requests other than for ranges; unset: nothing.
   std::function<void(Channel*, const Frame&)> other_request;
   bool repeat_chunk = false;

@@ -69,6 +69,16 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(pull.common.log_level == LogLevel::kInfo);
 }
 
+TEST_CASE("Pull and verify take a limit for a source that does nothing",
+          "[tools]") {
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"s", "t", "--stall-timeout", "5m"}, &pull));
+  REQUIRE(pull.options.stall_timeout.count() == 300'000);
+  VerifyArguments verify;
+  REQUIRE_OK(ParseVerify({"l", "r", "--stall-timeout", "1500ms"}, &verify));
+  REQUIRE(verify.options.stall_timeout.count() == 1500);
+}
+
 TEST_CASE("Pull understands every option", "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(
@@ -210,7 +220,8 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   ServeArguments serve;
   REQUIRE_OK(ParseServe({"--db", "/data/a", "--db", "other=/data/a",
                          "--listen", "[::1]:0", "--max-lanes", "3",
-                         "--max-rate", "1Gi", "--once"},
+                         "--max-rate", "1Gi", "--once", "--stall-timeout",
+                         "90s"},
                         &serve));
   REQUIRE(serve.options.databases.size() == 2);
   REQUIRE(serve.options.databases[0].name == "a");
@@ -221,12 +232,14 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   REQUIRE(serve.options.max_lanes == 3);
   REQUIRE(serve.options.max_rate_bytes_per_sec == 1u << 30);
   REQUIRE(serve.once);
+  REQUIRE(serve.options.stall_timeout.count() == 90'000);
 
   serve = ServeArguments();
   REQUIRE_OK(ParseServe({"--db", "/data/a"}, &serve));
   REQUIRE(serve.listen.host == "127.0.0.1");
   REQUIRE(serve.listen.port == 7420);
   REQUIRE(serve.options.max_lanes == 16);
+  REQUIRE(serve.options.stall_timeout.count() == 120'000);
 
   for (const Words& words : std::vector<Words>{
            {},

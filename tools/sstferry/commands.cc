@@ -22,6 +22,10 @@ const OptionSpec kSnapshotOption = {
     "snapshot-dir", "DIR",
     "where the private snapshot of a source directory is linked; on the\n"
     "source's file system (default beside the source)"};
+const OptionSpec kStallOption = {
+    "stall-timeout", "DURATION",
+    "give up with TOO_SLOW when the other end is there, but a lane waited so\n"
+    "long in vain; raise it for a --max-rate below 10K (default 120s)"};
 const OptionSpec kLanesOption = {
     "lanes", "N", "ranges moved at the same time, 1 to 64 (default 4)"};
 
@@ -42,6 +46,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       {"snapshot-dir", "DIR",
        "where private snapshots are linked; on the databases' file system\n"
        "(default beside each database)"},
+      kStallOption,
       {"once", nullptr,
        "end after the first transfer, with that transfer's exit code"},
       {"insecure", nullptr,
@@ -74,6 +79,7 @@ std::vector<OptionSpec> PullOptionSpecs() {
        "source's files that this machine can read)"},
       {"timeline", "FILE.csv", "write one line of rates and queues a second"},
       kSnapshotOption,
+      kStallOption,
   };
 }
 
@@ -155,7 +161,7 @@ const std::vector<Command>& Commands() {
       {"verify", "LEFT RIGHT [options]",
        "Compares two DATABASEs, LEFT and RIGHT, entry by entry.",
        {kFamilyOption, kBeginOption, kEndOption, kLanesOption,
-        kSnapshotOption},
+        kSnapshotOption, kStallOption},
        {"left", "right"}, RunVerify},
       {"plan", "SOURCE [TARGET_DIR] [options]",
        "Prints what pull would do and why: column families, ranges, sizes,\n"

@@ -100,6 +100,13 @@ Status ReadBytes(const OptionTexts& texts, const std::string& name,
              : Status::OK();
 }
 
+Status ReadDuration(const OptionTexts& texts, const std::string& name,
+                    std::chrono::milliseconds* out) {
+  return texts.Has(name)
+             ? ParseDuration("--" + name, texts.Get(name), out)
+             : Status::OK();
+}
+
 // A directory given as an option may not be empty: it would mean the default.
 Status ReadPath(const OptionTexts& texts, const std::string& name,
                 std::string* out) {
@@ -157,6 +164,9 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   }
   if (status.ok()) {
     status = ReadPath(texts, "snapshot-dir", &out->snapshot_dir);
+  }
+  if (status.ok()) {
+    status = ReadDuration(texts, "stall-timeout", &out->stall_timeout);
   }
   return status.ok() ? ReadSelection(texts, &out->selection) : status;
 }
@@ -231,6 +241,10 @@ Status ParseServe(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
   }
+  if (status.ok()) {
+    status = ReadDuration(texts, "stall-timeout",
+                          &out->options.stall_timeout);
+  }
   out->once = texts.IsSet("once");
   return status.ok() ? ReadListen(texts, out) : status;
 }
@@ -294,6 +308,10 @@ Status ParseVerify(const std::vector<std::string>& arguments,
   }
   if (status.ok()) {
     status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
+  }
+  if (status.ok()) {
+    status = ReadDuration(texts, "stall-timeout",
+                          &out->options.stall_timeout);
   }
   return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
 }

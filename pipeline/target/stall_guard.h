@@ -1,0 +1,46 @@
+// Waits for a source that is there but may have nothing to send for long: it
+// reads a run of tombstones, or computes a digest.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "format/messages.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+
+// Threads: any; one receiver per channel.
+class StallGuard {
+ public:
+  // `progress` grows while the source does anything for this transfer, on
+  // whatever lane; called from any thread.
+  StallGuard(std::chrono::milliseconds limit,
+             std::function<uint64_t()> progress)
+      : limit_(limit), progress_(std::move(progress)) {}
+
+  // kTooSlow once the source sent no byte here for the limit and made no
+  // progress anywhere meanwhile, or stopped inside a frame. That it is gone
+  // altogether is for the control connection to find.
+  [[nodiscard]] rocksdb::Status Receive(Channel* channel, Frame* frame) const;
+
+  // Channel::ReceiveMessage() with that limit.
+  template <typename Message>
+  [[nodiscard]] rocksdb::Status ReceiveMessage(Channel* channel,
+                                               FrameType type,
+                                               Message* message) const {
+    Frame frame;
+    rocksdb::Status status = Receive(channel, &frame);
+    if (status.ok()) {
+      status = channel->ExpectType(frame, type);
+    }
+    return status.ok() ? message->DecodeFrom(frame.payload) : status;
+  }
+
+ private:
+  const std::chrono::milliseconds limit_;
+  const std::function<uint64_t()> progress_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,71 @@
+#include "pipeline/target/stall_guard.h"
+
+#include "format/frame.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+using std::chrono::milliseconds;
+
+const WaitLimit Soon() { return WaitLimit::Within(milliseconds(5000)); }
+
+// Both ends of one connection: a channel, and a peer that writes raw bytes.
+struct Ends {
+  Ends() {
+    MemoryTransport transport = MakeMemoryTransport();
+    std::unique_ptr<Connection> dialed;
+    REQUIRE_OK(transport.dialer->Dial(Soon(), &dialed));
+    REQUIRE_OK(transport.listener->Accept(&peer));
+    channel = std::make_unique<Channel>(std::move(dialed));
+  }
+  void Write(const std::string& bytes) {
+    const rocksdb::Slice part(bytes);
+    REQUIRE_OK(peer->Write(&part, 1, Soon()));
+  }
+  std::unique_ptr<Connection> peer;
+  std::unique_ptr<Channel> channel;
+};
+
+std::string PingFrame() {
+  std::string payload;
+  Ping().EncodeTo(&payload);
+  const rocksdb::Slice part(payload);
+  std::string frame(kFrameHeaderBytes, 0);
+  EncodeFrameHeader(FrameType::kPing, 0, &part, 1, frame.data(), nullptr);
+  return frame + payload;
+}
+
+TEST_CASE("StallGuard waits on while there is progress, and no longer",
+          "[target][stall]") {
+  Ends ends;
+  int asked = 0;
+  const StallGuard guard(milliseconds(20), [&asked] {
+    return static_cast<uint64_t>(std::min(++asked, 4));
+  });
+  Frame frame;
+  const rocksdb::Status status = guard.Receive(ends.channel.get(), &frame);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kTooSlow);
+  REQUIRE(asked == 5);
+  // Between two frames nothing is lost.
+  ends.Write(PingFrame());
+  REQUIRE_OK(guard.Receive(ends.channel.get(), &frame));
+  REQUIRE(frame.type == FrameType::kPing);
+}
+
+TEST_CASE("StallGuard gives up inside a frame whatever the progress",
+          "[target][stall]") {
+  Ends ends;
+  uint64_t progress = 0;
+  const StallGuard guard(milliseconds(20), [&progress] { return ++progress; });
+  const std::string whole = PingFrame();
+  ends.Write(whole.substr(0, whole.size() - 1));
+  Frame frame;
+  const rocksdb::Status status = guard.Receive(ends.channel.get(), &frame);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kTooSlow);
+}
+
+}  // namespace
+}  // namespace sstferry
