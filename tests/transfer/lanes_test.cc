@@ -168,7 +168,7 @@ TEST_CASE("Lanes carry the same payload whatever the shape of the source",
   REQUIRE(static_cast<double>(most) <= 1.5 * static_cast<double>(sum) / 4);
 }
 
-TEST_CASE("--max-rate of pull and of serve holds from above and from below",
+TEST_CASE("The rate limits of pull and of serve hold from above and from below",
           "[transfer][lanes]") {
   const TempDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();

@@ -180,9 +180,11 @@ TEST_CASE("Ingestor makes a lane wait while its queue is full",
   std::future<Status> flush = std::async(
       std::launch::async, [&] { return bench.Flush(ingestor.get()); });
   // Too short a look could only miss a fault, never make one up.
-  REQUIRE(waits.wait_for(milliseconds(200)) == std::future_status::timeout);
-  REQUIRE(flush.wait_for(milliseconds(0)) == std::future_status::timeout);
+  const auto add_after = waits.wait_for(milliseconds(200));
+  const auto flush_after = flush.wait_for(milliseconds(0));
   gate.Open();
+  REQUIRE(add_after == std::future_status::timeout);
+  REQUIRE(flush_after == std::future_status::timeout);
   for (std::future<Status>* done : {&first_call, &waits, &flush}) {
     REQUIRE_OK(done->get());
   }
