@@ -140,6 +140,35 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   return state_->ingestor->Add(std::move(chunk), &clock_);
 }
 
+// The next frame; a chunk's data goes straight into the file's buffer.
+Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame) {
+  StageScope scope(&clock_, Stage::kReceive);
+  FrameHeader header;
+  Status status = channel_->ReceiveHeader(WaitLimit::Forever(), &header);
+  char* room = nullptr;
+  if (status.ok() && header.type == FrameType::kChunkData) {
+    status = RoomForData(header, file, &room);
+  }
+  return status.ok() ? channel_->ReceivePayload(WaitLimit::Forever(), room,
+                                                frame)
+                     : status;
+}
+
+Status LaneClient::RoomForData(const FrameHeader& header, StagingFile* file,
+                               char** room) {
+  if (header.payload_bytes == 0) {
+    // Would count towards no limit.
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk data: expected bytes, found an empty frame");
+  }
+  if (file->bytes() + header.payload_bytes > kMaxChunkFileBytes) {
+    return Mismatch("chunk bytes at most", kMaxChunkFileBytes,
+                    file->bytes() + header.payload_bytes);
+  }
+  StageScope scope(&clock_, Stage::kStageWrite);
+  return file->Room(header.payload_bytes, room);
+}
+
 // Receives the data frames into `path` and checks what their digests and the
 // ChunkEnd say of each other; the file is synced where durability asks.
 Status LaneClient::StoreChunk(const Range& range, const std::string& path,
@@ -149,22 +178,13 @@ Status LaneClient::StoreChunk(const Range& range, const std::string& path,
   ChunkDigest digest;
   Frame frame;
   while (status.ok()) {
-    status = Receive(&frame);
+    status = ReceiveInto(&file, &frame);
     if (!status.ok() || frame.type != FrameType::kChunkData) {
       break;
     }
-    if (frame.payload.empty()) {
-      // Would count towards no limit.
-      return MakeStatus(EndState::kCorrupt,
-                        "chunk data: expected bytes, found an empty frame");
-    }
-    if (file.bytes() + frame.payload.size() > kMaxChunkFileBytes) {
-      return Mismatch("chunk bytes at most", kMaxChunkFileBytes,
-                      file.bytes() + frame.payload.size());
-    }
+    // The frame's digest was right: now the bytes belong to the file.
+    file.Commit(frame.payload.size());
     digest.AddFrame(frame.digest);
-    StageScope scope(&clock_, Stage::kStageWrite);
-    status = file.Append(frame.payload);
     CountBytes(range, frame.payload.size());
   }
   if (status.ok()) {

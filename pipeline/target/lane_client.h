@@ -39,6 +39,9 @@ class LaneClient {
                                               const RangeEnd& end);
   void CountBytes(const Range& range, uint64_t bytes);
   [[nodiscard]] rocksdb::Status Receive(Frame* frame);
+  [[nodiscard]] rocksdb::Status ReceiveInto(StagingFile* file, Frame* frame);
+  [[nodiscard]] rocksdb::Status RoomForData(const FrameHeader& header,
+                                            StagingFile* file, char** room);
 
   PullState* const state_;
   Channel* const channel_;

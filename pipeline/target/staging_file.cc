@@ -1,6 +1,5 @@
 #include "pipeline/target/staging_file.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "format/end_state.h"
@@ -42,50 +41,52 @@ Status StagingFile::Open() {
                           path_, rocksdb::FileOptions(), &file_, nullptr));
 }
 
-Status StagingFile::Append(const Slice& data) {
-  bytes_ += data.size();
-  if (!direct_) {
-    return At("write", file_->Append(data, IOOptions(), nullptr));
+Status StagingFile::Room(size_t bytes, char** room) {
+  if (bytes > kMaxPayloadBytes) {
+    return MakeStatus(EndState::kInternal,
+                      "write " + path_ + ": expected at most " +
+                          std::to_string(kMaxPayloadBytes) +
+                          " bytes at once, found " + std::to_string(bytes));
   }
-  Slice rest = data;
-  while (!rest.empty()) {
-    const size_t bytes =
-        std::min(rest.size(), StagingBuffer::kBytes - buffered_);
-    memcpy(buffer_->data() + buffered_, rest.data(), bytes);
-    buffered_ += bytes;
-    rest.remove_prefix(bytes);
-    if (buffered_ == StagingBuffer::kBytes) {
-      const Status status = WriteBuffer();
-      if (!status.ok()) {
-        return status;
-      }
+  if (bytes > StagingBuffer::kBytes - buffered_) {
+    const size_t whole = buffered_ - buffered_ % StagingBuffer::kAlignment;
+    const Status status = Write(whole);
+    if (!status.ok()) {
+      return status;
     }
   }
+  *room = buffer_->data() + buffered_;
   return Status::OK();
 }
 
-Status StagingFile::WriteBuffer() {
-  const Slice data(buffer_->data(), buffered_);
-  const uint64_t offset = written_;
-  written_ += buffered_;
-  buffered_ = 0;
-  return At("write",
-            file_->PositionedAppend(data, offset, IOOptions(), nullptr));
+void StagingFile::Commit(size_t bytes) { buffered_ += bytes; }
+
+Status StagingFile::Write(size_t bytes) {
+  const Slice data(buffer_->data(), bytes);
+  const rocksdb::IOStatus status =
+      direct_ ? file_->PositionedAppend(data, written_, IOOptions(), nullptr)
+              : file_->Append(data, IOOptions(), nullptr);
+  written_ += bytes;
+  buffered_ -= bytes;
+  memmove(buffer_->data(), buffer_->data() + bytes, buffered_);
+  return At("write", status);
 }
 
 // The last, short block is written padded, then cut to its length.
 Status StagingFile::WriteTail() {
-  if (!direct_ || buffered_ == 0) {
-    return Status::OK();
+  const uint64_t file_bytes = bytes();
+  const size_t beyond = buffered_ % StagingBuffer::kAlignment;
+  if (direct_ && beyond != 0) {
+    const size_t padding = StagingBuffer::kAlignment - beyond;
+    memset(buffer_->data() + buffered_, 0, padding);
+    buffered_ += padding;
   }
-  const size_t padded = (buffered_ + StagingBuffer::kAlignment - 1) /
-                        StagingBuffer::kAlignment * StagingBuffer::kAlignment;
-  memset(buffer_->data() + buffered_, 0, padded - buffered_);
-  buffered_ = padded;
-  const Status status = WriteBuffer();
-  return status.ok()
-             ? At("write", file_->Truncate(bytes_, IOOptions(), nullptr))
-             : status;
+  Status status = buffered_ == 0 ? Status::OK() : Write(buffered_);
+  if (status.ok() && written_ != file_bytes) {
+    status = At("write", file_->Truncate(file_bytes, IOOptions(), nullptr));
+    written_ = file_bytes;
+  }
+  return status;
 }
 
 Status StagingFile::Finish(bool sync) {

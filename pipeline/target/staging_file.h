@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "format/limits.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -15,8 +16,9 @@ namespace sstferry {
 // Memory that O_DIRECT accepts. One per lane, used by one file after another.
 class StagingBuffer {
  public:
-  static constexpr size_t kBytes = 1u << 20;
   static constexpr size_t kAlignment = 4096;
+  // What is left of a write is less than a block: a largest frame fits behind.
+  static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
 
   StagingBuffer()
       : data_(static_cast<char*>(std::aligned_alloc(kAlignment, kBytes))) {}
@@ -29,9 +31,9 @@ class StagingBuffer {
   char* const data_;
 };
 
-// Writes past the page cache where the file system can (copying a received
-// frame into an aligned buffer costs far less than the page cache's copy into
-// new pages, and the sync that follows has nothing left to write), through it
+// The bytes are received straight into the buffer and written from there:
+// past the page cache where the file system can, which saves its copy into new
+// pages and leaves the sync that follows nothing to write; through it
 // elsewhere.
 //
 // Threads: one. Errors carry the path; a failed write or sync is final.
@@ -42,13 +44,18 @@ class StagingFile {
               StagingBuffer* buffer);
 
   [[nodiscard]] rocksdb::Status Open();
-  [[nodiscard]] rocksdb::Status Append(const rocksdb::Slice& data);
+  // Memory for the next `bytes` bytes, at most kMaxPayloadBytes; may write
+  // what stands in the way. Only what Commit() is told of belongs to the file.
+  [[nodiscard]] rocksdb::Status Room(size_t bytes, char** room);
+  // The first `bytes` bytes of the room are the file's next ones.
+  void Commit(size_t bytes);
   // Closes; with `sync` the contents are durable first.
   [[nodiscard]] rocksdb::Status Finish(bool sync);
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return written_ + buffered_; }
 
  private:
-  [[nodiscard]] rocksdb::Status WriteBuffer();
+  // Writes the buffer's first bytes and moves the rest to its front.
+  [[nodiscard]] rocksdb::Status Write(size_t bytes);
   [[nodiscard]] rocksdb::Status WriteTail();
   [[nodiscard]] rocksdb::Status At(const char* step,
                                    const rocksdb::Status& status) const;
@@ -58,9 +65,8 @@ class StagingFile {
   StagingBuffer* const buffer_;
   std::unique_ptr<rocksdb::FSWritableFile> file_;
   bool direct_ = false;
-  size_t buffered_ = 0;   // bytes in buffer_, direct writes only
-  uint64_t written_ = 0;  // where the buffer's bytes go
-  uint64_t bytes_ = 0;
+  size_t buffered_ = 0;   // bytes in buffer_
+  uint64_t written_ = 0;  // bytes of the file before those
 };
 
 }  // namespace sstferry

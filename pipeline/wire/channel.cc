@@ -111,34 +111,45 @@ Status Channel::SendParts(FrameType type, const Slice* parts,
 }
 
 Status Channel::Receive(const WaitLimit& limit, Frame* frame) {
-  return ReceiveFrame(nullptr, limit, frame);
+  return ReceivePayload(limit, nullptr, frame);
 }
 
 Status Channel::ReceiveType(FrameType type, const WaitLimit& limit,
                             Frame* frame) {
-  const Status status = ReceiveFrame(FrameTypeName(type), limit, frame);
+  FrameHeader header;
+  Status status = ReceiveHeaderOf(FrameTypeName(type), limit, &header);
+  if (status.ok()) {
+    status = ReceivePayload(limit, nullptr, frame);
+  }
   return status.ok() ? ExpectType(*frame, type) : status;
 }
 
-Status Channel::ReceiveFrame(const char* expected, const WaitLimit& limit,
-                             Frame* frame) {
+Status Channel::ReceiveHeader(const WaitLimit& limit, FrameHeader* header) {
+  return ReceiveHeaderOf(nullptr, limit, header);
+}
+
+Status Channel::ReceiveHeaderOf(const char* expected, const WaitLimit& limit,
+                                FrameHeader* header) {
   if (receive_broken_) {
     return MakeStatus(EndState::kCorrupt,
                       "peer " + peer() + ": an earlier frame was not whole");
   }
-  Status status = ReceiveHeader(expected, limit);
-  if (!status.ok()) {
-    return status;
-  }
+  const Status status = FillHeader(expected, limit);
+  return status.ok() ? CheckHeader(header) : status;
+}
+
+Status Channel::ReceivePayload(const WaitLimit& limit, char* into,
+                               Frame* frame) {
   FrameHeader header;
-  status = CheckHeader(&header);
+  Status status = ReceiveHeaderOf(nullptr, limit, &header);
   if (!status.ok()) {
     return status;
   }
   const std::array<char, kFrameHeaderBytes> header_bytes = header_;
   header_bytes_ = 0;
-  status = ReceivePayload(header, limit);
-  const Slice payload(receive_buffer_.data(), header.payload_bytes);
+  status = ReadPayload(header, into, limit);
+  const Slice payload(into != nullptr ? into : receive_buffer_.data(),
+                      header.payload_bytes);
   if (status.ok()) {
     status = Explain(CheckFrameDigest(header_bytes.data(), header, payload),
                      header.type);
@@ -155,7 +166,7 @@ Status Channel::ReceiveFrame(const char* expected, const WaitLimit& limit,
   return Status::OK();
 }
 
-Status Channel::ReceiveHeader(const char* expected, const WaitLimit& limit) {
+Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
   // The magic first: a peer that speaks another protocol may say less than a
   // header and then wait.
   for (const size_t wanted : {kMagicBytes, kFrameHeaderBytes}) {
@@ -224,21 +235,29 @@ Status Channel::CheckHeader(FrameHeader* header) const {
   return status;
 }
 
-Status Channel::ReceivePayload(const FrameHeader& header,
-                               const WaitLimit& limit) {
-  const size_t payload_bytes = header.payload_bytes;
-  const size_t capacity = payload_bytes + kFrameHeaderBytes;
-  if (receive_buffer_.size() < capacity) {
+void Channel::GrowBuffer(size_t bytes) {
+  if (receive_buffer_.size() < bytes) {
     const size_t doubled = std::min<size_t>(
         2 * receive_buffer_.size(), kMaxPayloadBytes + kFrameHeaderBytes);
-    receive_buffer_.resize(std::max({capacity, doubled, kMinBufferBytes}));
+    receive_buffer_.resize(std::max({bytes, doubled, kMinBufferBytes}));
+  }
+}
+
+Status Channel::ReadPayload(const FrameHeader& header, char* into,
+                            const WaitLimit& limit) {
+  const size_t payload_bytes = header.payload_bytes;
+  size_t capacity = payload_bytes;
+  if (into == nullptr) {
+    capacity += kFrameHeaderBytes;
+    GrowBuffer(capacity);
   }
   if (payload_bytes == 0) {
     return Status::OK();
   }
+  char* const buffer = into != nullptr ? into : receive_buffer_.data();
   size_t got = 0;
-  const Status status = ReadAtLeast(receive_buffer_.data(), payload_bytes,
-                                    capacity, limit, &got);
+  const Status status =
+      ReadAtLeast(buffer, payload_bytes, capacity, limit, &got);
   if (!status.ok()) {
     const std::string text =
         MessageOf(status) + ", expected " + std::to_string(payload_bytes) +
@@ -249,8 +268,7 @@ Status Channel::ReceivePayload(const FrameHeader& header,
                               : MakeStatus(EndStateOf(status), text);
   }
   header_bytes_ = got - payload_bytes;
-  memcpy(header_.data(), receive_buffer_.data() + payload_bytes,
-         header_bytes_);
+  memcpy(header_.data(), buffer + payload_bytes, header_bytes_);
   return Status::OK();
 }
 

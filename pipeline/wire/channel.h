@@ -27,7 +27,8 @@ struct Frame {
 // Threads:   any number of senders (a frame goes out whole), one receiver.
 //   Close() from any thread wakes them all.
 // Memory:    one receive buffer of at most kMaxPayloadBytes and a header, grown
-//   to the largest frame seen; sending copies nothing.
+//   to the largest frame received into it; sending copies nothing, and
+//   receiving into the caller's memory copies nothing.
 // Errors:    those of Connection, and Corruption for bytes that are not the
 //   next frame (magic, sequence, length, digest), naming peer and offset.
 //   A channel whose Send() failed sends nothing more, since the peer may have
@@ -53,6 +54,18 @@ class Channel {
   // kDeadPeer when the peer closed instead of sending a frame.
   // An End frame is returned like any other.
   [[nodiscard]] rocksdb::Status Receive(const WaitLimit& limit, Frame* frame);
+
+  // Receive() in two steps, for a payload that is wanted elsewhere than in the
+  // channel's buffer: the header, checked but for the digest, which covers the
+  // payload; then the payload. Until the second step the first returns the
+  // same header again.
+  [[nodiscard]] rocksdb::Status ReceiveHeader(const WaitLimit& limit,
+                                              FrameHeader* header);
+  // `into` (null: the channel's buffer) has room for header.payload_bytes of
+  // the header before; frame->payload lies there. Unless OK is returned, what
+  // lies there is not to be believed: the digest is checked last.
+  [[nodiscard]] rocksdb::Status ReceivePayload(const WaitLimit& limit,
+                                               char* into, Frame* frame);
 
   // Encodes and sends; receives, checks the type and decodes. When the peer
   // sent End with a state that is not OK, ReceiveMessage returns that state and
@@ -103,17 +116,19 @@ class Channel {
 
  private:
   // `expected` (may be null) is for the message when the peer closes instead.
-  [[nodiscard]] rocksdb::Status ReceiveFrame(const char* expected,
-                                             const WaitLimit& limit,
-                                             Frame* frame);
+  [[nodiscard]] rocksdb::Status ReceiveHeaderOf(const char* expected,
+                                                const WaitLimit& limit,
+                                                FrameHeader* header);
   // Fills header_; goes on where a call that timed out stopped.
-  [[nodiscard]] rocksdb::Status ReceiveHeader(const char* expected,
-                                              const WaitLimit& limit);
+  [[nodiscard]] rocksdb::Status FillHeader(const char* expected,
+                                           const WaitLimit& limit);
   [[nodiscard]] rocksdb::Status CutInHeader(const rocksdb::Status& status,
                                             const char* expected) const;
   [[nodiscard]] rocksdb::Status CheckHeader(FrameHeader* header) const;
-  [[nodiscard]] rocksdb::Status ReceivePayload(const FrameHeader& header,
-                                               const WaitLimit& limit);
+  [[nodiscard]] rocksdb::Status ReadPayload(const FrameHeader& header,
+                                            char* into,
+                                            const WaitLimit& limit);
+  void GrowBuffer(size_t bytes);
   // Reads at least `bytes` and at most `capacity`; *got is how many, on error
   // too. IOError (kDeadPeer) when the peer closed before `bytes` came.
   [[nodiscard]] rocksdb::Status ReadAtLeast(char* buffer, size_t bytes,
@@ -129,8 +144,8 @@ class Channel {
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<int64_t> last_received_micros_{0};
 
-  // The receiver's alone. A read of a payload asks for the next header too:
-  // what came of it waits in header_.
+  // The receiver's alone. A read into receive_buffer_ asks for the next header
+  // too: what came of it waits in header_.
   std::vector<char> receive_buffer_;
   std::array<char, kFrameHeaderBytes> header_{};
   size_t header_bytes_ = 0;

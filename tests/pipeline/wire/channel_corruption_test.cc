@@ -68,22 +68,57 @@ std::string Join(const std::vector<std::string>& frames) {
 
 struct Reception {
   size_t good_frames = 0;
+  std::string payloads;
   Status end;  // why it stopped; never OK
 };
 
-Reception ReceiveAll(const std::string& script, size_t piece = 1 << 20) {
+// The payload received into memory of exactly its size.
+Status ReceiveElsewhere(Channel* channel, std::vector<char>* memory,
+                        Frame* frame) {
+  FrameHeader header;
+  const Status status = channel->ReceiveHeader(Soon(), &header);
+  if (!status.ok()) {
+    return status;
+  }
+  REQUIRE(header.payload_bytes <= kMaxPayloadBytes);
+  std::vector<char>(header.payload_bytes + 1, '#').swap(*memory);
+  const Status received =
+      channel->ReceivePayload(Soon(), memory->data(), frame);
+  REQUIRE(memory->back() == '#');
+  if (received.ok()) {
+    REQUIRE(frame->type == header.type);
+    REQUIRE(frame->payload.data() == memory->data());
+  }
+  return received;
+}
+
+Reception ReceiveAllBy(bool elsewhere, const std::string& script,
+                       size_t piece) {
   Channel channel(std::make_unique<ScriptedConnection>(script, piece));
   Reception reception;
+  std::vector<char> memory;
   for (;;) {
     Frame frame;
-    reception.end = channel.Receive(Soon(), &frame);
+    reception.end = elsewhere ? ReceiveElsewhere(&channel, &memory, &frame)
+                              : channel.Receive(Soon(), &frame);
     if (!reception.end.ok()) {
       // Once lost, the stream stays lost.
       REQUIRE_FALSE(channel.Receive(Soon(), &frame).ok());
       return reception;
     }
     ++reception.good_frames;
+    reception.payloads += frame.payload.ToString();
   }
+}
+
+// Both ways to receive must see the same.
+Reception ReceiveAll(const std::string& script, size_t piece = 1 << 20) {
+  const Reception reception = ReceiveAllBy(false, script, piece);
+  const Reception elsewhere = ReceiveAllBy(true, script, piece);
+  REQUIRE(elsewhere.good_frames == reception.good_frames);
+  REQUIRE(elsewhere.payloads == reception.payloads);
+  REQUIRE(elsewhere.end.ToString() == reception.end.ToString());
+  return reception;
 }
 
 TEST_CASE("Channel accepts frames in pieces of any size", "[wire]") {
@@ -230,9 +265,13 @@ TEST_CASE("Channel stops at the limit of a peer that drips", "[wire][net]") {
     }
   });
   const auto start = Clock::now();
+  const bool elsewhere = GENERATE(false, true);
   WaitLimit limit = WaitLimit::Within(std::chrono::milliseconds(150));
   Frame frame;
-  const Status status = channel.Receive(limit, &frame);
+  std::string memory(100'000, '\0');
+  const Status status =
+      channel.ReceivePayload(limit, elsewhere ? memory.data() : nullptr,
+                             &frame);
   const auto took = Clock::now() - start;
   over.set_value();
   drip.get();
