@@ -1,0 +1,67 @@
+// Carrying a table file: its end is rewritten so that IngestExternalFile takes
+// the file, all before it stays byte for byte.
+// Normative text: format/SST_LAYOUT.md, "Tail"; keep both in step.
+//
+//   source file   [body][properties][metaindex][footer]
+//   carried file  [body][properties'][metaindex'][footer']
+//
+// Properties gain the external version and a global sequence number of 0 and
+// lose the column family they were written for; all others are copied. So the
+// file keeps its database id, session id and original file number, and with
+// them its block-cache keys: right, as every cached block lies in the body.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/sst_footer.h"
+#include "format/sst_properties.h"
+#include "format/sst_reader.h"
+
+namespace sstferry {
+
+struct SstTail {
+  // The file's first bytes that stay: up to the properties block.
+  uint64_t body_bytes = 0;
+  // What follows: properties block, metaindex block, footer.
+  std::string bytes;
+  // As the source file had them.
+  SstProperties properties;
+  SstChecksum checksum = SstChecksum::kNone;
+  uint32_t format_version = 0;
+};
+
+// Decodes its own output before it returns OK.
+// NotSupported: this file cannot be carried and must be rebuilt; the message
+// is a short reason for `plan` (e.g. "holds an unknown property rocksdb.foo").
+// Corruption: the file is damaged.
+// REQUIRES: reader.Open() returned OK.
+[[nodiscard]] rocksdb::Status RewriteSstTail(const SstReader& reader,
+                                             SstTail* tail);
+
+using SstBlockVisitor =
+    std::function<rocksdb::Status(const SstBlockHandle& handle)>;
+
+// Visits every block that lies in [0, body_bytes) in file order: data blocks,
+// index partitions, filter blocks and partitions, dictionaries. Between two
+// blocks only zero padding (alignment; bounded) is allowed, which the caller
+// checks when it has the bytes. So whoever verifies every visited block and
+// the padding has verified every byte. Stops at the visitor's first failure
+// and returns it.
+// NotSupported: bytes that no known block covers. Corruption: blocks overlap,
+// or one that tells of others is damaged.
+[[nodiscard]] rocksdb::Status ForEachBodyBlock(const SstReader& reader,
+                                               const SstTail& tail,
+                                               const SstBlockVisitor& visitor);
+
+// Verifies a block (payload + 5-byte trailer) that is already in memory. No
+// decompression.
+[[nodiscard]] rocksdb::Status VerifySstBlockBytes(const SstFooter& footer,
+                                                  const SstBlockHandle& handle,
+                                                  const rocksdb::Slice& bytes);
+
+}  // namespace sstferry
