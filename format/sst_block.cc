@@ -40,24 +40,7 @@ Status ReadVerified(const ByteSource& source, const SstFooter& footer,
   if (!s.ok()) {
     return s;
   }
-  if (bytes->size() != n) {
-    return BadBlock(handle, "read: expected " + std::to_string(n) +
-                                " bytes, found " +
-                                std::to_string(bytes->size()));
-  }
-  const uint32_t stored =
-      sst::DecodeLittle32(bytes->data() + handle.size + 1);
-  const uint32_t computed =
-      ComputeSstChecksum(footer.checksum,
-                         Slice(bytes->data(), handle.size + 1)) +
-      footer.ContextModifier(handle.offset);
-  if (stored != computed) {
-    return BadBlock(handle, std::string("checksum (") +
-                                SstChecksumName(footer.checksum) +
-                                "): expected " + std::to_string(computed) +
-                                ", found " + std::to_string(stored));
-  }
-  return Status::OK();
+  return VerifySstBlockBytes(footer, handle, *bytes);
 }
 
 }  // namespace
@@ -87,6 +70,28 @@ Status ReadSstBlock(const ByteSource& source, const SstFooter& footer,
   block->contents_ =
       Slice(block->decompressed_.data.get(), block->decompressed_.size);
   return s;
+}
+
+Status VerifySstBlockBytes(const SstFooter& footer,
+                           const SstBlockHandle& handle, const Slice& bytes) {
+  if (bytes.size() < kSstBlockTrailerBytes ||
+      bytes.size() - kSstBlockTrailerBytes != handle.size) {
+    return BadBlock(handle, "expected " + std::to_string(handle.size) +
+                                " bytes and their trailer, found " +
+                                std::to_string(bytes.size()));
+  }
+  const uint32_t stored = sst::DecodeLittle32(bytes.data() + handle.size + 1);
+  const uint32_t computed =
+      ComputeSstChecksum(footer.checksum,
+                         Slice(bytes.data(), handle.size + 1)) +
+      footer.ContextModifier(handle.offset);
+  if (stored != computed) {
+    return BadBlock(handle, std::string("checksum (") +
+                                SstChecksumName(footer.checksum) +
+                                "): expected " + std::to_string(computed) +
+                                ", found " + std::to_string(stored));
+  }
+  return Status::OK();
 }
 
 Status VerifySstBlock(const ByteSource& source, const SstFooter& footer,

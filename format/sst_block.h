@@ -41,6 +41,8 @@ inline constexpr uint64_t kMaxSstBlockBytes =
     kMaxValueBytes + 2 * uint64_t{kMaxKeyBytes} + kMinChunkBytes;
 // Metaindex, properties and dictionary: far above what any writer makes.
 inline constexpr uint64_t kMaxSstMetaBlockBytes = 64u << 20;
+// Alignment pads data blocks to at most one block or super block.
+inline constexpr uint64_t kMaxSstPaddingBytes = 4u << 20;
 
 // A block's decompressed bytes. Not copyable: contents may lie in the buffers.
 class SstBlock {
@@ -79,6 +81,12 @@ class SstBlock {
 [[nodiscard]] rocksdb::Status VerifySstBlock(const ByteSource& source,
                                              const SstFooter& footer,
                                              const SstBlockHandle& handle);
+
+// Verifies the checksum of a block (payload and trailer) that is already in
+// memory. No decompression. Corruption: `bytes` is not that block.
+[[nodiscard]] rocksdb::Status VerifySstBlockBytes(const SstFooter& footer,
+                                                  const SstBlockHandle& handle,
+                                                  const rocksdb::Slice& bytes);
 
 struct SstBlockLayout {
   bool may_hash = false;            // a data block: hash bit allowed

@@ -14,8 +14,6 @@ using rocksdb::Status;
 namespace {
 
 constexpr uint32_t kExternalFileVersion = 2;
-// Alignment pads at most one block or super block.
-constexpr uint64_t kMaxPaddingBytes = 4u << 20;
 
 Status Bad(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "chunk: " + what);
@@ -189,10 +187,11 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
   if (begin == end) {
     return Status::OK();
   }
-  if (end - begin > kMaxPaddingBytes) {
+  if (end - begin > kMaxSstPaddingBytes) {
     return Bad("data blocks: expected at most " +
-               std::to_string(kMaxPaddingBytes) + " bytes between two, found " +
-               std::to_string(end - begin) + At(begin));
+               std::to_string(kMaxSstPaddingBytes) +
+               " bytes between two, found " + std::to_string(end - begin) +
+               At(begin));
   }
   std::string scratch;
   Slice bytes;

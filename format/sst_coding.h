@@ -1,6 +1,6 @@
-// Bounded decoding of the integers inside table files. Each Get consumes from
-// the front of *input and returns false, with *input untouched, when the
-// bytes do not hold the value.
+// Integers inside table files. Decoding is bounded: each Get consumes from the
+// front of *input and returns false, with *input untouched, when the bytes do
+// not hold the value.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +53,13 @@ inline bool GetVarint32(rocksdb::Slice* input, uint32_t* value) {
   *input = rest;
   *value = static_cast<uint32_t>(wide);
   return true;
+}
+
+inline void PutVarint64(std::string* out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) {
+    out->push_back(static_cast<char>(value | 0x80));
+  }
+  out->push_back(static_cast<char>(value));
 }
 
 // Zig-zag: 0, -1, 1, -2, ... as 0, 1, 2, 3, ...

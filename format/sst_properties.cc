@@ -170,7 +170,16 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
     s = cursor.Next();
   }
   std::string previous;
+  uint64_t total_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
+    // Shared prefixes would let a small block become large names.
+    total_bytes += cursor.key().size() + cursor.value().size();
+    if (total_bytes > kMaxSstMetaBlockBytes) {
+      return Bad("names and values: expected at most " +
+                     std::to_string(kMaxSstMetaBlockBytes) + " bytes, found " +
+                     std::to_string(total_bytes),
+                 file_offset);
+    }
     if (cursor.entries() > 1 && cursor.key() <= previous) {
       return Bad("order: expected a name above " + sst::HexKey(previous) +
                      ", found " + sst::HexKey(cursor.key()),

@@ -117,7 +117,16 @@ Status SstReader::ReadMetaindex() {
   if (s.ok()) {
     s = cursor.Next();
   }
+  uint64_t name_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
+    // Shared prefixes would let a small block become large names.
+    name_bytes += cursor.key().size();
+    if (name_bytes > kMaxSstMetaBlockBytes) {
+      return Bad("metaindex names: expected at most " +
+                     std::to_string(kMaxSstMetaBlockBytes) + " bytes, found " +
+                     std::to_string(name_bytes),
+                 at);
+    }
     if (!meta_blocks_.empty() && cursor.key() <= meta_blocks_.back().name) {
       return Bad("metaindex order: expected a name above " +
                      sst::HexKey(meta_blocks_.back().name) + ", found " +

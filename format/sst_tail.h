@@ -18,6 +18,7 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
+#include "format/sst_block.h"
 #include "format/sst_footer.h"
 #include "format/sst_properties.h"
 #include "format/sst_reader.h"
@@ -52,16 +53,13 @@ using SstBlockVisitor =
 // checks when it has the bytes. So whoever verifies every visited block and
 // the padding has verified every byte. Stops at the visitor's first failure
 // and returns it.
-// NotSupported: bytes that no known block covers. Corruption: blocks overlap,
-// or one that tells of others is damaged.
+// What lies there is checked with VerifySstBlockBytes() of sst_block.h.
+// NotSupported: bytes that no known block covers, or blocks in an order that
+// is not known. Corruption: data blocks overlap, or a block that tells of
+// others is damaged.
+// Memory: one index block and one partition of it.
 [[nodiscard]] rocksdb::Status ForEachBodyBlock(const SstReader& reader,
                                                const SstTail& tail,
                                                const SstBlockVisitor& visitor);
-
-// Verifies a block (payload + 5-byte trailer) that is already in memory. No
-// decompression.
-[[nodiscard]] rocksdb::Status VerifySstBlockBytes(const SstFooter& footer,
-                                                  const SstBlockHandle& handle,
-                                                  const rocksdb::Slice& bytes);
 
 }  // namespace sstferry

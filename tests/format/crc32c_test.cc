@@ -1,5 +1,6 @@
 #include "format/crc32c.h"
 
+#include <algorithm>
 #include <string>
 
 #include "tests/support/catch.h"
@@ -24,6 +25,17 @@ TEST_CASE("Crc32c matches the published vectors", "[format]") {
   REQUIRE(Of(ascending) == 0x46dd794eu);
   REQUIRE(Of(std::string(ascending.rbegin(), ascending.rend())) ==
           0x113fdb5cu);
+  // An iSCSI SCSI Read (10) Command PDU.
+  std::string pdu(48, '\0');
+  pdu[0] = '\x01';
+  pdu[1] = '\xc0';
+  pdu[16] = '\x14';
+  pdu[22] = '\x04';
+  pdu[27] = '\x14';
+  pdu[31] = '\x18';
+  pdu[32] = '\x28';
+  pdu[40] = '\x02';
+  REQUIRE(Of(pdu) == 0xd9963a56u);
   REQUIRE(Of("123456789") == 0xe3069283u);
   REQUIRE(Of("") == 0);
 }
@@ -42,6 +54,22 @@ TEST_CASE("Crc32c gives the same value however the bytes are cut",
             whole);
     REQUIRE(TEST_Crc32cExtendPortable(head, bytes.data() + cut,
                                       bytes.size() - cut) == whole);
+  }
+}
+
+TEST_CASE("Crc32c of long inputs is the portable one's, at every length",
+          "[format]") {
+  std::string bytes;
+  for (int i = 0; i < 10000; ++i) {
+    bytes.push_back(static_cast<char>(i * i >> 3));
+  }
+  for (size_t n = 0; n <= bytes.size(); ++n) {
+    const size_t begin = n % 9;
+    const size_t length = n - std::min(n, begin);
+    INFO(length << " bytes from " << begin);
+    REQUIRE(Crc32cExtend(0x12345678u, bytes.data() + begin, length) ==
+            TEST_Crc32cExtendPortable(0x12345678u, bytes.data() + begin,
+                                      length));
   }
 }
 

@@ -1,9 +1,11 @@
-// Writes small seed corpora: make_corpus DIR makes DIR/frame, DIR/messages and
-// DIR/journal.
+// Writes small seed corpora: make_corpus DIR makes DIR/frame, DIR/messages,
+// DIR/journal and DIR/sst_tail.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
+#include "format/sst_tail.h"
 #include "tests/format/samples.h"
 
 namespace {
@@ -13,6 +15,21 @@ bool Write(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream out(path, std::ios::binary);
   out << bytes;
   return out.good();
+}
+
+// A table file, and the same carried.
+bool WriteTable(const std::filesystem::path& directory,
+                const std::string& name, const std::string& file) {
+  const sstferry::SliceSource source(file);
+  sstferry::SstReader reader;
+  sstferry::SstTail tail;
+  if (!reader.Open(&source).ok() || !RewriteSstTail(reader, &tail).ok()) {
+    fprintf(stderr, "not carried: %s\n", name.c_str());
+    return false;
+  }
+  return Write(directory / name, file) &&
+         Write(directory / (name + "-carried"),
+               file.substr(0, tail.body_bytes) + tail.bytes);
 }
 
 }  // namespace
@@ -36,6 +53,15 @@ int main(int argc, char** argv) {
     ok &= Write(directory / "messages" / name,
                 std::string(1, static_cast<char>(sample.type)) +
                     sample.payload);
+  }
+  const std::filesystem::path tables =
+      std::filesystem::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
+  for (const auto& entry : std::filesystem::directory_iterator(tables)) {
+    if (entry.path().extension() == ".sst") {
+      std::ifstream in(entry.path(), std::ios::binary);
+      ok &= WriteTable(directory / "sst_tail", entry.path().stem().string(),
+                       std::string(std::istreambuf_iterator<char>(in), {}));
+    }
   }
   return ok ? 0 : 1;
 }

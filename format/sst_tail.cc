@@ -1,0 +1,574 @@
+#include "format/sst_tail.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "format/sst_block.h"
+#include "format/sst_coding.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+using PropertyMap = std::map<std::string, std::string>;
+
+constexpr char kPropertiesName[] = "rocksdb.properties";
+constexpr char kIndexName[] = "rocksdb.index";
+constexpr std::string_view kPartitionedFilterPrefix = "partitionedfilter.";
+constexpr uint32_t kMinTailFormatVersion = 2;
+constexpr uint32_t kExternalVersion = 2;
+// What RocksDB calls an unknown column family.
+constexpr uint64_t kUnknownFamilyId = 2147483647;
+constexpr size_t kVersionOffset = 41;
+constexpr size_t kFooterChecksumOffset = 5;
+constexpr uint64_t kBlockBasedMagic = 0x88e241b785f4cff7ull;
+constexpr char kExtendedMagic[] = "\x3e\x00\x7a\x00";
+
+constexpr char kFamilyIdName[] = "rocksdb.column.family.id";
+constexpr char kFamilyNameName[] = "rocksdb.column.family.name";
+constexpr char kVersionName[] = "rocksdb.external_sst_file.version";
+constexpr char kSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
+
+// Properties that say nothing of the file's place in a database: what RocksDB
+// 5.0 to 11.9 writes into block-based tables, its own collectors included.
+constexpr std::string_view kCopied[] = {
+    "rocksdb.block.based.table.decoupled.partitioned.filters",
+    "rocksdb.block.based.table.index.type",
+    "rocksdb.block.based.table.prefix.filtering",
+    "rocksdb.block.based.table.whole.key.filtering",
+    kFamilyIdName,
+    kFamilyNameName,
+    "rocksdb.comparator",
+    "rocksdb.compression",
+    "rocksdb.compression_options",
+    "rocksdb.creating.db.identity",
+    "rocksdb.creating.host.identity",
+    "rocksdb.creating.session.identity",
+    "rocksdb.creation.time",
+    "rocksdb.data.block.restart.interval",
+    "rocksdb.data.size",
+    "rocksdb.data.unix.write.time.average",
+    "rocksdb.data.unix.write.time.max",
+    "rocksdb.data.unix.write.time.min",
+    "rocksdb.deleted.keys",
+    "rocksdb.eligible.last.level.entries",
+    kSeqnoName,
+    kVersionName,
+    "rocksdb.file.creation.time",
+    "rocksdb.filter.policy",
+    "rocksdb.filter.size",
+    "rocksdb.fixed.key.length",
+    "rocksdb.format.version",
+    "rocksdb.index.block.restart.interval",
+    "rocksdb.index.key.is.user.key",
+    "rocksdb.index.partitions",
+    "rocksdb.index.size",
+    "rocksdb.index.value.is.delta.encoded",
+    "rocksdb.merge.operands",
+    "rocksdb.merge.operator",
+    "rocksdb.newest.key.time",
+    "rocksdb.num.data.blocks",
+    "rocksdb.num.data.blocks.compression.bypassed",
+    "rocksdb.num.data.blocks.compression.rejected",
+    "rocksdb.num.entries",
+    "rocksdb.num.filter_entries",
+    "rocksdb.num.infinitely.old.entries",
+    "rocksdb.num.range-deletions",
+    "rocksdb.num.uniform.blocks",
+    "rocksdb.oldest.key.time",
+    "rocksdb.original.file.number",
+    "rocksdb.prefix.extractor.name",
+    "rocksdb.property.collectors",
+    "rocksdb.raw.key.size",
+    "rocksdb.raw.value.size",
+    "rocksdb.sample_for_compression.fast.data.size",
+    "rocksdb.sample_for_compression.slow.data.size",
+    "rocksdb.sqfc",
+    "rocksdb.tail.start.offset",
+    "rocksdb.timestamp_max",
+    "rocksdb.timestamp_min",
+    "rocksdb.top-level.index.size",
+    "rocksdb.user.defined.timestamps.persisted",
+};
+
+// Copied while they are zero; otherwise the file is not one to ingest.
+struct ZeroRow {
+  std::string_view name;
+  const char* reason;
+};
+constexpr ZeroRow kZero[] = {
+    {"rocksdb.key.largest.seqno", "holds sequence numbers above 0"},
+    {"rocksdb.key.smallest.seqno", "holds sequence numbers above 0"},
+    {"rocksdb.separate.key.value.in.data.block",
+     "keeps keys and values apart in its blocks"},
+    {"rocksdb.udi.is.primary.index", "has a user-defined primary index"},
+};
+
+// Blocks that RocksDB 5.0 to 11.9 names in the metaindex and that tell of no
+// bytes but their own.
+constexpr std::string_view kSingleBlocks[] = {
+    "rocksdb.compression_dict", "rocksdb.hashindex.metadata",
+    "rocksdb.hashindex.prefixes", kIndexName, "rocksdb.range_del"};
+constexpr std::string_view kFilterPrefixes[] = {"filter.", "fullfilter.",
+                                                kPartitionedFilterPrefix};
+
+Status Refused(const std::string& reason) {
+  return MakeStatus(EndState::kRefused, reason);
+}
+
+Status Internal(const std::string& what) {
+  return MakeStatus(EndState::kInternal, "rewritten tail: " + what);
+}
+
+template <size_t N>
+bool Contains(const std::string_view (&names)[N], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) !=
+         std::end(names);
+}
+
+bool IsKnownBlock(std::string_view name) {
+  if (Contains(kSingleBlocks, name)) {
+    return true;
+  }
+  return std::any_of(std::begin(kFilterPrefixes), std::end(kFilterPrefixes),
+                     [&](std::string_view prefix) {
+                       return name.substr(0, prefix.size()) == prefix;
+                     });
+}
+
+// The body's bytes from one source, then the tail's.
+class RejoinedSource : public ByteSource {
+ public:
+  RejoinedSource(const ByteSource* body, uint64_t body_bytes,
+                 const Slice& tail)
+      : body_(body), body_bytes_(body_bytes), tail_(tail) {}
+
+  Status Read(uint64_t offset, size_t n, std::string* scratch,
+              Slice* out) const override {
+    if (offset > size() || n > size() - offset) {
+      return Internal("read beyond the end");
+    }
+    if (offset >= body_bytes_) {
+      *out = Slice(tail_.data() + (offset - body_bytes_), n);
+      return Status::OK();
+    }
+    if (n <= body_bytes_ - offset) {
+      return body_->Read(offset, n, scratch, out);
+    }
+    std::string stored;
+    Slice head;
+    const size_t head_bytes = body_bytes_ - offset;
+    const Status s = body_->Read(offset, head_bytes, &stored, &head);
+    if (s.ok()) {
+      scratch->assign(head.data(), head.size());
+      scratch->append(tail_.data(), n - head_bytes);
+      *out = *scratch;
+    }
+    return s;
+  }
+  uint64_t size() const override { return body_bytes_ + tail_.size(); }
+
+ private:
+  const ByteSource* const body_;
+  const uint64_t body_bytes_;
+  const Slice tail_;
+};
+
+Status CheckExternal(const SstProperties& properties) {
+  const uint32_t version = properties.external_version.value_or(0);
+  const uint64_t seqno = properties.external_global_seqno.value_or(0);
+  if (version > kExternalVersion) {
+    return Refused("was ingested as version " + std::to_string(version));
+  }
+  if (seqno != 0) {
+    return Refused("was ingested with sequence number " +
+                   std::to_string(seqno));
+  }
+  return Status::OK();
+}
+
+Status CheckProperties(const SstProperties& properties) {
+  constexpr std::string_view kOwnPrefix = "rocksdb.";
+  for (const auto& [name, value] : properties.all) {
+    const auto* zero =
+        std::find_if(std::begin(kZero), std::end(kZero),
+                     [&](const ZeroRow& row) { return row.name == name; });
+    if (zero != std::end(kZero)) {
+      if (value != std::string(1, '\0')) {
+        return Refused(zero->reason);
+      }
+    } else if (name.starts_with(kOwnPrefix) && !Contains(kCopied, name)) {
+      return Refused("holds an unknown property " +
+                     DescribeSstProperty("", name));
+    }
+  }
+  return CheckExternal(properties);
+}
+
+// Finds the properties block, behind which only metaindex and footer may lie.
+Status CheckLayout(const SstReader& reader, SstBlockHandle* properties) {
+  const SstFooter& footer = reader.footer();
+  if (footer.format_version < kMinTailFormatVersion) {
+    return Refused("has format version " +
+                   std::to_string(footer.format_version));
+  }
+  const SstMetaBlock* meta = reader.FindMetaBlock(kPropertiesName);
+  if (meta == nullptr) {
+    return Refused("keeps its properties under an old name");
+  }
+  *properties = meta->handle;
+  if (properties->end() != footer.metaindex.offset ||
+      footer.metaindex.end() != footer.footer_offset) {
+    return Refused("has other blocks behind its properties");
+  }
+  for (const SstMetaBlock& block : reader.meta_blocks()) {
+    if (block.name == kPropertiesName) {
+      continue;
+    }
+    if (!IsKnownBlock(block.name)) {
+      return Refused("holds an unknown block " +
+                     DescribeSstProperty("", block.name));
+    }
+    if (!HandleFits(block.handle, properties->offset)) {
+      return Refused("has other blocks behind its properties");
+    }
+  }
+  if (!HandleFits(reader.index_handle(), properties->offset)) {
+    return Refused("has other blocks behind its properties");
+  }
+  return Status::OK();
+}
+
+PropertyMap RewriteProperties(const PropertyMap& source) {
+  PropertyMap rewritten = source;
+  std::string family_id;
+  sst::PutVarint64(&family_id, kUnknownFamilyId);
+  std::string version;
+  PutFixed32(&version, kExternalVersion);
+  rewritten[kFamilyIdName] = family_id;
+  rewritten[kVersionName] = version;
+  rewritten[kSeqnoName] = std::string(sizeof(uint64_t), '\0');
+  // An empty name is not stored.
+  rewritten.erase(kFamilyNameName);
+  return rewritten;
+}
+
+// A block with a restart at every entry. Keys must come in order.
+class PlainBlockBuilder {
+ public:
+  void Add(const Slice& key, const Slice& value) {
+    PutFixed32(&restarts_, static_cast<uint32_t>(contents_.size()));
+    sst::PutVarint64(&contents_, 0);
+    sst::PutVarint64(&contents_, key.size());
+    sst::PutVarint64(&contents_, value.size());
+    contents_.append(key.data(), key.size());
+    contents_.append(value.data(), value.size());
+  }
+  std::string Finish() const {
+    std::string block = contents_ + restarts_;
+    PutFixed32(&block,
+               static_cast<uint32_t>(restarts_.size() / sizeof(uint32_t)));
+    return block;
+  }
+
+ private:
+  std::string contents_;
+  std::string restarts_;
+};
+
+// Appends blocks, uncompressed, to a file whose first bytes lie elsewhere.
+class TailBuilder {
+ public:
+  TailBuilder(const SstFooter& source, uint64_t body_bytes)
+      : source_(source), body_bytes_(body_bytes) {}
+
+  SstBlockHandle AddBlock(const std::string& contents) {
+    const SstBlockHandle handle = {body_bytes_ + bytes_.size(),
+                                   contents.size()};
+    const std::string sealed = contents + '\0';
+    bytes_ += sealed;
+    PutFixed32(&bytes_, ComputeSstChecksum(source_.checksum, sealed) +
+                            source_.ContextModifier(handle.offset));
+    return handle;
+  }
+
+  void AddFooter(const SstBlockHandle& metaindex, const SstBlockHandle& index) {
+    std::string footer(1, static_cast<char>(source_.checksum));
+    if (source_.has_index_handle) {
+      for (const SstBlockHandle& handle : {metaindex, index}) {
+        sst::PutVarint64(&footer, handle.offset);
+        sst::PutVarint64(&footer, handle.size);
+      }
+    } else {
+      footer.append(kExtendedMagic, sizeof(uint32_t));
+      PutFixed32(&footer, 0);
+      PutFixed32(&footer, source_.base_context_checksum);
+      PutFixed32(&footer, static_cast<uint32_t>(metaindex.size));
+    }
+    footer.resize(kVersionOffset, '\0');
+    PutFixed32(&footer, source_.format_version);
+    PutFixed64(&footer, kBlockBasedMagic);
+    if (!source_.has_index_handle) {
+      const uint32_t checksum =
+          ComputeSstChecksum(source_.checksum, footer) +
+          source_.ContextModifier(body_bytes_ + bytes_.size());
+      EncodeFixed32(&footer[kFooterChecksumOffset], checksum);
+    }
+    bytes_ += footer;
+  }
+
+  std::string TakeBytes() { return std::move(bytes_); }
+
+ private:
+  const SstFooter& source_;
+  const uint64_t body_bytes_;
+  std::string bytes_;
+};
+
+std::string BuildTail(const SstReader& reader, const PropertyMap& properties,
+                      uint64_t body_bytes) {
+  TailBuilder tail(reader.footer(), body_bytes);
+  PlainBlockBuilder block;
+  for (const auto& [name, value] : properties) {
+    block.Add(name, value);
+  }
+  const SstBlockHandle properties_handle = tail.AddBlock(block.Finish());
+  PlainBlockBuilder metaindex;
+  for (const SstMetaBlock& meta : reader.meta_blocks()) {
+    const SstBlockHandle& handle =
+        meta.name == kPropertiesName ? properties_handle : meta.handle;
+    std::string encoded;
+    sst::PutVarint64(&encoded, handle.offset);
+    sst::PutVarint64(&encoded, handle.size);
+    metaindex.Add(meta.name, encoded);
+  }
+  tail.AddFooter(tail.AddBlock(metaindex.Finish()), reader.index_handle());
+  return tail.TakeBytes();
+}
+
+// Reads the rewritten file's structure back and compares it.
+Status CheckRewritten(const SstReader& reader, const PropertyMap& properties,
+                      const SstTail& tail) {
+  const RejoinedSource file(&reader.source(), tail.body_bytes, tail.bytes);
+  SstReader rewritten;
+  const Status s = rewritten.Open(&file);
+  if (!s.ok()) {
+    return WithContext(s, EndState::kInternal, "rewritten tail");
+  }
+  const SstFooter& before = reader.footer();
+  const SstFooter& after = rewritten.footer();
+  if (after.format_version != before.format_version ||
+      after.checksum != before.checksum ||
+      after.base_context_checksum != before.base_context_checksum ||
+      !(rewritten.index_handle() == reader.index_handle())) {
+    return Internal("the footer differs from the source file's");
+  }
+  if (rewritten.properties().all != properties) {
+    return Internal("properties differ from what was written");
+  }
+  const auto same = [](const SstMetaBlock& a, const SstMetaBlock& b) {
+    return a.name == b.name &&
+           (a.handle == b.handle || a.name == kPropertiesName);
+  };
+  if (!std::equal(rewritten.meta_blocks().begin(),
+                  rewritten.meta_blocks().end(), reader.meta_blocks().begin(),
+                  reader.meta_blocks().end(), same)) {
+    return Internal("the metaindex differs from the source file's");
+  }
+  return s;
+}
+
+// Walks the body's blocks in file order.
+class BodyWalk {
+ public:
+  BodyWalk(const SstReader& reader, const SstTail& tail,
+           const SstBlockVisitor& visitor)
+      : reader_(reader), tail_(tail), visitor_(visitor) {}
+
+  [[nodiscard]] Status Run() {
+    Status s = reader_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
+      // Nothing is padded before the first block.
+      return Visit(entry.handle, end_ == 0 ? 0 : kMaxSstPaddingBytes);
+    });
+    if (s.ok()) {
+      s = SkipLastPadding();
+    }
+    if (s.ok()) {
+      s = CollectStretches();
+    }
+    for (const Stretch& stretch : stretches_) {
+      if (s.ok()) {
+        s = stretch.partitioned ? VisitPartitions(stretch.handle)
+                                : Visit(stretch.handle, 0);
+      }
+    }
+    if (s.ok() && end_ != tail_.body_bytes) {
+      return Uncovered(end_, tail_.body_bytes);
+    }
+    return s;
+  }
+
+ private:
+  // One block, or the blocks that the block at `handle` tells of.
+  struct Stretch {
+    uint64_t offset;
+    SstBlockHandle handle;
+    bool partitioned;
+  };
+
+  [[nodiscard]] static Status Uncovered(uint64_t begin, uint64_t end) {
+    return Refused("has bytes that no known block covers, from " +
+                   std::to_string(begin) + " to " + std::to_string(end));
+  }
+
+  [[nodiscard]] Status Visit(const SstBlockHandle& handle,
+                             uint64_t max_padding) {
+    if (!HandleFits(handle, tail_.body_bytes) || handle.offset < end_) {
+      return Refused("has blocks in an unknown order, from " +
+                     std::to_string(handle.offset) + " after " +
+                     std::to_string(end_));
+    }
+    if (handle.offset - end_ > max_padding) {
+      return Uncovered(end_, handle.offset);
+    }
+    end_ = handle.end();
+    return visitor_(handle);
+  }
+
+  // Alignment pads the last data block, too; writers count that as data.
+  [[nodiscard]] Status SkipLastPadding() {
+    const uint64_t data_bytes = reader_.properties().data_bytes;
+    if (data_bytes < end_ || data_bytes - end_ > kMaxSstPaddingBytes) {
+      return Refused("has data blocks up to " + std::to_string(end_) +
+                     ", its properties say " + std::to_string(data_bytes));
+    }
+    end_ = data_bytes;
+    return Status::OK();
+  }
+
+  // Both kinds of top-level blocks have an index's form.
+  [[nodiscard]] Status ForEachPartition(const SstBlockHandle& top,
+                                        const SstBlockVisitor& visitor) const {
+    SstBlockLayout layout;
+    layout.values_are_handles = true;
+    layout.delta_handles =
+        reader_.properties().index_value_is_delta_encoded != 0;
+    SstBlock block;
+    SstBlockCursor cursor;
+    Status s = ReadSstBlock(reader_.source(), reader_.footer(), top,
+                            kMaxSstBlockBytes, Slice(), &block);
+    if (s.ok()) {
+      s = cursor.Init(block.contents(), layout, top.offset);
+    }
+    if (s.ok()) {
+      s = cursor.Next();
+    }
+    while (s.ok() && cursor.valid()) {
+      s = visitor(cursor.handle());
+      if (s.ok()) {
+        s = cursor.Next();
+      }
+    }
+    return s;
+  }
+
+  [[nodiscard]] Status AddPartitions(const SstBlockHandle& top) {
+    bool any = false;
+    return ForEachPartition(top, [&](const SstBlockHandle& handle) {
+      if (!any) {
+        stretches_.push_back({handle.offset, top, true});
+        any = true;
+      }
+      return Status::OK();
+    });
+  }
+
+  [[nodiscard]] Status VisitPartitions(const SstBlockHandle& top) {
+    return ForEachPartition(top, [this](const SstBlockHandle& handle) {
+      return Visit(handle, 0);
+    });
+  }
+
+  [[nodiscard]] Status CollectStretches() {
+    Status s;
+    const SstBlockHandle index = reader_.index_handle();
+    stretches_.push_back({index.offset, index, false});
+    if (reader_.properties().index_type == SstIndexType::kTwoLevel) {
+      s = AddPartitions(index);
+    }
+    for (const SstMetaBlock& meta : reader_.meta_blocks()) {
+      if (!s.ok()) {
+        return s;
+      }
+      if (meta.name == kPropertiesName || meta.name == kIndexName) {
+        continue;
+      }
+      stretches_.push_back({meta.handle.offset, meta.handle, false});
+      if (meta.name.starts_with(kPartitionedFilterPrefix)) {
+        s = AddPartitions(meta.handle);
+      }
+    }
+    std::sort(stretches_.begin(), stretches_.end(),
+              [](const Stretch& a, const Stretch& b) {
+                return a.offset < b.offset;
+              });
+    return s;
+  }
+
+  const SstReader& reader_;
+  const SstTail& tail_;
+  const SstBlockVisitor& visitor_;
+  std::vector<Stretch> stretches_;
+  uint64_t end_ = 0;  // behind the previous block
+};
+
+}  // namespace
+
+Status RewriteSstTail(const SstReader& reader, SstTail* tail) {
+  SstBlockHandle properties_handle;
+  Status s = CheckLayout(reader, &properties_handle);
+  if (s.ok()) {
+    s = CheckProperties(reader.properties());
+  }
+  // Below version 6 nothing but the block itself tells whether the footer's
+  // index handle is right.
+  if (s.ok()) {
+    s = VerifySstBlock(reader.source(), reader.footer(),
+                       reader.index_handle());
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  const PropertyMap properties = RewriteProperties(reader.properties().all);
+  SstTail rewritten;
+  rewritten.body_bytes = properties_handle.offset;
+  rewritten.bytes = BuildTail(reader, properties, rewritten.body_bytes);
+  rewritten.properties = reader.properties();
+  rewritten.checksum = reader.footer().checksum;
+  rewritten.format_version = reader.footer().format_version;
+  // Without shared prefixes a block may grow beyond what readers take.
+  if (rewritten.bytes.size() > kMaxSstMetaBlockBytes) {
+    return Refused("has a tail of " + std::to_string(rewritten.bytes.size()) +
+                   " bytes");
+  }
+  s = CheckRewritten(reader, properties, rewritten);
+  if (s.ok()) {
+    *tail = std::move(rewritten);
+  }
+  return s;
+}
+
+Status ForEachBodyBlock(const SstReader& reader, const SstTail& tail,
+                        const SstBlockVisitor& visitor) {
+  return BodyWalk(reader, tail, visitor).Run();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,141 @@
+// tests/golden/sst holds small table files that databases of other versions
+// wrote (NAME.sst, the version is in the name) and what they must be read as
+// (NAME.txt): the description that `inspect` gives, then the digest of the
+// file as it is carried. All of them hold SampleEntries(60).
+//
+// To add those of the linked version: test_format "[.rewrite-sst]".
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "format/digest.h"
+#include "format/sst_check.h"
+#include "format/sst_describe.h"
+#include "pipeline/rocksdb_compat.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/support/carried_sst.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::BlockBasedTableOptions;
+using test::PlainShape;
+using test::TableShape;
+namespace fs = std::filesystem;
+
+constexpr size_t kEntries = 60;
+const fs::path kFolder =
+    fs::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  INFO(path.string());
+  REQUIRE(in.good());
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+std::string Describe(const std::string& file) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  REQUIRE_OK(DescribeSst(SliceSource(file), &rows));
+  std::string text;
+  for (const auto& [name, value] : rows) {
+    text += name + ": " + value + "\n";
+  }
+  return text + "carried: " + ToHex(DigestOf(test::Carried(file))) + "\n";
+}
+
+void Write(const std::string& name, const std::string& file) {
+  const fs::path path = kFolder / (RocksDbVersion() + "-" + name);
+  std::ofstream(path.string() + ".sst", std::ios::binary) << file;
+  std::ofstream(path.string() + ".txt") << Describe(file);
+}
+
+TableShape Shape(uint32_t version, rocksdb::ChecksumType checksum) {
+  TableShape shape = PlainShape("golden", kEntries);
+  shape.options.db_host_id = "golden";
+  shape.table.format_version = version;
+  shape.table.checksum = checksum;
+  return shape;
+}
+
+TEST_CASE("Golden table files of this version are written", "[.rewrite-sst]") {
+  fs::create_directories(kFolder);
+  const uint32_t newest = test::WritableVersions().back();
+  Write("plain", test::WriteDbFile(Shape(2, rocksdb::kCRC32c)));
+
+  TableShape shape = Shape(newest, rocksdb::kXXH3);
+  shape.table.filter_policy.reset(rocksdb::NewRibbonFilterPolicy(10));
+  shape.table.partition_filters = true;
+  shape.table.index_type = BlockBasedTableOptions::kTwoLevelIndexSearch;
+  shape.options.compression = rocksdb::kZSTD;
+  shape.options.compression_opts.max_dict_bytes = 512;
+  Write("partitioned-zstd-dictionary", test::WriteDbFile(shape));
+
+  shape = Shape(4, rocksdb::kxxHash64);
+  shape.table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  shape.table.index_type = BlockBasedTableOptions::kHashSearch;
+  shape.table.data_block_index_type =
+      BlockBasedTableOptions::kDataBlockBinaryAndHash;
+  shape.options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(8));
+  shape.options.compression = rocksdb::kSnappyCompression;
+  Write("hash-snappy", test::WriteDbFile(shape));
+
+  shape = Shape(newest, rocksdb::kxxHash);
+  shape.table.index_type = BlockBasedTableOptions::kBinarySearchWithFirstKey;
+  shape.table.block_align = true;
+  Write("first-key-aligned", test::WriteDbFile(shape));
+
+  const auto env = test::NewMemoryEnv();
+  shape = Shape(newest, rocksdb::kCRC32c);
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(),
+                                shape.ToOptions(env.get()));
+  REQUIRE_OK(writer.Open("/f.sst"));
+  for (const auto& [key, value] : shape.entries) {
+    REQUIRE_OK(writer.Put(key, value));
+  }
+  REQUIRE_OK(writer.Finish());
+  Write("ingested", test::ReadWhole(env.get(), "/f.sst"));
+}
+
+std::vector<fs::path> GoldenFiles() {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".sst") {
+      paths.push_back(entry.path());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  REQUIRE(paths.size() >= 10);
+  return paths;
+}
+
+TEST_CASE("Golden table files of other versions are read and carried alike",
+          "[sst][carry][golden]") {
+  const TableShape shape = PlainShape("reader", kEntries);
+  size_t ingested = 0;
+  for (const fs::path& path : GoldenFiles()) {
+    INFO(path.string());
+    const std::string file = ReadFile(path);
+    REQUIRE(Describe(file) ==
+            ReadFile(fs::path(path).replace_extension("txt")));
+
+    const std::string carried = test::Carried(file);
+    ChunkExpectation expected = test::Expect(test::SstShape(), shape.entries);
+    expected.format_version = 0;
+    expected.all_blocks = true;
+    ChunkFacts facts;
+    REQUIRE_OK(CheckChunk(SliceSource(carried), expected, &facts));
+    if (facts.format_version <= kMaxTableFormatVersion) {
+      REQUIRE(test::RequireIngests(shape, carried, shape.entries) == carried);
+      ++ingested;
+    }
+  }
+  REQUIRE(ingested >= 5);
+}
+
+}  // namespace
+}  // namespace sstferry
