@@ -65,8 +65,8 @@ uint32_t ExtendPortable(uint32_t crc, const char* data, size_t n) {
 
 #if defined(__x86_64__)
 #define SSTFERRY_CRC32C_TARGET __attribute__((target("sse4.2")))
-SSTFERRY_CRC32C_TARGET inline uint32_t AddWord(uint32_t crc, uint64_t word) {
-  return static_cast<uint32_t>(_mm_crc32_u64(crc, word));
+SSTFERRY_CRC32C_TARGET inline uint64_t AddWord(uint64_t crc, uint64_t word) {
+  return _mm_crc32_u64(crc, word);
 }
 SSTFERRY_CRC32C_TARGET inline uint32_t AddByte(uint32_t crc, uint8_t byte) {
   return _mm_crc32_u8(crc, byte);
@@ -77,8 +77,8 @@ bool HasInstruction() {
 }
 #elif defined(__aarch64__) && defined(__linux__)
 #define SSTFERRY_CRC32C_TARGET __attribute__((target("+crc")))
-SSTFERRY_CRC32C_TARGET inline uint32_t AddWord(uint32_t crc, uint64_t word) {
-  return __crc32cd(crc, word);
+SSTFERRY_CRC32C_TARGET inline uint64_t AddWord(uint64_t crc, uint64_t word) {
+  return __crc32cd(static_cast<uint32_t>(crc), word);
 }
 SSTFERRY_CRC32C_TARGET inline uint32_t AddByte(uint32_t crc, uint8_t byte) {
   return __crc32cb(crc, byte);
@@ -112,9 +112,10 @@ constexpr LaneTables MakeLaneTables() {
 
 constexpr LaneTables kLaneTables = MakeLaneTables();
 
-uint32_t SkipLane(uint32_t crc) {
+uint64_t SkipLane(uint64_t crc) {
   return kLaneTables[0][crc & 0xff] ^ kLaneTables[1][(crc >> 8) & 0xff] ^
-         kLaneTables[2][(crc >> 16) & 0xff] ^ kLaneTables[3][crc >> 24];
+         kLaneTables[2][(crc >> 16) & 0xff] ^
+         kLaneTables[3][(crc >> 24) & 0xff];
 }
 
 uint64_t LoadWord(const char* data) {
@@ -125,21 +126,23 @@ uint64_t LoadWord(const char* data) {
 
 SSTFERRY_CRC32C_TARGET uint32_t ExtendHardware(uint32_t crc, const char* data,
                                                size_t n) {
-  crc = ~crc;
+  // Wide variables hold 32 bits: no conversion stands between two steps.
+  uint64_t wide = static_cast<uint32_t>(~crc);
   for (; n >= 3 * kLaneBytes; n -= 3 * kLaneBytes, data += 3 * kLaneBytes) {
-    uint32_t second = 0;
-    uint32_t third = 0;
+    uint64_t second = 0;
+    uint64_t third = 0;
     for (size_t i = 0; i < kLaneBytes; i += sizeof(uint64_t)) {
-      crc = AddWord(crc, LoadWord(data + i));
+      wide = AddWord(wide, LoadWord(data + i));
       second = AddWord(second, LoadWord(data + kLaneBytes + i));
       third = AddWord(third, LoadWord(data + 2 * kLaneBytes + i));
     }
-    crc = SkipLane(SkipLane(crc) ^ second) ^ third;
+    wide = SkipLane(SkipLane(wide) ^ second) ^ third;
   }
   for (; n >= sizeof(uint64_t);
        n -= sizeof(uint64_t), data += sizeof(uint64_t)) {
-    crc = AddWord(crc, LoadWord(data));
+    wide = AddWord(wide, LoadWord(data));
   }
+  crc = static_cast<uint32_t>(wide);
   for (; n > 0; --n, ++data) {
     crc = AddByte(crc, static_cast<uint8_t>(*data));
   }

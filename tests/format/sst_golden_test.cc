@@ -3,7 +3,8 @@
 // (NAME.txt): the description that `inspect` gives, then the digest of the
 // file as it is carried. All of them hold SampleEntries(60).
 //
-// To add those of the linked version: test_format "[.rewrite-sst]".
+// To add those of the linked version: test_format "[.rewrite-sst]". To write
+// only the texts anew: test_format "[.describe-sst]".
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -111,6 +112,13 @@ std::vector<fs::path> GoldenFiles() {
   std::sort(paths.begin(), paths.end());
   REQUIRE(paths.size() >= 10);
   return paths;
+}
+
+TEST_CASE("Golden table files are described anew", "[.describe-sst]") {
+  for (const fs::path& path : GoldenFiles()) {
+    std::ofstream(fs::path(path).replace_extension("txt"))
+        << Describe(ReadFile(path));
+  }
 }
 
 TEST_CASE("Golden table files of other versions are read and carried alike",

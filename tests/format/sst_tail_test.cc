@@ -41,6 +41,13 @@ std::string FlipBit(const std::string& file, size_t bit) {
   return bad;
 }
 
+Status RewriteStatus(const std::string& file, SstTail* tail) {
+  const SliceSource source(file);
+  SstReader reader;
+  const Status s = reader.Open(&source);
+  return s.ok() ? RewriteSstTail(reader, tail) : s;
+}
+
 Status CarryStatus(const std::string& file) {
   SstTail tail;
   return test::CarryBytes(file, &tail);
@@ -108,7 +115,7 @@ TEST_CASE("RewriteSstTail refuses every flipped bit of a source file's tail",
       for (size_t bit = good.body_bytes * 8; bit < file.size() * 8; ++bit) {
         const std::string bad = FlipBit(file, bit);
         SstTail tail;
-        const Status s = test::CarryBytes(bad, &tail);
+        const Status s = RewriteStatus(bad, &tail);
         if (s.ok() ? !OnlyVersionDiffers(tail, good)
                    : !s.IsCorruption() && !s.IsNotSupported()) {
           INFO("version " << version << " byte " << bit / 8 << " bit "
@@ -162,16 +169,20 @@ struct HandMade {
   std::string before_footer;   // between properties and metaindex: a block
   std::string extra_name;      // of a block in the body
   std::string unnamed;         // a block in the body that nothing names
+  bool unnamed_first = false;  // before the data block instead of behind it
 
   std::string Make() const {
     RawSst file(version);
+    if (unnamed_first) {
+      file.Add(unnamed);
+    }
     const std::string key = test::InternalKey("k");
     const SstBlockHandle data = file.Add(PlainBlock({{key, "v"}}));
     SstBlockHandle extra;
     if (!extra_name.empty()) {
       extra = file.Add("an extra block");
     }
-    if (!unnamed.empty()) {
+    if (!unnamed.empty() && !unnamed_first) {
       file.Add(unnamed);
     }
     const SstBlockHandle index =
@@ -251,13 +262,103 @@ TEST_CASE("RewriteSstTail names the reason why a file cannot be carried",
   REQUIRE(RefusalOf(made) == "has other blocks behind its properties");
 }
 
+// Entries that share all but their last bytes with the first name, which is
+// `name_bytes` long; the names sort above all of RocksDB's own.
+std::string SharingBlock(const KeyValues& head, size_t name_bytes,
+                         size_t count, const std::string& value) {
+  std::string block;
+  for (const auto& [key, head_value] : head) {
+    test::PutVarint(&block, 0);
+    test::PutVarint(&block, key.size());
+    test::PutVarint(&block, head_value.size());
+    block += key + head_value;
+  }
+  constexpr size_t kOwnBytes = 4;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name =
+        std::string(name_bytes - kOwnBytes, 'x') + std::to_string(1000 + i);
+    const size_t shared = i == 0 ? 0 : name.size() - kOwnBytes;
+    test::PutVarint(&block, shared);
+    test::PutVarint(&block, name.size() - shared);
+    test::PutVarint(&block, value.size());
+    block += name.substr(shared) + value;
+  }
+  test::PutFixed(&block, 0, 4);
+  test::PutFixed(&block, 1, 4);
+  return block;
+}
+
+// A file with `count` properties, or names in its metaindex, of that length.
+std::string FileOfLongNames(bool in_metaindex, size_t name_bytes,
+                            size_t count) {
+  RawSst file;
+  const SstBlockHandle data =
+      file.Add(PlainBlock({{test::InternalKey("k"), "v"}}));
+  const SstBlockHandle index =
+      file.Add(PlainBlock({{"k", EncodeHandle(data)}}));
+  const std::string number(1, '\x01');
+  const std::string data_bytes(1, static_cast<char>(data.end()));
+  const KeyValues head = {{"rocksdb.data.size", data_bytes},
+                          {"rocksdb.index.key.is.user.key", number},
+                          {"rocksdb.num.data.blocks", number},
+                          {"rocksdb.num.entries", number}};
+  const SstBlockHandle props = file.Add(
+      SharingBlock(head, name_bytes, in_metaindex ? 0 : count, ""));
+  const KeyValues names = {{"rocksdb.properties", EncodeHandle(props)}};
+  return file.FinishWith(SharingBlock(names, name_bytes,
+                                      in_metaindex ? count : 0,
+                                      EncodeHandle(data)),
+                         index);
+}
+
+TEST_CASE("A small block that means huge names is not believed",
+          "[sst][carry][corruption]") {
+  constexpr size_t kNameBytes = 64 << 10;
+  REQUIRE_OK(CarryStatus(FileOfLongNames(false, kNameBytes, 10)));
+  for (const bool in_metaindex : {false, true}) {
+    const std::string file = FileOfLongNames(in_metaindex, kNameBytes, 1025);
+    REQUIRE(file.size() < 100000);
+    const Status s = CarryStatus(file);
+    INFO(s.ToString());
+    REQUIRE(s.IsCorruption());
+    REQUIRE(s.ToString().find("names") != std::string::npos);
+  }
+  // Just readable, but not once no prefix is shared.
+  const Status s = CarryStatus(FileOfLongNames(false, kNameBytes - 6, 1024));
+  REQUIRE(MessageOf(s).starts_with("has a tail of "));
+}
+
 TEST_CASE("ForEachBodyBlock refuses bytes that no block covers",
           "[sst][carry]") {
   HandMade made;
   made.unnamed = "a block that nothing names";
-  const std::string reason = RefusalOf(made);
-  INFO(reason);
-  REQUIRE(reason.starts_with("has bytes that no known block covers, from "));
+  for (const bool first : {false, true}) {
+    made.unnamed_first = first;
+    const std::string reason = RefusalOf(made);
+    INFO(reason);
+    REQUIRE(reason.starts_with("has bytes that no known block covers, from "));
+  }
+}
+
+TEST_CASE("ForEachBodyBlock refuses more padding than alignment needs",
+          "[sst][carry]") {
+  for (const bool too_much : {false, true}) {
+    RawSst file;
+    const SstBlockHandle first =
+        file.Add(PlainBlock({{test::InternalKey("a"), "1"}}));
+    file.AddZeros(kMaxSstPaddingBytes + (too_much ? 1 : 0));
+    const SstBlockHandle second =
+        file.Add(PlainBlock({{test::InternalKey("b"), "2"}}));
+    const SstBlockHandle index = file.Add(PlainBlock(
+        {{"a", EncodeHandle(first)}, {"b", EncodeHandle(second)}}));
+    const SstBlockHandle props =
+        file.Add(test::RawProperties(2, 2, second.end()));
+    const Status s = CarryStatus(file.Finish(
+        {{"rocksdb.properties", EncodeHandle(props)}}, index));
+    INFO(s.ToString());
+    REQUIRE(s.ok() == !too_much);
+    REQUIRE(s.IsNotSupported() == too_much);
+  }
 }
 
 TEST_CASE("ForEachBodyBlock stops at the visitor's first failure",

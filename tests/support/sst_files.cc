@@ -187,7 +187,12 @@ SstBlockHandle RawSst::Add(const std::string& payload, char compression) {
 
 std::string RawSst::Finish(const KeyValues& metaindex,
                            const SstBlockHandle& index) {
-  const SstBlockHandle meta = Add(PlainBlock(metaindex));
+  return FinishWith(PlainBlock(metaindex), index);
+}
+
+std::string RawSst::FinishWith(const std::string& metaindex,
+                               const SstBlockHandle& index) {
+  const SstBlockHandle meta = Add(metaindex);
   std::string footer(1, static_cast<char>(footer_.checksum));
   if (footer_.format_version < 6) {
     footer += EncodeHandle(meta) + EncodeHandle(index);

@@ -71,8 +71,12 @@ class RawSst {
   explicit RawSst(uint32_t format_version = 5,
                   SstChecksum checksum = SstChecksum::kCrc32c);
   SstBlockHandle Add(const std::string& payload, char compression = 0);
+  void AddZeros(size_t bytes) { file_.append(bytes, '\0'); }
   // Adds metaindex and footer, returns the file.
   std::string Finish(const KeyValues& metaindex, const SstBlockHandle& index);
+  // The same with a metaindex as given.
+  std::string FinishWith(const std::string& metaindex,
+                         const SstBlockHandle& index);
 
  private:
   SstFooter footer_;
