@@ -23,6 +23,17 @@ inline const char* PurposeName(Purpose purpose) {
   }
   return "unknown";
 }
+inline const char* CarryModeName(CarryMode mode) {
+  switch (mode) {
+    case CarryMode::kAuto:
+      return "auto";
+    case CarryMode::kNever:
+      return "never";
+    case CarryMode::kOnly:
+      return "only";
+  }
+  return "unknown";
+}
 inline const char* PlanActionName(PlanAction action) {
   switch (action) {
     case PlanAction::kRebuild:
@@ -145,6 +156,7 @@ void Fields(A& a, M& m) {
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
   Number(a, "format_version", m.format_version);
   Number(a, "max_rate_bytes_per_sec", m.max_rate_bytes_per_sec);
+  a.Enum("carry", m.carry, 2, CarryModeName);
 }
 
 template <typename A, FieldsOf<Opened> M>

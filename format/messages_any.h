@@ -23,8 +23,10 @@ inline constexpr uint16_t kOldestProtocolVersion = 1;
 inline constexpr uint64_t kFeatureContentDigest = 1u << 0;
 // The target takes chunks that hold wide-column entities.
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
+// The target takes chunks that are files of the source with a rewritten tail.
+inline constexpr uint64_t kFeatureCarry = 1u << 2;
 inline constexpr uint64_t kSupportedFeatures =
-    kFeatureContentDigest | kFeatureEntities;
+    kFeatureContentDigest | kFeatureEntities | kFeatureCarry;
 
 using TransferId = std::array<uint8_t, 16>;
 std::string ToHex(const TransferId& id);

@@ -26,6 +26,13 @@ struct ListReply {
 
 enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 
+// Which files of the source travel as they are instead of being rebuilt.
+enum class CarryMode : uint8_t {
+  kAuto = 0,   // those for which that is exactly as good
+  kNever = 1,
+  kOnly = 2,   // all, or the transfer is refused
+};
+
 struct OpenRequest {
   std::string database;               // NAME, checked against its alphabet
   Purpose purpose = Purpose::kPull;
@@ -35,6 +42,7 @@ struct OpenRequest {
   uint64_t chunk_bytes = 0;
   uint32_t format_version = 0;        // 0: the highest in the source's files
   uint64_t max_rate_bytes_per_sec = 0;  // SST bytes; 0: no limit
+  CarryMode carry = CarryMode::kAuto;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;

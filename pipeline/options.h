@@ -73,6 +73,7 @@ struct PullOptions {
   Durability durability = Durability::kChunk;
   bool verify = false;          // compare with the source before the rename
   uint32_t format_version = 0;  // of SST files; 0: as the source's files
+  CarryMode carry = CarryMode::kAuto;
   std::string timeline_file;    // CSV, one line a second; empty: none
   std::string snapshot_dir;     // for a directory source; empty: beside it
   std::chrono::milliseconds connect_timeout{10'000};
@@ -154,9 +155,11 @@ struct Summary {
   uint64_t chunks_built = 0;
   uint64_t chunks_carried = 0;
   uint64_t chunks_resumed = 0;
+  uint64_t chunks_unchecked = 0;  // carried, without block checksums
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;
+  uint64_t sst_bytes_carried = 0;
   uint64_t wire_bytes = 0;
   uint64_t ingest_calls = 0;
   std::map<int, uint64_t> levels;  // level -> files of the finished target

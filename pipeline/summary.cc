@@ -106,9 +106,11 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["chunks_built"] = summary.chunks_built;
   json["chunks_carried"] = summary.chunks_carried;
   json["chunks_resumed"] = summary.chunks_resumed;
+  json["chunks_unchecked"] = summary.chunks_unchecked;
   json["entries"] = summary.entries;
   json["key_value_bytes"] = summary.key_value_bytes;
   json["sst_bytes"] = summary.sst_bytes;
+  json["sst_bytes_carried"] = summary.sst_bytes_carried;
   json["wire_bytes"] = summary.wire_bytes;
   json["ingest_calls"] = summary.ingest_calls;
   json["levels"] = ordered_json::object();

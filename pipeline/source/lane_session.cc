@@ -2,6 +2,7 @@
 
 #include "format/limits.h"
 #include "pipeline/interval_reader.h"
+#include "pipeline/source/file_carrier.h"
 
 namespace sstferry {
 namespace {
@@ -196,22 +197,11 @@ Status LaneSession::SendRange(const RangeRequest& request) {
                           ", found " + std::to_string(request.range_id));
   }
   const Range& range = transfer_->ranges()[request.range_id];
-  const TransferFamily& family = transfer_->families()[range.family];
   LaneSink sink(transfer_.get(), channel_, &clock_);
-  ChunkBuilderOptions options;
-  options.chunk_bytes = transfer_->request().chunk_bytes;
-  options.readahead_bytes = family.readahead_bytes;
-  options.target_takes_entities = transfer_->target_takes_entities();
-  options.cancelled = [this] { return transfer_->ended(); };
-  TransferCounters* counters = transfer_->counters();
-  options.on_progress = [counters](uint64_t entries, uint64_t bytes) {
-    counters->entries.fetch_add(entries, std::memory_order_relaxed);
-    counters->key_value_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  };
-  ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
-                       options, &sink);
   RangeEnd end;
-  const Status status = builder.Build(range, request, &end);
+  const Status status = transfer_->carried(range.id) != nullptr
+                            ? CarryRange(range, request, &sink, &end)
+                            : BuildRange(range, request, &sink, &end);
   if (!status.ok()) {
     return status;
   }
@@ -220,6 +210,44 @@ Status LaneSession::SendRange(const RangeRequest& request) {
   StageScope scope(&clock_, Stage::kSendWait);
   return Sent(*transfer_, channel_->SendMessage(FrameType::kRangeEnd, end,
                                                 transfer_->send_limit()));
+}
+
+std::function<void(uint64_t, uint64_t)> LaneSession::Counter() {
+  TransferCounters* counters = transfer_->counters();
+  return [counters](uint64_t entries, uint64_t bytes) {
+    counters->entries.fetch_add(entries, std::memory_order_relaxed);
+    counters->key_value_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  };
+}
+
+Status LaneSession::BuildRange(const Range& range, const RangeRequest& request,
+                               ChunkSink* sink, RangeEnd* end) {
+  const TransferFamily& family = transfer_->families()[range.family];
+  ChunkBuilderOptions options;
+  options.chunk_bytes = transfer_->request().chunk_bytes;
+  options.readahead_bytes = family.readahead_bytes;
+  options.target_takes_entities = transfer_->target_takes_entities();
+  options.cancelled = [this] { return transfer_->ended(); };
+  options.on_progress = Counter();
+  ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
+                       options, sink);
+  return builder.Build(range, request, end);
+}
+
+Status LaneSession::CarryRange(const Range& range, const RangeRequest& request,
+                               ChunkSink* sink, RangeEnd* end) {
+  const CarriedFile& file = *transfer_->carried(range.id);
+  if (request.after.has_value() || request.first_ordinal != 0) {
+    return MakeStatus(EndState::kRefused,
+                      "lane: range " + std::to_string(range.id) +
+                          " is one carried file and has no second chunk");
+  }
+  FileCarrierOptions options;
+  options.target_takes_entities = transfer_->target_takes_entities();
+  options.cancelled = [this] { return transfer_->ended(); };
+  options.on_progress = Counter();
+  FileCarrier carrier(options, sink, &carry_buffer_);
+  return carrier.Carry(range, file, end);
 }
 
 Status LaneSession::SendDigest(const DigestRequest& request) {

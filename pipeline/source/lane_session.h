@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "pipeline/source/chunk_builder.h"
 #include "pipeline/source/transfer.h"
@@ -23,6 +24,14 @@ class LaneSession {
  private:
   [[nodiscard]] rocksdb::Status Serve();
   [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status BuildRange(const Range& range,
+                                           const RangeRequest& request,
+                                           ChunkSink* sink, RangeEnd* end);
+  [[nodiscard]] rocksdb::Status CarryRange(const Range& range,
+                                           const RangeRequest& request,
+                                           ChunkSink* sink, RangeEnd* end);
+  // Books entries as they are sent, for the timeline.
+  std::function<void(uint64_t entries, uint64_t bytes)> Counter();
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request);
   [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
   [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
@@ -32,6 +41,7 @@ class LaneSession {
   Channel* const channel_;
   const uint32_t lane_;
   StageClock clock_;
+  std::vector<char> carry_buffer_;
 };
 
 }  // namespace sstferry

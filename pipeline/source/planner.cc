@@ -4,7 +4,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "pipeline/source/sst_facts.h"
+#include "pipeline/source/cut_points.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/metadata.h"
 
@@ -29,106 +29,172 @@ bool InInterval(const Comparator* comparator, const KeyInterval& interval,
           comparator->Compare(key, *interval.end) < 0);
 }
 
-// True when [smallest, largest] touches the interval.
-bool Touches(const Comparator* comparator, const KeyInterval& interval,
-             const rocksdb::SstFileMetaData& file) {
-  return (!interval.begin.has_value() ||
-          comparator->Compare(file.largestkey, *interval.begin) >= 0) &&
-         (!interval.end.has_value() ||
-          comparator->Compare(file.smallestkey, *interval.end) < 0);
-}
+// Neighbouring files that are rebuilt, and the interval they lie in.
+struct Region {
+  KeyInterval interval;
+  uint64_t bytes = 0;
+  std::vector<Weight> weights;
+};
 
-// Appends the file's weights, cut finely enough for ranges of `target_bytes`.
-Status WeighFile(const Comparator* comparator, const KeyInterval& interval,
-                 const rocksdb::SstFileMetaData& file, uint64_t target_bytes,
-                 double blob_factor, FamilyPlan* plan,
-                 std::vector<Weight>* weights) {
-  // Four cut_points a range keep the error of a cut below a quarter.
-  const size_t wanted = std::clamp<uint64_t>(
-      file.size * 4 / std::max<uint64_t>(target_bytes, 1), 1, 4096);
-  SstFileFacts facts;
-  const std::string path = file.directory + "/" + file.relative_filename;
-  const Status status = ReadSstFacts(path, wanted, &facts);
-  if (!status.ok()) {
-    return WithContext(status, EndState::kSourceError, path);
-  }
-  plan->max_format_version =
-      std::max(plan->max_format_version, facts.format_version);
-  plan->merge_operands += facts.merge_operands;
-  if (facts.cut_points.empty()) {
-    facts.cut_points.push_back({file.largestkey, file.size});
-  }
-  uint64_t inside = 0;
-  for (const CutPoint& anchor : facts.cut_points) {
-    const uint64_t bytes =
-        anchor.bytes + static_cast<uint64_t>(anchor.bytes * blob_factor);
-    if (InInterval(comparator, interval, anchor.key)) {
-      inside += bytes;
-      if (anchor.key.size() <= kMaxKeyBytes) {
-        weights->push_back({anchor.key, bytes});
-      }  // else: no place for a cut; building refuses the key by name
-    } else if (facts.cut_points.size() == 1) {
-      inside += bytes / 2;  // the interval cuts a file that has no cut_points
+// Cuts one family; lives for one call of CutFamily().
+class FamilyCutter {
+ public:
+  FamilyCutter(const PlannerFamily& family, const PlannerOptions& options,
+               uint64_t target_bytes, FamilyPlan* plan,
+               std::vector<Range>* ranges)
+      : family_(family),
+        options_(options),
+        comparator_(family.handle->GetComparator()),
+        target_bytes_(target_bytes),
+        plan_(plan),
+        ranges_(ranges) {}
+
+  [[nodiscard]] Status Cut(std::vector<CarriedFile>* carried);
+
+ private:
+  [[nodiscard]] Status WeighFile(const FilePlan& file, Region* region);
+  void CutRegion(Region* region);
+  void AddRange(std::optional<std::string> begin,
+                std::optional<std::string> end, uint64_t bytes);
+
+  const PlannerFamily& family_;
+  const PlannerOptions& options_;
+  const Comparator* const comparator_;
+  const uint64_t target_bytes_;
+  FamilyPlan* const plan_;
+  std::vector<Range>* const ranges_;
+};
+
+Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
+  Region region;
+  region.interval.begin = options_.interval.begin;
+  bool has_rest = true;  // what follows is in no range yet
+  bool has_files = false;
+  for (size_t i = 0; i < plan_->files.size(); ++i) {
+    const FilePlan& file = plan_->files[i];
+    if (!file.carry) {
+      const Status status = WeighFile(file, &region);
+      if (!status.ok()) {
+        return status;
+      }
+      has_files = true;
+      has_rest = true;
+      continue;
     }
+    if (has_files) {
+      region.interval.end = file.smallest;
+      CutRegion(&region);
+      region = Region{};
+      region.interval.begin = file.smallest;
+      has_files = false;
+    }
+    // Up to the next file there is nothing but this one's entries.
+    const bool last = i + 1 == plan_->files.size();
+    const std::optional<std::string> end =
+        last ? options_.interval.end : plan_->files[i + 1].smallest;
+    carried->push_back({static_cast<uint32_t>(ranges_->size()), file.path,
+                        file.carried_bytes});
+    AddRange(region.interval.begin, end, file.carried_bytes);
+    plan_->estimated_bytes += file.carried_bytes;
+    plan_->estimated_entries += file.entries;
+    region.interval.begin = end;
+    has_rest = !last;
   }
-  plan->estimated_bytes += inside;
-  plan->estimated_entries += file.size == 0
-                                 ? 0
-                                 : static_cast<uint64_t>(
-                                       static_cast<double>(file.num_entries) *
-                                       std::min(1.0, inside / (1.0 + blob_factor) /
-                                                         file.size));
+  if (has_rest) {
+    region.interval.end = options_.interval.end;
+    CutRegion(&region);
+  }
   return Status::OK();
 }
 
-void AddRange(const PlannerFamily& family, std::optional<std::string> begin,
-              std::optional<std::string> end, uint64_t bytes,
-              std::vector<Range>* ranges) {
-  Range range;
-  range.id = static_cast<uint32_t>(ranges->size());
-  range.family = family.index;
-  range.interval.begin = std::move(begin);
-  range.interval.end = std::move(end);
-  range.estimated_bytes = bytes;
-  ranges->push_back(std::move(range));
+// Adds the file's weights, cut finely enough for ranges of target_bytes_.
+Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
+  // Four cut points a range keep the error of a cut below a quarter.
+  const size_t wanted =
+      family_.one_range
+          ? 1
+          : std::clamp<uint64_t>(
+                file.bytes * 4 / std::max<uint64_t>(target_bytes_, 1), 1, 4096);
+  std::vector<CutPoint> points;
+  const Status status = ReadCutPoints(file.path, wanted, &points);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kSourceError, file.path);
+  }
+  if (points.empty()) {
+    points.push_back({file.largest, file.bytes});
+  }
+  const double factor = 1.0 + plan_->blob_factor;
+  uint64_t inside = 0;
+  for (const CutPoint& point : points) {
+    const auto bytes = static_cast<uint64_t>(point.bytes * factor);
+    if (InInterval(comparator_, options_.interval, point.key)) {
+      inside += bytes;
+      if (point.key.size() <= kMaxKeyBytes && !family_.one_range) {
+        region->weights.push_back({point.key, bytes});
+      }  // else: no place for a cut; building refuses the key by name
+    } else if (points.size() == 1) {
+      inside += bytes / 2;  // the interval cuts a file without cut points
+    }
+  }
+  region->bytes += inside;
+  plan_->estimated_bytes += inside;
+  if (file.bytes != 0) {
+    plan_->estimated_entries += static_cast<uint64_t>(
+        static_cast<double>(file.entries) *
+        std::min(1.0, inside / factor / file.bytes));
+  }
+  return Status::OK();
 }
 
-void CutRanges(const PlannerFamily& family, const PlannerOptions& options,
-               const Comparator* comparator, uint64_t target_bytes,
-               uint64_t family_bytes, std::vector<Weight>* weights,
-               std::vector<Range>* ranges) {
-  std::sort(weights->begin(), weights->end(),
-            [comparator](const Weight& a, const Weight& b) {
-              return comparator->Compare(a.key, b.key) < 0;
+void FamilyCutter::CutRegion(Region* region) {
+  std::vector<Weight>& weights = region->weights;
+  std::sort(weights.begin(), weights.end(),
+            [this](const Weight& a, const Weight& b) {
+              return comparator_->Compare(a.key, b.key) < 0;
             });
-  // Ranges of one family get equal shares rather than full ones and a rest.
-  const uint64_t count =
-      std::max<uint64_t>(1, (family_bytes + target_bytes - 1) / target_bytes);
-  const uint64_t share = std::max<uint64_t>(1, family_bytes / count);
-  std::optional<std::string> begin = options.interval.begin;
+  // Ranges of one region get equal shares rather than full ones and a rest.
+  const uint64_t count = std::max<uint64_t>(
+      1, (region->bytes + target_bytes_ - 1) / target_bytes_);
+  const uint64_t share = std::max<uint64_t>(1, region->bytes / count);
+  std::optional<std::string> begin = region->interval.begin;
+  const std::optional<std::string>& end = region->interval.end;
   uint64_t bytes = 0;
   uint64_t cut_bytes = 0;
-  for (const Weight& weight : *weights) {
+  for (const Weight& weight : weights) {
     bytes += weight.bytes;
-    const bool moves = !begin.has_value() ||
-                       comparator->Compare(weight.key, *begin) > 0;
-    if (bytes - cut_bytes >= share && moves &&
-        family_bytes - std::min(family_bytes, bytes) >= share / 2) {
-      AddRange(family, begin, weight.key, bytes - cut_bytes, ranges);
+    // A file's last cut point may lie behind its last key.
+    const bool between =
+        (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
+        (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);
+    if (bytes - cut_bytes >= share && between &&
+        region->bytes - std::min(region->bytes, bytes) >= share / 2) {
+      AddRange(begin, weight.key, bytes - cut_bytes);
       begin = weight.key;
       cut_bytes = bytes;
     }
   }
-  AddRange(family, begin, options.interval.end,
-           family_bytes - std::min(family_bytes, cut_bytes), ranges);
+  AddRange(begin, end, region->bytes - std::min(region->bytes, cut_bytes));
+}
+
+void FamilyCutter::AddRange(std::optional<std::string> begin,
+                            std::optional<std::string> end, uint64_t bytes) {
+  Range range;
+  range.id = static_cast<uint32_t>(ranges_->size());
+  range.family = family_.index;
+  range.interval.begin = std::move(begin);
+  range.interval.end = std::move(end);
+  range.estimated_bytes = bytes;
+  ranges_->push_back(std::move(range));
 }
 
 }  // namespace
 
-uint64_t FamilyBytes(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle) {
-  rocksdb::ColumnFamilyMetaData metadata;
-  db->GetColumnFamilyMetaData(handle, &metadata);
-  return metadata.size + metadata.blob_file_size;
+uint64_t RebuiltBytes(const FamilyPlan& plan) {
+  uint64_t bytes = 0;
+  for (const FilePlan& file : plan.files) {
+    bytes += file.carry ? 0 : file.bytes;
+  }
+  return static_cast<uint64_t>(bytes * (1.0 + plan.blob_factor));
 }
 
 uint64_t RangeTargetBytes(uint64_t total_bytes,
@@ -143,9 +209,8 @@ uint64_t RangeTargetBytes(uint64_t total_bytes,
                    std::min(kMinRangeBytes, by_chunk), by_count});
 }
 
-Status PlanFamily(rocksdb::DB* db, const PlannerFamily& family,
-                  const PlannerOptions& options, uint64_t total_bytes,
-                  FamilyPlan* plan, std::vector<Range>* ranges) {
+Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
+                 const PlannerOptions& options, FamilyPlan* plan) {
   const Comparator* comparator = family.handle->GetComparator();
   const KeyInterval& interval = options.interval;
   if (interval.begin.has_value() && interval.end.has_value() &&
@@ -155,43 +220,25 @@ Status PlanFamily(rocksdb::DB* db, const PlannerFamily& family,
                           "': --begin is not before --end in its order (" +
                           comparator->Name() + ")");
   }
-  const uint64_t target_bytes = RangeTargetBytes(total_bytes, options);
   rocksdb::ColumnFamilyMetaData metadata;
   db->GetColumnFamilyMetaData(family.handle, &metadata);
   uint64_t live_blob_bytes = 0;
   for (const rocksdb::BlobMetaData& blob : metadata.blob_files) {
     live_blob_bytes += blob.total_blob_bytes - blob.garbage_blob_bytes;
   }
-  const double blob_factor =
+  plan->blob_factor =
       metadata.size == 0 ? 0.0
                          : static_cast<double>(live_blob_bytes) / metadata.size;
-  std::vector<Weight> weights;
-  for (const rocksdb::LevelMetaData& level : metadata.levels) {
-    if (!level.files.empty()) {
-      plan->sorted_runs += level.level == 0
-                               ? static_cast<uint32_t>(level.files.size())
-                               : 1;
-    }
-    for (const rocksdb::SstFileMetaData& file : level.files) {
-      if (!Touches(comparator, interval, file)) {
-        continue;
-      }
-      plan->files++;
-      const Status status =
-          WeighFile(comparator, interval, file,
-                    family.one_range ? UINT64_MAX / 4 : target_bytes,
-                    blob_factor, plan, &weights);
-      if (!status.ok()) {
-        return status;
-      }
-    }
-  }
-  if (family.one_range) {
-    weights.clear();
-  }
-  CutRanges(family, options, comparator, target_bytes, plan->estimated_bytes,
-            &weights, ranges);
+  plan->files = ListFiles(db, family.handle, interval, &plan->sorted_runs);
   return Status::OK();
+}
+
+Status CutFamily(const PlannerFamily& family, const PlannerOptions& options,
+                 uint64_t target_bytes, FamilyPlan* plan,
+                 std::vector<Range>* ranges,
+                 std::vector<CarriedFile>* carried) {
+  return FamilyCutter(family, options, target_bytes, plan, ranges)
+      .Cut(carried);
 }
 
 }  // namespace sstferry

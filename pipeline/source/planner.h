@@ -1,5 +1,6 @@
 // Cuts a pinned snapshot into ranges: half-open key intervals that tile what
-// was asked for, of about equal payload, far more of them than lanes.
+// was asked for. Each carried file is a range of its own; what lies between is
+// cut into ranges of about equal payload, far more of them than lanes.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "format/messages.h"
+#include "pipeline/source/file_plan.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -25,28 +27,41 @@ struct PlannerFamily {
 };
 
 struct FamilyPlan {
+  std::vector<FilePlan> files;   // sorted by smallest keys
   uint64_t estimated_entries = 0;
   uint64_t estimated_bytes = 0;  // SST and live blob bytes inside the interval
-  uint32_t files = 0;
   uint32_t sorted_runs = 0;      // most iterators one range may merge
-  uint64_t merge_operands = 0;
-  uint32_t max_format_version = 0;  // found in its files; 0: none found
+  double blob_factor = 0;        // live blob bytes for each SST byte
+  TableSums tables;
 };
 
-// Weighs all levels' files, L0 included (the snapshot holds nothing in
-// memtables), by the keys and offsets in their index blocks.
-//   kRefused  the interval is empty in a family's order (begin >= end)
-// The ranges of each family tile the interval in order; their ids continue
-// from ranges->size().
-[[nodiscard]] rocksdb::Status PlanFamily(rocksdb::DB* db,
-                                         const PlannerFamily& family,
-                                         const PlannerOptions& options,
-                                         uint64_t total_bytes,
-                                         FamilyPlan* plan,
-                                         std::vector<Range>* ranges);
+// A range that is one file of the source, sent as it lies there.
+struct CarriedFile {
+  uint32_t range_id = 0;
+  std::string path;
+  uint64_t bytes = 0;  // on the wire, with its new tail
+};
 
-// Bytes of one family, to know the total before any range is cut.
-uint64_t FamilyBytes(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle);
+// Lists the family's live files in the interval.
+//   kRefused  the interval is empty in the family's order (begin >= end)
+[[nodiscard]] rocksdb::Status PlanFiles(rocksdb::DB* db,
+                                        const PlannerFamily& family,
+                                        const PlannerOptions& options,
+                                        FamilyPlan* plan);
+
+// Makes ranges of the files, carried as plan->files say, and the rest weighed
+// by the keys and offsets in their index blocks. The ranges of each family
+// tile the interval in order; their ids continue from ranges->size().
+[[nodiscard]] rocksdb::Status CutFamily(const PlannerFamily& family,
+                                        const PlannerOptions& options,
+                                        uint64_t target_bytes,
+                                        FamilyPlan* plan,
+                                        std::vector<Range>* ranges,
+                                        std::vector<CarriedFile>* carried);
+
+// Bytes of one family that are to be rebuilt, to know the total before any
+// range is cut.
+uint64_t RebuiltBytes(const FamilyPlan& plan);
 
 // A range should weigh this much: at least kRangesPerLane ranges a lane, none
 // heavier than a chunk.
@@ -54,5 +69,8 @@ uint64_t RangeTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
 inline constexpr uint32_t kRangesPerLane = 8;
 inline constexpr uint64_t kMinRangeBytes = 256u << 10;
+// Leaves as many for the gaps between carried files, and twice that for
+// ranges cut by weight.
+inline constexpr uint64_t kMaxCarriedFiles = kMaxRanges / 5;
 
 }  // namespace sstferry

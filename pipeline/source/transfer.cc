@@ -167,8 +167,8 @@ Status Transfer::ChooseFormat(TransferFamily* family) {
       std::min(target_.max_format_version, MaxReadableFormatVersion());
   uint32_t version = request_.format_version;
   if (version == 0) {
-    version = family->plan.max_format_version != 0
-                  ? family->plan.max_format_version
+    version = family->plan.tables.max_format_version != 0
+                  ? family->plan.tables.max_format_version
                   : DefaultFormatVersion();
     version = std::min(version, readable);
   }
@@ -185,57 +185,171 @@ Status Transfer::ChooseFormat(TransferFamily* family) {
   return ChunkOptions(own, version, &family->chunk_options);
 }
 
-Status Transfer::PlanFamilies() {
+PlannerOptions Transfer::planner_options() const {
   PlannerOptions options;
   options.interval = request_.interval;
   options.lanes = lanes_;
   options.chunk_bytes = request_.chunk_bytes;
-  uint64_t total_bytes = 0;
-  for (const TransferFamily& family : families_) {
-    total_bytes += FamilyBytes(db(), family.handle);
+  return options;
+}
+
+PlannerFamily Transfer::planner_family(const TransferFamily& family) const {
+  PlannerFamily planned;
+  planned.index = family.wire.index;
+  planned.handle = family.handle;
+  planned.one_range = family.wire.description.table_factory == "PlainTable";
+  return planned;
+}
+
+// What is carried is decided for all families before any is cut: the sizes of
+// ranges follow from what is left to rebuild.
+Status Transfer::PlanFamilies() {
+  Status status;
+  uint64_t rebuilt_bytes = 0;
+  for (size_t i = 0; i < families_.size() && status.ok(); ++i) {
+    status = PlanFilesOf(i);
+    rebuilt_bytes += RebuiltBytes(families_[i].plan);
   }
-  for (size_t i = 0; i < families_.size(); ++i) {
-    TransferFamily& family = families_[i];
-    const SnapshotFamily& source = snapshot_->families()[i];
-    PlannerFamily planned;
-    planned.index = family.wire.index;
-    planned.handle = family.handle;
-    planned.one_range =
-        family.wire.description.table_factory == "PlainTable";
-    Status status = ended() ? MakeStatus(EndState::kCancelled, "while planning")
-                            : PlanFamily(db(), planned, options, total_bytes,
-                                         &family.plan, &ranges_);
-    if (status.ok()) {
-      status = ChooseFormat(&family);
-    }
-    if (!status.ok()) {
-      return status;
-    }
-    if (!source.unknown_merge_operator.empty() &&
-        family.plan.merge_operands > 0) {
-      return MakeStatus(
-          EndState::kRefused,
-          "column family '" + source.name + "' holds " +
-              std::to_string(family.plan.merge_operands) +
-              " merge operands of operator '" + source.unknown_merge_operator +
-              "', which this process does not have");
-    }
-    family.wire.estimated_bytes = family.plan.estimated_bytes;
-    family.wire.estimated_entries = family.plan.estimated_entries;
-    family.wire.source_files = family.plan.files;
-    const uint64_t streams =
-        static_cast<uint64_t>(lanes_) *
-        std::max<uint32_t>(1, family.plan.sorted_runs);
-    family.readahead_bytes =
-        std::clamp(kReadaheadBudgetBytes / streams, kMinReadaheadBytes,
-                   kMaxReadaheadBytes);
+  const uint64_t target_bytes =
+      RangeTargetBytes(rebuilt_bytes, planner_options());
+  for (size_t i = 0; i < families_.size() && status.ok(); ++i) {
+    status = CutFamilyAt(i, target_bytes);
   }
-  if (ranges_.size() > kMaxRanges) {
+  if (status.ok() && ranges_.size() > kMaxRanges) {
     return MakeStatus(EndState::kRefused,
                       "plan: expected at most " + std::to_string(kMaxRanges) +
                           " ranges, found " + std::to_string(ranges_.size()));
   }
+  return status;
+}
+
+Status Transfer::PlanFilesOf(size_t index) {
+  TransferFamily& family = families_[index];
+  const SnapshotFamily& source = snapshot_->families()[index];
+  Status status =
+      ended() ? MakeStatus(EndState::kCancelled, "while planning")
+              : PlanFiles(db(), planner_family(family), planner_options(),
+                          &family.plan);
+  if (status.ok()) {
+    status = DecideCarryingOf(index);
+  }
+  if (status.ok()) {
+    status = ChooseFormat(&family);
+  }
+  if (status.ok() && !source.unknown_merge_operator.empty() &&
+      family.plan.tables.merge_operands > 0) {
+    return MakeStatus(
+        EndState::kRefused,
+        "column family '" + source.name + "' holds " +
+            std::to_string(family.plan.tables.merge_operands) +
+            " merge operands of operator '" + source.unknown_merge_operator +
+            "', which this process does not have");
+  }
+  return status;
+}
+
+Status Transfer::DecideCarryingOf(size_t index) {
+  TransferFamily& family = families_[index];
+  CarryRules rules;
+  // A verify compares intervals; what they are made of is nothing to it.
+  rules.mode = request_.purpose == Purpose::kVerify ? CarryMode::kNever
+                                                    : request_.carry;
+  rules.target_takes_carried = (target_.features & kFeatureCarry) != 0;
+  rules.wal_not_flushed = snapshot_->wal_not_flushed() &&
+                          snapshot_->counters().wal_bytes_copied > 0;
+  rules.comparator = family.handle->GetComparator();
+  rules.asked_format_version = request_.format_version;
+  rules.max_format_version =
+      std::min(target_.max_format_version, MaxReadableFormatVersion());
+  rules.compressions.insert(target_.compressions.begin(),
+                            target_.compressions.end());
+  // The shape does not depend on the format version, which is chosen later.
+  rocksdb::Options built;
+  Status status =
+      ChunkOptions(family.chunk_options, kPortableTableFormatVersion, &built);
+  if (!status.ok()) {
+    return status;
+  }
+  rules.shape = ShapeOf(built);
+  status = DecideCarrying(rules, family.wire.description.name,
+                          [this] { return ended(); }, &family.plan.tables,
+                          &family.plan.files);
+  return status.ok() ? BoundCarried(&family.plan) : status;
+}
+
+// Ranges are counted, and each carried file is one.
+Status Transfer::BoundCarried(FamilyPlan* plan) {
+  uint64_t waived = 0;
+  for (FilePlan& file : plan->files) {
+    if (!file.carry) {
+      continue;
+    }
+    if (carried_files_ >= kMaxCarriedFiles) {
+      file.carry = false;
+      file.reason = "more than " + std::to_string(kMaxCarriedFiles) +
+                    " files to carry";
+      if (request_.carry == CarryMode::kOnly) {
+        return MakeStatus(EndState::kRefused, "--carry only: " + file.reason);
+      }
+      continue;
+    }
+    carried_files_++;
+    waived += file.reason.empty() ? 0 : 1;
+  }
+  if (waived > 0) {
+    notes_.push_back("carried as asked, though rebuilding would change them: " +
+                     std::to_string(waived) + " files of one column family");
+  }
   return Status::OK();
+}
+
+Status Transfer::CutFamilyAt(size_t index, uint64_t target_bytes) {
+  TransferFamily& family = families_[index];
+  FamilyPlan& plan = family.plan;
+  std::vector<CarriedFile> carried;
+  const Status status =
+      ended() ? MakeStatus(EndState::kCancelled, "while planning")
+              : CutFamily(planner_family(family), planner_options(),
+                          target_bytes, &plan, &ranges_, &carried);
+  if (!status.ok()) {
+    return status;
+  }
+  for (CarriedFile& file : carried) {
+    carried_.emplace(file.range_id, std::move(file));
+  }
+  family.wire.estimated_bytes = plan.estimated_bytes;
+  family.wire.estimated_entries = plan.estimated_entries;
+  family.wire.source_files = static_cast<uint32_t>(plan.files.size());
+  const uint64_t streams = static_cast<uint64_t>(lanes_) *
+                           std::max<uint32_t>(1, plan.sorted_runs);
+  family.readahead_bytes = std::clamp(kReadaheadBudgetBytes / streams,
+                                      kMinReadaheadBytes, kMaxReadaheadBytes);
+  if (request_.purpose == Purpose::kPlan) {
+    AddPlanItems(family);
+  }
+  plan.files.clear();
+  plan.files.shrink_to_fit();
+  return status;
+}
+
+// One for each file, with its first and its last key.
+void Transfer::AddPlanItems(const TransferFamily& family) {
+  for (const FilePlan& file : family.plan.files) {
+    PlanItem item;
+    item.family = family.wire.index;
+    if (file.smallest.size() <= kMaxKeyBytes &&
+        file.largest.size() <= kMaxKeyBytes) {
+      item.interval.begin = file.smallest;
+      item.interval.end = file.largest;
+    }
+    item.file = file.name;
+    item.bytes = file.carry ? file.carried_bytes : file.bytes;
+    item.action = file.carry ? PlanAction::kCarry : PlanAction::kRebuild;
+    item.reason = file.reason;
+    if (items_.size() < kMaxRanges) {
+      items_.push_back(std::move(item));
+    }
+  }
 }
 
 Status Transfer::Announce(Channel* control) {
@@ -274,21 +388,11 @@ Status Transfer::Announce(Channel* control) {
 }
 
 Status Transfer::SendPlanItems(Channel* control) {
-  std::vector<PlanItem> items;
-  for (const Range& range : ranges_) {
-    PlanItem item;
-    item.family = range.family;
-    item.interval = range.interval;
-    item.bytes = range.estimated_bytes;
-    item.action = PlanAction::kRebuild;
-    item.reason = "rebuilt from an iterator";
-    items.push_back(std::move(item));
-  }
   Status status;
-  for (size_t at = 0; at < items.size() && status.ok();) {
-    const size_t next = BatchEnd(items, at);
+  for (size_t at = 0; at < items_.size() && status.ok();) {
+    const size_t next = BatchEnd(items_, at);
     PlanItems batch;
-    batch.items.assign(items.begin() + at, items.begin() + next);
+    batch.items.assign(items_.begin() + at, items_.begin() + next);
     at = next;
     status = control->SendMessage(FrameType::kPlanItems, batch);
   }

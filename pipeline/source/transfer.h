@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "format/messages.h"
@@ -89,6 +90,11 @@ class Transfer {
   rocksdb::DB* db() const { return snapshot_->db(); }
   const std::vector<TransferFamily>& families() const { return families_; }
   const std::vector<Range>& ranges() const { return ranges_; }
+  // The file that a range is; null for one that is rebuilt.
+  const CarriedFile* carried(uint32_t range_id) const {
+    const auto found = carried_.find(range_id);
+    return found == carried_.end() ? nullptr : &found->second;
+  }
   TransferCounters* counters() { return &counters_; }
   TokenBucket* rate_bucket() { return &rate_bucket_; }
   TokenBucket* wire_bucket() { return wire_bucket_; }
@@ -111,6 +117,14 @@ class Transfer {
   [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
   [[nodiscard]] rocksdb::Status PlanFamilies();
+  [[nodiscard]] rocksdb::Status PlanFilesOf(size_t index);
+  [[nodiscard]] rocksdb::Status DecideCarryingOf(size_t index);
+  [[nodiscard]] rocksdb::Status CutFamilyAt(size_t index,
+                                            uint64_t target_bytes);
+  [[nodiscard]] rocksdb::Status BoundCarried(FamilyPlan* plan);
+  void AddPlanItems(const TransferFamily& family);
+  PlannerOptions planner_options() const;
+  PlannerFamily planner_family(const TransferFamily& family) const;
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
   [[nodiscard]] rocksdb::Status SendPlanItems(Channel* control);
   void StopLanes();  // under mu_
@@ -132,6 +146,9 @@ class Transfer {
   std::vector<NamedValue> database_options_;
   std::vector<TransferFamily> families_;
   std::vector<Range> ranges_;
+  std::unordered_map<uint32_t, CarriedFile> carried_;  // by range id
+  uint64_t carried_files_ = 0;
+  std::vector<PlanItem> items_;  // only for a plan
   std::vector<std::string> notes_;
   uint64_t snapshot_micros_ = 0;
   uint64_t plan_micros_ = 0;

@@ -21,6 +21,7 @@ struct StagedChunk {
   uint32_t family = 0;
   std::string path;
   JournalChunk record;
+  bool unchecked = false;  // its blocks have no checksums
 };
 
 struct IngestFamily {

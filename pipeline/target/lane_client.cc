@@ -69,6 +69,7 @@ Status LaneClient::ReceiveRange(const Range& range) {
   range_totals_ = Totals{};
   range_chain_ = RangeDigest();
   last_key_.clear();
+  range_carried_ = false;
   planned_done_ = 0;
   while (true) {
     Frame frame;
@@ -101,7 +102,8 @@ Status LaneClient::ReceiveRange(const Range& range) {
   }
 }
 
-Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
+Status LaneClient::CheckTurn(const Range& range,
+                             const ChunkBegin& begin) const {
   if (begin.range_id != range.id || begin.ordinal != range_totals_.chunks) {
     return MakeStatus(EndState::kCorrupt,
                       "chunk: expected range " + std::to_string(range.id) +
@@ -109,13 +111,37 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
                           ", found range " + std::to_string(begin.range_id) +
                           " chunk " + std::to_string(begin.ordinal));
   }
+  const bool carried = begin.kind == ChunkKind::kCarried;
+  if (carried && !state_->takes_carried) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected a rebuilt one as agreed, found a "
+                      "carried one");
+  }
+  if (range_carried_ || (carried && range_totals_.chunks != 0)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected a carried one to be the only one of "
+                      "its range, found another");
+  }
+  return Status::OK();
+}
+
+Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
+  Status status = CheckTurn(range, begin);
+  if (!status.ok()) {
+    return status;
+  }
   StagedChunk chunk;
   chunk.family = range.family;
   chunk.record.kind = begin.kind;
   chunk.path = state_->staging_dir + "/" + std::to_string(range.id) + "-" +
                std::to_string(begin.ordinal) + ".sst";
   ChunkEnd& end = chunk.record.chunk;
-  Status status = StoreChunk(range, chunk.path, &end);
+  status = StoreChunk(range, chunk.path, &end);
+  if (status.ok() && begin.file_bytes != 0 &&
+      end.file_bytes != begin.file_bytes) {
+    status = Mismatch("bytes of the chunk as it began", begin.file_bytes,
+                      end.file_bytes);
+  }
   if (status.ok()) {
     status = CheckStored(range, chunk.path, &chunk);
   }
@@ -130,14 +156,23 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   range_totals_.sst_bytes += end.file_bytes;
   range_chain_.AddChunk(end.digest);
   last_key_ = end.largest;
+  range_carried_ = begin.kind == ChunkKind::kCarried;
+  CountChunk(chunk);
+  return state_->ingestor->Add(std::move(chunk), &clock_);
+}
+
+void LaneClient::CountChunk(const StagedChunk& chunk) {
+  const ChunkEnd& end = chunk.record.chunk;
   state_->counters.entries += end.entries;
   state_->counters.key_value_bytes += end.key_bytes + end.value_bytes;
-  {
-    std::lock_guard<std::mutex> lock(state_->mu);
-    (begin.kind == ChunkKind::kCarried ? state_->chunks_carried
-                                       : state_->chunks_built)++;
+  std::lock_guard<std::mutex> lock(state_->mu);
+  if (chunk.record.kind == ChunkKind::kRebuilt) {
+    state_->chunks_built++;
+    return;
   }
-  return state_->ingestor->Add(std::move(chunk), &clock_);
+  state_->chunks_carried++;
+  state_->chunks_unchecked += chunk.unchecked ? 1 : 0;
+  state_->sst_bytes_carried += end.file_bytes;
 }
 
 // The next frame; a chunk's data goes straight into the file's buffer.
@@ -253,12 +288,24 @@ Status LaneClient::CheckStored(const Range& range, const std::string& path,
   expected.key_bytes = end.key_bytes;
   expected.allow_entities = kIngestsEntities;
   expected.comparator = family.comparator->Name();
-  expected.format_version = family.format_version;
+  // A carried file keeps the version it was written in.
+  const bool carried = chunk->record.kind == ChunkKind::kCarried;
+  expected.format_version = carried ? 0 : family.format_version;
+  if (carried) {
+    expected.value_bytes = end.value_bytes;
+  }
   expected.order = [&family](const Slice& a, const Slice& b) {
     return family.comparator->Compare(a, b);
   };
   ChunkFacts facts;
   status = CheckChunk(*source, expected, &facts);
+  if (status.ok() && carried &&
+      (facts.format_version < kMinTableFormatVersion ||
+       facts.format_version > MaxReadableFormatVersion())) {
+    status = Mismatch("chunk: format version at most",
+                      MaxReadableFormatVersion(), facts.format_version);
+  }
+  chunk->unchecked = facts.checksum == SstChecksum::kNone;
   chunk->record.creating_database_id = facts.db_id;
   chunk->record.creating_session_id = facts.db_session_id;
   chunk->record.original_file_number = facts.original_file_number;

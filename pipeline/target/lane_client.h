@@ -33,6 +33,9 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
                                             const std::string& path,
                                             StagedChunk* chunk);
+  [[nodiscard]] rocksdb::Status CheckTurn(const Range& range,
+                                          const ChunkBegin& begin) const;
+  void CountChunk(const StagedChunk& chunk);
   [[nodiscard]] rocksdb::Status CheckBounds(const Range& range,
                                             const ChunkEnd& end) const;
   [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
@@ -54,6 +57,7 @@ class LaneClient {
   Totals range_totals_;
   RangeDigest range_chain_;
   std::string last_key_;
+  bool range_carried_ = false;  // its one chunk has come
   uint64_t planned_done_ = 0;
 };
 

@@ -41,6 +41,7 @@ struct PullState {
   const std::vector<Range>* ranges = nullptr;
   std::vector<PullFamily> families;
   uint64_t chunk_bytes = 0;
+  bool takes_carried = false;  // agreed on with the source
   std::string staging_dir;
   rocksdb::FileSystem* file_system = nullptr;
   bool sync_chunks = true;
@@ -53,6 +54,8 @@ struct PullState {
   std::vector<Totals> family_totals;  // under mu
   uint64_t chunks_built = 0;          // under mu
   uint64_t chunks_carried = 0;        // under mu
+  uint64_t chunks_unchecked = 0;      // under mu
+  uint64_t sst_bytes_carried = 0;     // under mu
 };
 
 }  // namespace sstferry

@@ -163,6 +163,9 @@ Status Puller::PrepareTarget() {
   state_.family_totals.resize(plan_.families.size());
   state_.ranges = &plan_.ranges;
   state_.chunk_bytes = options_.chunk_bytes;
+  state_.takes_carried =
+      options_.carry != CarryMode::kNever &&
+      (session_->source().features & kFeatureCarry) != 0;
   state_.staging_dir = workspace_->staging_dir();
   state_.file_system = file_system_.get();
   state_.sync_chunks = options_.durability == Durability::kChunk;

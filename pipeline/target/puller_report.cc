@@ -115,6 +115,8 @@ void Puller::FillSummary(Summary* summary) const {
   const PullCounters& counters = state_.counters;
   summary->chunks_built = state_.chunks_built;
   summary->chunks_carried = state_.chunks_carried;
+  summary->chunks_unchecked = state_.chunks_unchecked;
+  summary->sst_bytes_carried = state_.sst_bytes_carried;
   summary->chunks = summary->chunks_built + summary->chunks_carried;
   summary->entries = counters.entries;
   summary->key_value_bytes = counters.key_value_bytes;

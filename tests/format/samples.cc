@@ -72,6 +72,7 @@ OpenRequest SampleOpenRequest() {
   m.chunk_bytes = 64000000;
   m.format_version = 5;
   m.max_rate_bytes_per_sec = 20000000;
+  m.carry = CarryMode::kOnly;
   return m;
 }
 

@@ -17,7 +17,8 @@ const std::vector<std::string> kKeys = {
     "schema", "status", "exit_code", "error", "started_at", "finished_at",
     "versions", "mode", "source", "target", "transfer_id",
     "snapshot_sequence", "column_families", "ranges", "chunks",
-    "chunks_built", "chunks_carried", "chunks_resumed", "entries",
+    "chunks_built", "chunks_carried", "chunks_resumed",
+    "chunks_unchecked", "sst_bytes_carried", "entries",
     "key_value_bytes", "sst_bytes", "wire_bytes", "ingest_calls", "levels",
     "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",
     "stage_seconds", "peak_rss_bytes", "lanes", "retries"};

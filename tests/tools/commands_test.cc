@@ -56,6 +56,7 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(options.chunk_bytes == 64'000'000);
   REQUIRE(options.max_rate_bytes_per_sec == 0);
   REQUIRE(options.durability == Durability::kChunk);
+  REQUIRE(options.carry == CarryMode::kAuto);
   REQUIRE(options.format_version == 0);
   REQUIRE(options.selection.families.empty());
   REQUIRE_FALSE(options.selection.interval.begin.has_value());
@@ -84,7 +85,8 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE_OK(ParsePull(
       {"--replace", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end=", "--verify",
-       "--durability", "none", "--format-version", "5", "--timeline", "t.csv",
+       "--durability", "none", "--carry", "only", "--format-version", "5",
+       "--timeline", "t.csv",
        "--snapshot-dir", "/snap", "--json", "--progress", "json",
        "--progress-interval", "500ms", "--log-level", "debug", "/source",
        "/target"},
@@ -94,7 +96,8 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE_OK(ParsePull(
       {"--replace", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end", "", "--verify",
-       "--durability", "none", "--format-version", "5", "--timeline", "t.csv",
+       "--durability", "none", "--carry", "only", "--format-version", "5",
+       "--timeline", "t.csv",
        "--snapshot-dir", "/snap", "--json", "--progress", "json",
        "--progress-interval", "500ms", "--log-level", "debug", "/source",
        "/target"},
@@ -110,6 +113,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE(*options.selection.interval.begin == std::string(1, '\0'));
   REQUIRE(options.selection.interval.end->empty());
   REQUIRE(options.durability == Durability::kNone);
+  REQUIRE(options.carry == CarryMode::kOnly);
   REQUIRE(options.format_version == 5);
   REQUIRE(options.timeline_file == "t.csv");
   REQUIRE(options.snapshot_dir == "/snap");
@@ -139,6 +143,7 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--chunk-bytes", "5Gi"}, "--chunk-bytes: "},
       {{"s", "t", "--max-rate", "0"}, "--max-rate: "},
       {{"s", "t", "--durability", "all"}, "--durability: "},
+      {{"s", "t", "--carry", "all"}, "--carry: "},
       {{"s", "t", "--format-version", "1"}, "--format-version: "},
       {{"s", "t", "--begin", "0x0"}, "--begin: "},
       {{"s", "t", "--begin", "--verify"}, "--begin: "},
@@ -302,7 +307,8 @@ TEST_CASE("Help of every command lists its options, units and exit codes",
         "max-rate", "snapshot-dir", "once", "insecure"}},
       {"pull",
        {"replace", "lanes", "default 4", "chunk-bytes", "default 64M",
-        "max-rate", "cf", "begin", "end", "durability", "chunk|none", "verify",
+        "max-rate", "cf", "begin", "end", "durability", "chunk|none", "carry",
+        "auto|never|only", "verify",
         "format-version", "timeline", "SOURCE TARGET_DIR"}},
       {"verify", {"LEFT RIGHT", "cf", "begin", "end"}},
       {"plan", {"SOURCE [TARGET_DIR]", "lanes", "chunk-bytes", "cf"}},

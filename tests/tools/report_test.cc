@@ -69,16 +69,17 @@ TEST_CASE("A plan's report shows families, items, disk and notes",
           "[tools]") {
   Summary summary = FinishedPull();
   summary.transfer_id = "00ff";
-  summary.items = {{"default", std::nullopt, "m", "", 100'000'000, "rebuild",
-                    "several files"},
-                   {"default", "m", std::nullopt, "9.sst", 100'000'000,
-                    "rebuild", "one file"}};
+  summary.items = {{"default", "a", "m", "8.sst", 100'000'000, "rebuild",
+                    "overlaps 7.sst"},
+                   {"default", "n", "z", "9.sst", 90'000'000, "carry", ""},
+                   {"default", "zz", "zzz", "10.sst", 10'000'000, "carry", ""}};
   summary.notes = {"writes without WAL are not in it"};
   const std::string report = PlanReport(summary);
   INFO(report);
   for (const char* word :
-       {"COLUMN FAMILY", "default", "200.0 MB", "(first)", "(last)", "9.sst",
-        "rebuild", "several files", "220.0 MB",
+       {"COLUMN FAMILY", "default", "200.0 MB", "FIRST", "LAST", "9.sst",
+        "rebuild", "overlaps 7.sst", "220.0 MB",
+        "carry: 2 files, 100.0 MB; rebuild: 1 file, 100.0 MB",
         "note: writes without WAL are not in it"}) {
     REQUIRE(report.find(word) != std::string::npos);
   }

@@ -52,6 +52,8 @@ struct History {
   bool tcp;
   bool verify;
   bool no_durability;
+  bool never_carry;
+  uint32_t compact_from;  // a random part, compacted before a second pull
 };
 
 void showValue(const Step& step, std::ostream& os) {
@@ -64,7 +66,9 @@ void showValue(const History& history, std::ostream& os) {
   for (const uint32_t kind : history.kinds) os << " " << kind;
   os << " lanes " << history.lanes << " chunk_bytes " << history.chunk_bytes
      << " tcp " << history.tcp << " verify " << history.verify
-     << " no durability " << history.no_durability << " steps";
+     << " no durability " << history.no_durability << " never carry "
+     << history.never_carry << " compact from " << history.compact_from
+     << " steps";
   for (const Step& step : history.steps) {
     os << " ";
     showValue(step, os);
@@ -164,6 +168,27 @@ class Player {
     Close();
   }
   const Families& families() const { return families_; }
+
+  // The last level of a part of every family, at sequence zero.
+  void CompactPart(uint32_t from) {
+    Open();
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction =
+        rocksdb::BottommostLevelCompaction::kForceOptimized;
+    std::string begin = NumberedKey(from);
+    std::string end = NumberedKey(from + 300);
+    for (const auto& family : families_) {
+      const bool ascends =
+          family.options.comparator->Compare(begin, end) < 0;
+      const rocksdb::Slice first(ascends ? begin : end);
+      const rocksdb::Slice last(ascends ? end : begin);
+      RC_ASSERT((*db_)
+                    ->CompactRange(options, db_->cf(family.name), &first,
+                                   &last)
+                    .ok());
+    }
+    Close();
+  }
 
  private:
   void Open() {
@@ -308,7 +333,10 @@ rc::Gen<History> HistoryGen() {
                    inRange<uint32_t>(64 << 10, 200 << 10)),
       rc::gen::set(&History::tcp, rc::gen::arbitrary<bool>()),
       rc::gen::set(&History::verify, rc::gen::arbitrary<bool>()),
-      rc::gen::set(&History::no_durability, rc::gen::arbitrary<bool>()));
+      rc::gen::set(&History::no_durability, rc::gen::arbitrary<bool>()),
+      rc::gen::set(&History::never_carry,
+                   rc::gen::map(inRange(0, 5), [](int i) { return i == 0; })),
+      rc::gen::set(&History::compact_from, inRange<uint32_t>(0, 700)));
 }
 
 int Histories() {
@@ -326,10 +354,12 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
   uint64_t entries = 0;
   uint64_t chunks = 0;
   uint64_t most_chunks = 0;
+  uint64_t carried = 0;
+  uint64_t mixed = 0;
   const bool held = rc::check("a history arrives entry by entry", [&] {
     const History history = *HistoryGen();
     const TempDir dir;
-    const Player played(dir / "source", history);
+    Player played(dir / "source", history);
     PullOptions options;
     options.lanes = history.lanes;
     options.chunk_bytes = history.chunk_bytes;
@@ -337,23 +367,40 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
     options.durability =
         history.no_durability ? Durability::kNone : Durability::kChunk;
     options.registry.comparators = {&kByLength};
-    const Ferried moved =
-        Ferry(dir / "source", dir / "target", options,
-              history.tcp ? Via::kTcp : Via::kDirectory);
-    if (!moved.status.ok()) {
-      RC_FAIL(moved.message());
+    options.carry =
+        history.never_carry ? CarryMode::kNever : CarryMode::kAuto;
+    // As it is, after a compaction of a part, and that copy once more.
+    for (const char* const names : {"source target", "source second",
+                                    "second third"}) {
+      const std::string text = names;
+      const std::string from = dir / text.substr(0, text.find(' '));
+      const std::string to = dir / text.substr(text.find(' ') + 1);
+      if (text == "source second") {
+        played.CompactPart(history.compact_from);
+      }
+      const Ferried moved = Ferry(
+          from, to, options, history.tcp ? Via::kTcp : Via::kDirectory);
+      if (!moved.status.ok()) {
+        RC_FAIL(moved.message());
+      }
+      Expectation expected;
+      expected.families = played.families();
+      ExpectEqual(from, to, expected);
+      entries += moved.summary.entries;
+      chunks += moved.summary.chunks;
+      carried += moved.summary.chunks_carried;
+      mixed += moved.summary.chunks_carried > 0 &&
+               moved.summary.chunks_built > 0;
+      most_chunks = std::max(most_chunks, moved.summary.chunks);
     }
-    Expectation expected;
-    expected.families = played.families();
-    ExpectEqual(dir / "source", dir / "target", expected);
-    entries += moved.summary.entries;
-    chunks += moved.summary.chunks;
-    most_chunks = std::max(most_chunks, moved.summary.chunks);
   });
   std::cerr << "moved " << entries << " entries in " << chunks
-            << " chunks, at most " << most_chunks << " at once\n";
+            << " chunks, at most " << most_chunks << " at once, " << carried
+            << " carried, " << mixed << " transfers of both kinds\n";
   REQUIRE(held);
   REQUIRE(most_chunks > 4);
+  REQUIRE(carried > 0);
+  REQUIRE(mixed > 0);
 }
 
 }  // namespace sstferry::test

@@ -77,6 +77,10 @@ std::vector<OptionSpec> PullOptionSpecs() {
       {"format-version", "N",
        "format_version of the SST files, 2 to 255 (default the highest of the\n"
        "source's files that this machine can read)"},
+      {"carry", "auto|never|only",
+       "send files of the source as they are where that is as good as\n"
+       "rebuilding them (auto), never, or all of them or nothing (only)\n"
+       "(default auto)"},
       {"timeline", "FILE.csv", "write one line of rates and queues a second"},
       kSnapshotOption,
       kStallOption,

@@ -136,6 +136,17 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
   return status;
 }
 
+Status ReadCarry(const OptionTexts& texts, CarryMode* out) {
+  const std::string carry = texts.Get("carry", "auto");
+  if (carry != "auto" && carry != "never" && carry != "only") {
+    return Wrong("--carry", "auto, never or only", carry);
+  }
+  *out = carry == "auto"    ? CarryMode::kAuto
+         : carry == "never" ? CarryMode::kNever
+                            : CarryMode::kOnly;
+  return Status::OK();
+}
+
 Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   out->replace = texts.IsSet("replace");
   out->verify = texts.IsSet("verify");
@@ -145,7 +156,10 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   }
   out->durability =
       durability == "chunk" ? Durability::kChunk : Durability::kNone;
-  Status status = ReadCount(texts, "lanes", 1, kMaxLanes, &out->lanes);
+  Status status = ReadCarry(texts, &out->carry);
+  if (status.ok()) {
+    status = ReadCount(texts, "lanes", 1, kMaxLanes, &out->lanes);
+  }
   if (status.ok()) {
     status = ReadBytes(texts, "chunk-bytes", &out->chunk_bytes);
   }

@@ -61,9 +61,31 @@ std::string ServedNames(const Summary& summary) {
   return text;
 }
 
+std::string Files(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " file" : " files");
+}
+
+// "carry: 12 files, 800.0 MB; rebuild: 3 files, 20.0 MB".
+std::string Actions(const Summary& summary) {
+  std::string text;
+  for (const char* action : {"carry", "rebuild"}) {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+    for (const PlanItemSummary& item : summary.items) {
+      if (item.action == action) {
+        ++count;
+        bytes += item.bytes;
+      }
+    }
+    text += (text.empty() ? "" : "; ") + std::string(action) + ": " +
+            Files(count) + ", " + FormatBytes(static_cast<double>(bytes));
+  }
+  return text + "\n";
+}
+
 std::string Families(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {
-      {"COLUMN FAMILY", "ITEMS", "BYTES"}};
+      {"COLUMN FAMILY", "FILES", "BYTES"}};
   for (const std::string& family : summary.column_families) {
     uint64_t items = 0;
     uint64_t bytes = 0;
@@ -81,10 +103,10 @@ std::string Families(const Summary& summary) {
 
 std::string Items(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {
-      {"COLUMN FAMILY", "BEGIN", "END", "FILE", "BYTES", "ACTION", "REASON"}};
+      {"COLUMN FAMILY", "FIRST", "LAST", "FILE", "BYTES", "ACTION", "REASON"}};
   for (const PlanItemSummary& item : summary.items) {
     rows.push_back({KeyToText(item.column_family),
-                    Bound(item.begin, "(first)"), Bound(item.end, "(last)"),
+                    Bound(item.begin, "-"), Bound(item.end, "-"),
                     item.file.empty() ? "-" : item.file,
                     FormatBytes(static_cast<double>(item.bytes)), item.action,
                     item.reason});
@@ -113,7 +135,7 @@ std::string PlanReport(const Summary& summary) {
           std::to_string(summary.lanes) + " lanes\n";
   text += Families(summary) + "\n";
   if (!summary.items.empty()) {
-    text += Items(summary) + "\n";
+    text += Items(summary) + "\n" + Actions(summary);
   }
   text += "disk: the target needs about " +
           FormatBytes(static_cast<double>(bytes) * 1.1) +

@@ -52,6 +52,17 @@ std::string PullReport(const Summary& summary) {
           Bytes(summary.sst_bytes) + " of SST in " +
           std::to_string(summary.chunks) + " chunks, " +
           Bytes(summary.wire_bytes) + " on the wire\n";
+  if (summary.chunks_carried > 0) {
+    text += "carried: " + std::to_string(summary.chunks_carried) +
+            (summary.chunks_carried == 1 ? " file" : " files") +
+            " of the source as they were, " +
+            Bytes(summary.sst_bytes_carried);
+    if (summary.chunks_unchecked > 0) {
+      text += ", " + std::to_string(summary.chunks_unchecked) +
+              " of them without block checksums";
+    }
+    text += "\n";
+  }
   text += "time: " + Seconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes, summary.seconds) + ", " +
           std::to_string(summary.lanes) + " lanes, peak memory " +

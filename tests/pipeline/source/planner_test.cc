@@ -57,8 +57,11 @@ TEST_CASE("Planner cuts any shape of files into many even ranges",
   planned.lanes = kLanes;
   FamilyPlan plan;
   std::vector<Range> ranges;
-  REQUIRE_OK(PlanFamily(db.get(), family, planned,
-                        FamilyBytes(db.get(), family.handle), &plan, &ranges));
+  std::vector<CarriedFile> carried;
+  REQUIRE_OK(PlanFiles(db.get(), family, planned, &plan));
+  REQUIRE_OK(CutFamily(family, planned,
+                       RangeTargetBytes(RebuiltBytes(plan), planned), &plan,
+                       &ranges, &carried));
   RequireEvenTiles(ranges);
 }
 

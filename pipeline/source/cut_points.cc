@@ -1,4 +1,4 @@
-#include "pipeline/source/sst_facts.h"
+#include "pipeline/source/cut_points.h"
 
 #include "format/sst_reader.h"
 #include "pipeline/file_source.h"
@@ -7,8 +7,12 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-Status ReadSstFacts(const std::string& path, size_t max_cut_points,
-                    SstFileFacts* facts) {
+Status ReadCutPoints(const std::string& path, size_t max_count,
+                     std::vector<CutPoint>* points) {
+  points->clear();
+  if (max_count < 2) {
+    return Status::OK();
+  }
   std::unique_ptr<FileSource> source;
   Status status =
       FileSource::Open(rocksdb::FileSystem::Default().get(), path, &source);
@@ -20,20 +24,14 @@ Status ReadSstFacts(const std::string& path, size_t max_cut_points,
   if (status.IsNotSupported()) {
     return Status::OK();  // RocksDB reads it; it cannot be cut inside
   }
-  if (!status.ok()) {
+  if (!status.ok() || reader.properties().num_data_blocks == 0) {
     return status;
   }
-  facts->format_version = reader.footer().format_version;
-  facts->merge_operands = reader.properties().num_merge_operands;
-  if (max_cut_points < 2 || reader.properties().num_data_blocks == 0) {
-    return Status::OK();
-  }
   std::vector<SstAnchor> anchors;
-  status = reader.Anchors(max_cut_points, &anchors);
+  status = reader.Anchors(max_count, &anchors);
   uint64_t before = 0;
   for (SstAnchor& anchor : anchors) {
-    facts->cut_points.push_back(
-        {std::move(anchor.user_key), anchor.file_bytes - before});
+    points->push_back({std::move(anchor.user_key), anchor.file_bytes - before});
     before = anchor.file_bytes;
   }
   return status;

@@ -1,0 +1,36 @@
+// Reads a file from front to back into memory of the caller. The one place
+// that knows how: pread, since a mapping of a file on a failing disk would end
+// the process instead of the transfer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Ownership: owns its descriptor. Threads: one.
+class BodyReader {
+ public:
+  // kSourceError: the file cannot be opened.
+  [[nodiscard]] static rocksdb::Status Open(const std::string& path,
+                                            std::unique_ptr<BodyReader>* out);
+  ~BodyReader();
+  BodyReader(const BodyReader&) = delete;
+  BodyReader& operator=(const BodyReader&) = delete;
+
+  // Exactly `bytes`. kSourceError: reading failed; kCorrupt: the file ends
+  // before them.
+  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t bytes,
+                                     char* buffer);
+
+ private:
+  BodyReader(std::string path, int descriptor);
+
+  const std::string path_;
+  const int descriptor_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,167 @@
+// Which files overlap, and what ranges become of carried and other files.
+#include "pipeline/source/file_plan.h"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+
+#include "rocksdb/db.h"
+#include "rocksdb/sst_file_writer.h"
+#include "pipeline/source/planner.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+FilePlan Span(const std::string& name, const std::string& smallest,
+              const std::string& largest) {
+  FilePlan file;
+  file.name = name;
+  file.smallest = smallest;
+  file.largest = largest;
+  return file;
+}
+
+TEST_CASE("Files that share one user key overlap", "[source][carry]") {
+  std::vector<FilePlan> files = {Span("1", "a", "c"), Span("2", "c", "d"),
+                                 Span("3", "e", "f")};
+  MarkOverlaps(rocksdb::BytewiseComparator(), &files);
+  REQUIRE(files[0].overlaps == "2");
+  REQUIRE(files[1].overlaps == "1");
+  REQUIRE(files[2].overlaps == "");
+}
+
+TEST_CASE("A long file overlaps all that lie under it", "[source][carry]") {
+  std::vector<FilePlan> files = {Span("1", "a", "z"), Span("2", "b", "c"),
+                                 Span("3", "d", "e"), Span("4", "zz", "zzz")};
+  MarkOverlaps(rocksdb::BytewiseComparator(), &files);
+  REQUIRE(files[0].overlaps == "2");
+  REQUIRE(files[1].overlaps == "1");
+  REQUIRE(files[2].overlaps == "1");
+  REQUIRE(files[3].overlaps == "");
+}
+
+// By looking at every pair.
+bool OverlapsAny(const std::vector<FilePlan>& files, size_t at) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (i != at && files[i].smallest <= files[at].largest &&
+        files[at].smallest <= files[i].largest) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST_CASE("Overlaps are those of any two files, in any shape",
+          "[source][carry]") {
+  const bool held = rc::check("overlaps are found", [] {
+    const auto spans = *rc::gen::container<std::vector<std::pair<int, int>>>(
+        rc::gen::pair(rc::gen::inRange(0, 40), rc::gen::inRange(0, 8)));
+    std::vector<FilePlan> files;
+    for (const auto& [first, length] : spans) {
+      files.push_back(Span(std::to_string(files.size()),
+                           std::string(1, static_cast<char>('A' + first)),
+                           std::string(1, static_cast<char>('A' + first +
+                                                            length))));
+    }
+    std::sort(files.begin(), files.end(),
+              [](const FilePlan& a, const FilePlan& b) {
+                return a.smallest < b.smallest;
+              });
+    MarkOverlaps(rocksdb::BytewiseComparator(), &files);
+    for (size_t i = 0; i < files.size(); ++i) {
+      RC_ASSERT(files[i].overlaps.empty() != OverlapsAny(files, i));
+      for (const FilePlan& other : files) {
+        if (other.name == files[i].overlaps) {
+          RC_ASSERT(other.smallest <= files[i].largest);
+          RC_ASSERT(files[i].smallest <= other.largest);
+        }
+      }
+    }
+  });
+  REQUIRE(held);
+}
+
+// Real tables, since what is rebuilt is weighed by its index.
+FilePlan WriteTable(const ScratchDir& dir, int begin, int end) {
+  FilePlan file = Span(std::to_string(begin) + ".sst", "", "");
+  file.path = dir / file.name;
+  rocksdb::Options options;
+  options.compression = rocksdb::kNoCompression;
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
+  REQUIRE_OK(writer.Open(file.path));
+  for (int i = begin; i < end; ++i) {
+    const std::string key = "k" + std::to_string(10000 + i);
+    REQUIRE_OK(writer.Put(key, std::string(500, 'v')));
+    if (i == begin) file.smallest = key;
+    file.largest = key;
+  }
+  REQUIRE_OK(writer.Finish());
+  file.bytes = BytesOf(file.path).size();
+  file.entries = static_cast<uint64_t>(end - begin);
+  return file;
+}
+
+TEST_CASE("Carried files and what lies between tile the interval",
+          "[source][carry][planner]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "db");
+  rocksdb::DB* raw = nullptr;
+  REQUIRE_OK(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), dir / "db",
+                                          &raw));
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  PlannerFamily family;
+  family.handle = db->DefaultColumnFamily();
+  const std::vector<FilePlan> files = {
+      WriteTable(dir, 0, 90), WriteTable(dir, 100, 900),
+      WriteTable(dir, 900, 990), WriteTable(dir, 2000, 2990)};
+  // Every choice of what is carried, with and without bounds.
+  for (int choice = 0; choice < 32; ++choice) {
+    PlannerOptions options;
+    if (choice >= 16) {
+      options.interval.begin = "k1";
+      options.interval.end = "k3";
+    }
+    FamilyPlan plan;
+    plan.files = files;
+    uint64_t count = 0;
+    for (size_t i = 0; i < files.size(); ++i) {
+      plan.files[i].carry = (choice >> i & 1) != 0;
+      plan.files[i].carried_bytes = 77 + i;
+      count += plan.files[i].carry ? 1 : 0;
+    }
+    std::vector<Range> ranges(3);  // of families before this one
+    std::vector<CarriedFile> carried;
+    REQUIRE_OK(
+        CutFamily(family, options, 100'000, &plan, &ranges, &carried));
+    INFO("choice " << choice);
+    REQUIRE(carried.size() == count);
+    REQUIRE(ranges.size() > 3);
+    REQUIRE((choice % 16 == 15 || ranges.size() > 3 + count));
+    std::optional<std::string> next = options.interval.begin;
+    for (size_t i = 3; i < ranges.size(); ++i) {
+      REQUIRE(ranges[i].id == i);
+      REQUIRE(ranges[i].interval.begin == next);
+      next = ranges[i].interval.end;
+      REQUIRE((i + 1 == ranges.size() || next.has_value()));
+      if (ranges[i].interval.begin && next) {
+        REQUIRE(*ranges[i].interval.begin < *next);
+      }
+    }
+    REQUIRE(next == options.interval.end);
+    for (const CarriedFile& one : carried) {
+      const KeyInterval& interval = ranges.at(one.range_id).interval;
+      REQUIRE(ranges[one.range_id].estimated_bytes == one.bytes);
+      for (const FilePlan& file : plan.files) {
+        const bool holds = (!interval.begin || file.largest >= *interval.begin)
+                           && (!interval.end || file.smallest < *interval.end);
+        REQUIRE(holds == (file.path == one.path));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

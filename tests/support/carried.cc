@@ -1,0 +1,105 @@
+#include "tests/support/carried.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "pipeline/target.h"
+#include "rocksdb/table.h"
+#include "tests/support/catch.h"
+
+namespace sstferry::test {
+
+rocksdb::ColumnFamilyOptions SmallFiles() {
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.compression = rocksdb::kNoCompression;
+  options.target_file_size_base = 64 << 10;
+  return options;
+}
+
+rocksdb::ColumnFamilyOptions WithTable(
+    const rocksdb::BlockBasedTableOptions& table,
+    rocksdb::ColumnFamilyOptions options) {
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+void FillCompacted(OpenDb* db, uint64_t begin, uint64_t end,
+                   const std::string& family) {
+  for (uint64_t i = begin; i < end; ++i) {
+    db->Put(NumberedKey(i), RandomBytes(200, i), family);
+  }
+  db->Flush();
+  db->Compact(family);
+}
+
+Summary PlanOf(const std::string& source_dir, PullOptions options) {
+  options.source = SourceAddress();
+  options.source.directory = source_dir;
+  Summary summary;
+  const std::string before = Fingerprint(source_dir);
+  REQUIRE_OK(MakePlan(options)->Run(&summary));
+  REQUIRE(Fingerprint(source_dir) == before);
+  return summary;
+}
+
+uint64_t ItemsOf(const Summary& plan, const std::string& action) {
+  return static_cast<uint64_t>(
+      std::count_if(plan.items.begin(), plan.items.end(),
+                    [&action](const PlanItemSummary& item) {
+                      return item.action == action;
+                    }));
+}
+
+uint64_t ItemBytesOf(const Summary& plan, const std::string& action) {
+  uint64_t bytes = 0;
+  for (const PlanItemSummary& item : plan.items) {
+    bytes += item.action == action ? item.bytes : 0;
+  }
+  return bytes;
+}
+
+std::string ItemsText(const Summary& plan) {
+  std::string text;
+  for (const PlanItemSummary& item : plan.items) {
+    text += item.column_family + " " + item.file + " " +
+            std::to_string(item.bytes) + " " + item.action + " " +
+            item.reason + "\n";
+  }
+  return text;
+}
+
+PullOptions Carrying(CarryMode mode) {
+  PullOptions options;
+  options.carry = mode;
+  return options;
+}
+
+std::vector<std::string> TableContents(const std::string& directory) {
+  std::vector<std::string> contents;
+  for (const std::string& path : PathsWith(directory, ".sst")) {
+    std::ifstream file(path, std::ios::binary);
+    contents.emplace_back(std::istreambuf_iterator<char>(file),
+                          std::istreambuf_iterator<char>());
+  }
+  std::sort(contents.begin(), contents.end());
+  return contents;
+}
+
+void RequireUsable(const std::string& source_dir,
+                   const std::string& target_dir, const Families& families) {
+  Expectation expected;
+  expected.families = families;
+  for (int round = 0; round < 2; ++round) {
+    {
+      OpenDb db(target_dir, families);
+      REQUIRE_OK(db->VerifyChecksum());
+      for (const auto& family : families) {
+        db.Compact(family.name);
+      }
+    }
+    ExpectSameEntries(source_dir, target_dir, expected);
+  }
+}
+
+}  // namespace sstferry::test

@@ -1,0 +1,40 @@
+// Databases whose files can be carried, for end-to-end tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rocksdb/table.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+
+// Quiet(), with files of about 64 KiB in the last level.
+rocksdb::ColumnFamilyOptions SmallFiles();
+rocksdb::ColumnFamilyOptions WithTable(
+    const rocksdb::BlockBasedTableOptions& table,
+    rocksdb::ColumnFamilyOptions options = SmallFiles());
+
+// NumberedKey(i) for i in [begin, end), values of 200 bytes, then flushed and
+// compacted into the last level at sequence 0.
+void FillCompacted(OpenDb* db, uint64_t begin, uint64_t end,
+                   const std::string& family = "default");
+
+// What `plan` says of a source directory.
+Summary PlanOf(const std::string& source_dir, PullOptions options = {});
+// Items of one action; their bytes together.
+uint64_t ItemsOf(const Summary& plan, const std::string& action);
+uint64_t ItemBytesOf(const Summary& plan, const std::string& action);
+std::string ItemsText(const Summary& plan);
+
+PullOptions Carrying(CarryMode mode);
+
+// Contents of all SST files, sorted.
+std::vector<std::string> TableContents(const std::string& directory);
+
+// Opens the target as an application would: verifies all checksums, compacts
+// everything, reopens, and requires the source's entries after each.
+void RequireUsable(const std::string& source_dir,
+                   const std::string& target_dir, const Families& families);
+
+}  // namespace sstferry::test
