@@ -6,6 +6,7 @@
 #include "format/frame.h"
 #include "format/journal.h"
 #include "format/journal_fields.h"
+#include "format/wire_compression.h"
 
 namespace sstferry {
 
@@ -153,6 +154,21 @@ Status AnnotateRecord(const JournalRecord& record, std::string* out) {
   return Status::OK();
 }
 
+Status AnnotateCompressed(const Slice& payload, std::string* out) {
+  constexpr uint64_t kAt = kFrameHeaderBytes;
+  CompressedPayload compressed;
+  const Status status = ParseCompressedPayload(payload, &compressed);
+  if (status.ok()) {
+    Line(kAt, Slice(payload.data(), 4),
+         "raw_bytes " + std::to_string(compressed.raw_bytes), out);
+    Line(kAt + 4, Slice(payload.data() + 4, 8), "digest of the raw bytes",
+         out);
+    Line(kAt + kCompressedHeaderBytes, compressed.zstd,
+         std::to_string(compressed.zstd.size()) + " bytes of zstd", out);
+  }
+  return status;
+}
+
 Status AnnotateLanePayload(FrameType type, const Slice& payload,
                            std::string* out) {
   constexpr uint64_t kAt = kFrameHeaderBytes;
@@ -215,6 +231,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
     case FrameType::kFinish:
     case FrameType::kFinished:
       return AnnotateMessage<Finish>(name, payload, kAt, out);
+    case FrameType::kCompress:
+      return AnnotateMessage<Compress>(name, payload, kAt, out);
     default:
       return AnnotateLanePayload(type, payload, out);
   }
@@ -290,7 +308,9 @@ Status AnnotateFrame(const Slice& frame, std::string* out) {
                         frame.size() - kFrameHeaderBytes);
     status = CheckFrameDigest(frame.data(), header, payload);
     if (status.ok()) {
-      status = AnnotatePayload(header.type, payload, out);
+      status = (header.flags & kFrameFlagZstd) != 0
+                   ? AnnotateCompressed(payload, out)
+                   : AnnotatePayload(header.type, payload, out);
     }
   }
   if (!status.ok()) {

@@ -16,7 +16,6 @@ using rocksdb::Status;
 namespace {
 
 constexpr char kMagic[4] = {'S', 'F', 'Y', '1'};
-constexpr uint16_t kIgnorableFlags = 0x00ff;
 constexpr size_t kDigestOffset = 24;
 
 struct TypeName {
@@ -41,6 +40,7 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kStats, "Stats"},
     {FrameType::kFinish, "Finish"},
     {FrameType::kFinished, "Finished"},
+    {FrameType::kCompress, "Compress"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},
@@ -79,7 +79,8 @@ const char* FrameTypeName(FrameType type) {
 bool IsKnownFrameType(uint8_t type) { return FindType(type) != nullptr; }
 
 void EncodeFrameHeader(FrameType type, uint64_t sequence, const Slice* parts,
-                       size_t part_count, char* out, uint64_t* digest) {
+                       size_t part_count, char* out, uint64_t* digest,
+                       uint16_t flags) {
   size_t payload_bytes = 0;
   for (size_t i = 0; i < part_count; ++i) {
     payload_bytes += parts[i].size();
@@ -88,7 +89,7 @@ void EncodeFrameHeader(FrameType type, uint64_t sequence, const Slice* parts,
   memcpy(out, kMagic, sizeof(kMagic));
   out[4] = static_cast<char>(kFrameVersion);
   out[5] = static_cast<char>(type);
-  EncodeFixed16(out + 6, 0);
+  EncodeFixed16(out + 6, flags);
   EncodeFixed64(out + 8, sequence);
   EncodeFixed32(out + 16, static_cast<uint32_t>(payload_bytes));
   EncodeFixed32(out + 20, 0);
@@ -135,8 +136,11 @@ Status DecodeFrameHeader(const Slice& input, FrameHeader* header) {
                ", offset 5");
   }
   const uint16_t flags = DecodeFixed16(in + 6);
-  if ((flags & ~kIgnorableFlags) != 0) {
-    return Bad("flags: expected bits 8-15 to be 0, found " +
+  const bool is_chunk_data = type == static_cast<uint8_t>(FrameType::kChunkData);
+  const uint16_t known = is_chunk_data ? kFrameFlagZstd : 0;
+  if ((flags & kMandatoryFrameFlags & ~known) != 0) {
+    return Bad(std::string("flags: expected bits ") +
+               (is_chunk_data ? "9-15" : "8-15") + " to be 0, found " +
                ToHex(Slice(in + 6, 2)) + ", offset 6");
   }
   const uint32_t payload_bytes = DecodeFixed32(in + 16);

@@ -5,7 +5,9 @@
 //   0       4     magic          53 46 59 31 ("SFY1" in file order)
 //   4       1     version        1
 //   5       1     type           FrameType; unknown values are an error
-//   6       2     flags          bits 0-7 ignorable, bits 8-15 must be 0
+//   6       2     flags          bits 0-7 ignorable; bit 8 is
+//                                kFrameFlagZstd, of ChunkData alone; bits
+//                                9-15 must be 0
 //   8       8     sequence       0, 1, 2 ... per direction of a connection
 //   16      4     payload_bytes  at most kMaxPayloadBytes
 //   20      4     reserved       0
@@ -27,6 +29,12 @@ namespace sstferry {
 inline constexpr size_t kFrameHeaderBytes = 32;
 inline constexpr uint8_t kFrameVersion = 1;
 
+// Flag bits that a reader must understand.
+inline constexpr uint16_t kMandatoryFrameFlags = 0xff00;
+// The payload is compressed: format/wire_compression.h. Only where the sides
+// agreed on it.
+inline constexpr uint16_t kFrameFlagZstd = 1u << 8;
+
 // Values are fixed for ever; who sends each: format/FORMAT.md, "Conversation".
 enum class FrameType : uint8_t {
   // Any connection.
@@ -47,10 +55,11 @@ enum class FrameType : uint8_t {
   kStats = 20,         // source, once a second while lanes run
   kFinish = 21,        // target: its totals
   kFinished = 22,      // source: its totals, equal
+  kCompress = 23,      // target: compress chunk data from now on, or do not
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source
-  kChunkData = 42,     // source: raw bytes of the SST file
+  kChunkData = 42,     // source: bytes of the SST file
   kChunkEnd = 43,      // source: what the chunk must have been
   kRangeEnd = 44,      // source: totals of the range
   kDigestRequest = 45, // target: content digest of an interval
@@ -77,7 +86,7 @@ struct FrameHeader {
 // On return *digest (may be null) is the frame's digest.
 void EncodeFrameHeader(FrameType type, uint64_t sequence,
                        const rocksdb::Slice* parts, size_t part_count,
-                       char* out, uint64_t* digest);
+                       char* out, uint64_t* digest, uint16_t flags = 0);
 
 // Reads and bounds a header; its digest is not yet checked.
 // Incomplete    fewer than kFrameHeaderBytes.

@@ -11,6 +11,9 @@ namespace sstferry {
 // large enough that system calls do not matter.
 inline constexpr uint32_t kMaxPayloadBytes = 1u << 20;
 
+// Levels of zstd for chunk data: those above cost memory by the hundred MiB.
+inline constexpr uint32_t kMaxCompressionLevel = 19;
+
 // A handshake's frames, before anything is known of the peer: names, versions
 // and one message text fit many times.
 inline constexpr uint32_t kMaxHandshakeBytes = 16u << 10;

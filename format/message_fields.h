@@ -34,6 +34,17 @@ inline const char* CarryModeName(CarryMode mode) {
   }
   return "unknown";
 }
+inline const char* WireCompressionName(WireCompression compression) {
+  switch (compression) {
+    case WireCompression::kNone:
+      return "none";
+    case WireCompression::kAuto:
+      return "auto";
+    case WireCompression::kZstd:
+      return "zstd";
+  }
+  return "unknown";
+}
 inline const char* PlanActionName(PlanAction action) {
   switch (action) {
     case PlanAction::kRebuild:
@@ -157,6 +168,8 @@ void Fields(A& a, M& m) {
   Number(a, "format_version", m.format_version);
   Number(a, "max_rate_bytes_per_sec", m.max_rate_bytes_per_sec);
   a.Enum("carry", m.carry, 2, CarryModeName);
+  a.Enum("compression", m.compression, 2, WireCompressionName);
+  Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
 }
 
 template <typename A, FieldsOf<Opened> M>
@@ -229,6 +242,12 @@ void Fields(A& a, M& m) {
   Number(a, "send_wait_micros", m.send_wait_micros);
   Number(a, "idle_micros", m.idle_micros);
   Number(a, "read_bytes", m.read_bytes);
+  Number(a, "send_blocked_micros", m.send_blocked_micros);
+}
+
+template <typename A, FieldsOf<Compress> M>
+void Fields(A& a, M& m) {
+  a.Bool("on", m.on);
 }
 
 template <typename A, FieldsOf<Finish> M>

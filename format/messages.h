@@ -1,4 +1,5 @@
-// The payload of every frame type but ChunkData (which is raw file bytes).
+// The payload of every frame type but ChunkData (which is bytes of a file, as
+// they are or as format/wire_compression.h has them).
 // Byte layouts and the conversation they form: format/FORMAT.md.
 //
 // Each message has EncodeTo(), which appends, and DecodeFrom(), which reads

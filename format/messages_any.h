@@ -25,8 +25,11 @@ inline constexpr uint64_t kFeatureContentDigest = 1u << 0;
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
 // The target takes chunks that are files of the source with a rewritten tail.
 inline constexpr uint64_t kFeatureCarry = 1u << 2;
+// ChunkData frames may be compressed, where the OpenRequest asks for it.
+inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
 inline constexpr uint64_t kSupportedFeatures =
-    kFeatureContentDigest | kFeatureEntities | kFeatureCarry;
+    kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
+    kFeatureWireCompression;
 
 using TransferId = std::array<uint8_t, 16>;
 std::string ToHex(const TransferId& id);

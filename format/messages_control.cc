@@ -77,6 +77,11 @@ Status Stats::DecodeFrom(const Slice& payload) {
   return DecodeFields("Stats", payload, this);
 }
 
+void Compress::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Compress::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Compress", payload, this);
+}
+
 void Finish::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status Finish::DecodeFrom(const Slice& payload) {
   return DecodeFields("Finish", payload, this);

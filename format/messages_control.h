@@ -33,6 +33,10 @@ enum class CarryMode : uint8_t {
   kOnly = 2,   // all, or the transfer is refused
 };
 
+// How ChunkData frames are to come: never compressed; as the target's Compress
+// messages say, at first not; or always where it saves bytes.
+enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };
+
 struct OpenRequest {
   std::string database;               // NAME, checked against its alphabet
   Purpose purpose = Purpose::kPull;
@@ -43,6 +47,8 @@ struct OpenRequest {
   uint32_t format_version = 0;        // 0: the highest in the source's files
   uint64_t max_rate_bytes_per_sec = 0;  // SST bytes; 0: no limit
   CarryMode carry = CarryMode::kAuto;
+  WireCompression compression = WireCompression::kNone;
+  uint32_t compression_level = 0;       // 0: the source's choice
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
@@ -157,9 +163,20 @@ struct Stats {
   uint64_t send_wait_micros = 0;
   uint64_t idle_micros = 0;
   uint64_t read_bytes = 0;  // of files: grows where nothing is found to send
+  // The part of send_wait in which lanes could do nothing but wait for the
+  // connection (or for the source's own rate limit).
+  uint64_t send_blocked_micros = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Stats&, const Stats&) = default;
+};
+
+// With WireCompression::kAuto: whether lanes compress from now on.
+struct Compress {
+  bool on = false;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Compress&, const Compress&) = default;
 };
 
 // Finish (target) and Finished (source): totals per family in index order.

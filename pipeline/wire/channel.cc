@@ -63,7 +63,7 @@ Status Channel::Send(FrameType type, const Slice& payload,
 
 Status Channel::SendParts(FrameType type, const Slice* parts,
                           size_t part_count, const WaitLimit& limit,
-                          uint64_t* digest) {
+                          uint64_t* digest, uint16_t flags) {
   std::array<char, kFrameHeaderBytes> header;
   std::array<Slice, kMaxParts + 1> gathered;
   gathered[0] = Slice(header.data(), header.size());
@@ -99,7 +99,7 @@ Status Channel::SendParts(FrameType type, const Slice* parts,
     return PeerGone("peer " + peer() + ": an earlier frame was cut short");
   }
   EncodeFrameHeader(type, next_send_sequence_, gathered.data() + 1, used - 1,
-                    header.data(), digest);
+                    header.data(), digest, flags);
   const Status status = connection_->Write(gathered.data(), used, limit);
   if (!status.ok()) {
     send_broken_ = true;
@@ -161,6 +161,7 @@ Status Channel::ReceivePayload(const WaitLimit& limit, char* into,
   ++next_receive_sequence_;
   frame_offset_ += kFrameHeaderBytes + header.payload_bytes;
   frame->type = header.type;
+  frame->flags = header.flags;
   frame->digest = header.digest;
   frame->payload = payload;
   return Status::OK();
@@ -231,6 +232,13 @@ Status Channel::CheckHeader(FrameHeader* header) const {
                           std::to_string(max_payload_bytes_) +
                           " bytes of payload at this point, found " +
                           std::to_string(header->payload_bytes));
+  }
+  if ((header->flags & kMandatoryFrameFlags & ~allowed_flags_) != 0) {
+    return MakeStatus(EndState::kCorrupt,
+                      where + ": " + FrameTypeName(header->type) +
+                          " frame: expected none of the flags that were not "
+                          "agreed on, found " +
+                          std::to_string(header->flags));
   }
   return status;
 }

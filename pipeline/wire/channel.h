@@ -19,6 +19,7 @@ namespace sstferry {
 
 struct Frame {
   FrameType type = FrameType::kEnd;
+  uint16_t flags = 0;       // of the mandatory ones only those allowed
   uint64_t digest = 0;      // as checked
   rocksdb::Slice payload;   // valid until the next Receive() of the channel
 };
@@ -44,12 +45,14 @@ class Channel {
                                      const rocksdb::Slice& payload,
                                      const WaitLimit& limit = {});
   // The payload is the concatenation of the parts (at most 8 of them);
-  // *digest (may be null) gets the frame's digest.
+  // *digest (may be null) gets the frame's digest. `flags` are the sender's to
+  // have agreed on with the peer.
   [[nodiscard]] rocksdb::Status SendParts(FrameType type,
                                           const rocksdb::Slice* parts,
                                           size_t part_count,
                                           const WaitLimit& limit,
-                                          uint64_t* digest);
+                                          uint64_t* digest,
+                                          uint16_t flags = 0);
 
   // kDeadPeer when the peer closed instead of sending a frame.
   // An End frame is returned like any other.
@@ -104,6 +107,11 @@ class Channel {
   // stranger may make this side allocate. The receiver's alone.
   void LimitPayload(uint32_t bytes) { max_payload_bytes_ = bytes; }
 
+  // The mandatory flags that frames to come may have: those agreed on with the
+  // peer, none at first. A frame with another one is Corruption. The
+  // receiver's alone.
+  void AllowFlags(uint16_t flags) { allowed_flags_ = flags; }
+
   void Close();
 
   // False once a Receive() failed for good. The receiver's alone.
@@ -152,6 +160,7 @@ class Channel {
   uint64_t frame_offset_ = 0;  // of the current frame in the stream
   uint64_t next_receive_sequence_ = 0;
   uint32_t max_payload_bytes_ = kMaxPayloadBytes;
+  uint16_t allowed_flags_ = 0;
   bool receive_broken_ = false;
 
   std::timed_mutex send_mu_;

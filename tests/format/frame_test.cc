@@ -128,6 +128,25 @@ TEST_CASE("Only the low eight flag bits of a frame may be ignored",
   }
 }
 
+TEST_CASE("Chunk data alone may be flagged as compressed",
+          "[format][corruption]") {
+  for (const SampleFrame& sample : SampleFrames()) {
+    for (int bit = 8; bit < 16; ++bit) {
+      const std::string frame =
+          MakeFrame(sample.type, 3, sample.payload,
+                    static_cast<uint16_t>(1u << bit));
+      FrameHeader header;
+      const Status status = DecodeFrameHeader(frame, &header);
+      INFO(FrameTypeName(sample.type) << " bit " << bit << ": "
+                                      << status.ToString());
+      REQUIRE(status.ok() ==
+              (sample.type == FrameType::kChunkData && bit == 8));
+      REQUIRE((!status.ok() || header.flags == kFrameFlagZstd));
+    }
+  }
+  REQUIRE_OK(Check(SampleCompressedFrame()));
+}
+
 TEST_CASE("A newer frame version is told from damage", "[format]") {
   std::string frame = MakeFrame(FrameType::kPing, 0, "12345678");
   frame[4] = 2;

@@ -112,6 +112,8 @@ std::vector<Sample> GoldenSamples() {
                        "frame",
                        MakeFrame(frames[i].type, i, frames[i].payload)});
   }
+  samples.push_back(
+      {"frame_ChunkData_zstd", "frame", SampleCompressedFrame()});
   samples.push_back({"journal", "journal", SampleJournal()});
   samples.push_back(
       {"journal_torn", "journal",

@@ -134,7 +134,7 @@ TEST_CASE("Mutated journals and frames are dumped without harm",
     std::string text;
     AnnotateJournal(journal, &text).PermitUncheckedError();
     const SampleFrame sample =
-        SampleFrames()[static_cast<size_t>(random() % 25)];
+        SampleFrames()[static_cast<size_t>(random() % 26)];
     std::string payload = sample.payload;
     Mutate(&random, &payload);
     AnnotateFrame(MakeFrame(sample.type, 0, payload), &text)

@@ -74,7 +74,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleListReply(), SampleOpenRequest(), SampleOpened(),
                     SampleFamily(), SampleRanges(), SamplePlanItems(),
                     SamplePlanEnd(), SamplePing(), SampleStats(),
-                    SampleFinish());
+                    SampleFinish(), SampleCompress());
   RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
@@ -87,7 +87,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
 TEST_CASE("Every message round-trips with random contents", "[format]") {
   REQUIRE(rc::check([] {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
-                   Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish>();
+                   Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
+                   Compress>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply>();

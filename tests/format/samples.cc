@@ -1,5 +1,7 @@
 #include "tests/format/samples.h"
 
+#include "format/coding.h"
+
 namespace sstferry {
 
 using rocksdb::Slice;
@@ -73,6 +75,8 @@ OpenRequest SampleOpenRequest() {
   m.format_version = 5;
   m.max_rate_bytes_per_sec = 20000000;
   m.carry = CarryMode::kOnly;
+  m.compression = WireCompression::kZstd;
+  m.compression_level = 3;
   return m;
 }
 
@@ -129,6 +133,8 @@ Stats SampleStats() { return Stats{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}; }
 Finish SampleFinish() {
   return Finish{{{1, 2, 3, 4}, {5, 6, 7, 8}}, SampleStats()};
 }
+
+Compress SampleCompress() { return Compress{true}; }
 
 RangeRequest SampleRangeRequest() { return RangeRequest{7, kNulKey, 2}; }
 
@@ -187,11 +193,28 @@ JournalComplete SampleJournalComplete() {
 }
 
 std::string MakeFrame(FrameType type, uint64_t sequence,
-                      const std::string& payload) {
+                      const std::string& payload, uint16_t flags) {
   std::string frame(kFrameHeaderBytes, '\0');
   const Slice part(payload);
-  EncodeFrameHeader(type, sequence, &part, 1, frame.data(), nullptr);
+  EncodeFrameHeader(type, sequence, &part, 1, frame.data(), nullptr, flags);
   return frame + payload;
+}
+
+std::string SampleCompressedPayload() {
+  // Magic; single segment, content size in one byte; 100; the last block, a
+  // run of 100; its byte.
+  const unsigned char zstd[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20,
+                                100,  0x23, 0x03, 0x00, 'a'};
+  std::string payload;
+  PutFixed32(&payload, 100);
+  PutFixed64(&payload, Digest64(std::string(100, 'a')));
+  payload.append(reinterpret_cast<const char*>(zstd), sizeof(zstd));
+  return payload;
+}
+
+std::string SampleCompressedFrame() {
+  return MakeFrame(FrameType::kChunkData, 18, SampleCompressedPayload(),
+                   kFrameFlagZstd);
 }
 
 std::vector<SampleFrame> SampleFrames() {
@@ -212,6 +235,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kStats, Encode(SampleStats())},
       {FrameType::kFinish, Encode(SampleFinish())},
       {FrameType::kFinished, Encode(SampleFinish())},
+      {FrameType::kCompress, Encode(SampleCompress())},
       {FrameType::kRangeRequest, Encode(SampleRangeRequest())},
       {FrameType::kChunkBegin, Encode(SampleChunkBegin())},
       {FrameType::kChunkData, "raw bytes of an SST file"},
@@ -268,6 +292,7 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kStats: return DecodeAs<Stats>(payload);
     case FrameType::kFinish: return DecodeAs<Finish>(payload);
     case FrameType::kFinished: return DecodeAs<Finish>(payload);
+    case FrameType::kCompress: return DecodeAs<Compress>(payload);
     case FrameType::kRangeRequest: return DecodeAs<RangeRequest>(payload);
     case FrameType::kChunkBegin: return DecodeAs<ChunkBegin>(payload);
     case FrameType::kChunkData: return Status::OK();

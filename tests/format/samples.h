@@ -24,6 +24,7 @@ PlanEnd SamplePlanEnd();
 Ping SamplePing();
 Stats SampleStats();
 Finish SampleFinish();
+Compress SampleCompress();
 RangeRequest SampleRangeRequest();
 ChunkBegin SampleChunkBegin();
 ChunkEnd SampleChunkEnd();
@@ -48,7 +49,12 @@ std::string Encode(const Message& message) {
 
 // Header and payload.
 std::string MakeFrame(FrameType type, uint64_t sequence,
-                      const std::string& payload);
+                      const std::string& payload, uint16_t flags = 0);
+
+// A ChunkData frame of 100 times "a", its zstd frame written by hand, so that
+// no version of a compressor changes it; and its payload.
+std::string SampleCompressedPayload();
+std::string SampleCompressedFrame();
 
 struct SampleFrame {
   FrameType type;

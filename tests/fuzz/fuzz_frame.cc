@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string payload(input.data() + kFrameHeaderBytes,
                               size - kFrameHeaderBytes);
     if (payload.size() < (1u << 20)) {
-      AnnotateFrame(MakeFrame(header.type, 0, payload), &text)
+      AnnotateFrame(MakeFrame(header.type, 0, payload, header.flags), &text)
           .PermitUncheckedError();
     }
   }

@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   DecodePayload(static_cast<FrameType>(data[0]), payload)
       .PermitUncheckedError();
   CheckAll<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest, Opened,
-           Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
+           Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
            RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,
            JournalRange, JournalChunk, JournalRangeDone, JournalComplete>(

@@ -1,11 +1,13 @@
 // Writes small seed corpora: make_corpus DIR makes DIR/frame, DIR/messages,
-// DIR/journal and DIR/sst_tail.
+// DIR/journal, DIR/sst_tail and DIR/wire_compression.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "format/limits.h"
 #include "format/sst_tail.h"
+#include "format/wire_compression.h"
 #include "tests/format/samples.h"
 
 namespace {
@@ -63,5 +65,12 @@ int main(int argc, char** argv) {
                        std::string(std::istreambuf_iterator<char>(in), {}));
     }
   }
+  ok &= Write(directory / "frame" / "ChunkData_zstd", SampleCompressedFrame());
+  ok &= Write(directory / "wire_compression" / "run",
+              SampleCompressedPayload());
+  WireCompressor compressor(3);
+  rocksdb::Slice payload;
+  ok &= compressor.Compress(SampleJournal(), kMaxPayloadBytes, &payload) &&
+        Write(directory / "wire_compression" / "journal", payload.ToString());
   return ok ? 0 : 1;
 }

@@ -119,6 +119,35 @@ TEST_CASE("Channel sends parts as one frame and tells its digest",
   REQUIRE(frame.digest == digest);
 }
 
+TEST_CASE("Channel takes only the flags that were agreed on",
+          "[wire][corruption]") {
+  const bool allowed = GENERATE(true, false);
+  Channels channels(MemoryOne());
+  if (allowed) {
+    channels.server->AllowFlags(kFrameFlagZstd);
+  }
+  const Slice part("compressed");
+  const uint16_t ignorable = 4;
+  uint64_t digest = 0;
+  REQUIRE_OK(channels.client->SendParts(FrameType::kChunkData, &part, 1,
+                                        Soon(), &digest, ignorable));
+  REQUIRE_OK(channels.client->SendParts(FrameType::kChunkData, &part, 1,
+                                        Soon(), &digest, kFrameFlagZstd));
+  Frame frame;
+  REQUIRE_OK(channels.server->Receive(Soon(), &frame));
+  REQUIRE(frame.flags == ignorable);
+  const Status status = channels.server->Receive(Soon(), &frame);
+  INFO(status.ToString());
+  if (allowed) {
+    REQUIRE_OK(status);
+    REQUIRE(frame.flags == kFrameFlagZstd);
+    REQUIRE(frame.digest == digest);
+  } else {
+    REQUIRE(status.IsCorruption());
+    REQUIRE(MessageOf(status).find("not agreed on") != std::string::npos);
+  }
+}
+
 TEST_CASE("Channel refuses to send what no receiver accepts", "[wire]") {
   Channels channels(MemoryOne());
   const std::string big(kMaxPayloadBytes + 1, 'x');
