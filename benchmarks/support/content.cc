@@ -42,4 +42,10 @@ void FillValue(uint64_t seed, uint64_t i, size_t bytes, std::string* value) {
   }
 }
 
+void Repeat(size_t noise_bytes, std::string* value) {
+  for (size_t at = noise_bytes; at < value->size(); ++at) {
+    (*value)[at] = noise_bytes == 0 ? 'v' : (*value)[at - noise_bytes];
+  }
+}
+
 }  // namespace sstferry::bench

@@ -16,4 +16,7 @@ void FillKey(uint64_t seed, uint64_t i, uint64_t count, std::string* key);
 // bytes of noise that no compressor shrinks.
 void FillValue(uint64_t seed, uint64_t i, size_t bytes, std::string* value);
 
+// Overwrites all but the first `noise_bytes` with repetitions of them.
+void Repeat(size_t noise_bytes, std::string* value);
+
 }  // namespace sstferry::bench
