@@ -70,6 +70,8 @@ struct PullOptions {
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
   uint64_t max_rate_bytes_per_sec = 0;  // SST bytes; 0: no limit
+  WireCompression compression = WireCompression::kAuto;
+  uint32_t compression_level = 0;  // 1 to 19; 0: the source's choice
   Durability durability = Durability::kChunk;
   bool verify = false;          // compare with the source before the rename
   uint32_t format_version = 0;  // of SST files; 0: as the source's files
@@ -161,6 +163,10 @@ struct Summary {
   uint64_t sst_bytes = 0;
   uint64_t sst_bytes_carried = 0;
   uint64_t wire_bytes = 0;
+  // Of the frames that were compressed: how many, bytes before and after.
+  uint64_t compressed_frames = 0;
+  uint64_t compressed_bytes_before = 0;
+  uint64_t compressed_bytes_after = 0;
   uint64_t ingest_calls = 0;
   std::map<int, uint64_t> levels;  // level -> files of the finished target
   double seconds = 0;

@@ -112,6 +112,9 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["sst_bytes"] = summary.sst_bytes;
   json["sst_bytes_carried"] = summary.sst_bytes_carried;
   json["wire_bytes"] = summary.wire_bytes;
+  json["compressed"] = {{"frames", summary.compressed_frames},
+                        {"bytes_before", summary.compressed_bytes_before},
+                        {"bytes_after", summary.compressed_bytes_after}};
   json["ingest_calls"] = summary.ingest_calls;
   json["levels"] = ordered_json::object();
   for (const auto& [level, files] : summary.levels) {

@@ -118,6 +118,11 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     }
     case FrameType::kPong:
       return Status::OK();
+    case FrameType::kCompress: {
+      Compress compress;
+      const Status status = compress.DecodeFrom(frame.payload);
+      return status.ok() ? SetCompression(compress) : status;
+    }
     case FrameType::kFinish: {
       Finish theirs;
       const Status status = theirs.DecodeFrom(frame.payload);
@@ -203,6 +208,15 @@ void ControlSession::Tick() {
     status.PermitUncheckedError();
     lock.lock();
   }
+}
+
+Status ControlSession::SetCompression(const Compress& compress) {
+  if (transfer_ == nullptr ||
+      transfer_->compression() != WireCompression::kAuto) {
+    return Unexpected(FrameType::kCompress);
+  }
+  transfer_->set_compressing(compress.on);
+  return Status::OK();
 }
 
 Status ControlSession::AgreeOnTotals(const Finish& theirs) {

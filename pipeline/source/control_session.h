@@ -41,6 +41,7 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
   [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
+  [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   void Open();
   void Tick();
   void DrainUntilClosed();

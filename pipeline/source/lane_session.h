@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/source/chunk_builder.h"
+#include "pipeline/source/lane_compressor.h"
 #include "pipeline/source/transfer.h"
 #include "pipeline/wire/channel.h"
 
@@ -42,6 +43,7 @@ class LaneSession {
   const uint32_t lane_;
   StageClock clock_;
   std::vector<char> carry_buffer_;
+  LaneCompressor compressor_;
 };
 
 }  // namespace sstferry

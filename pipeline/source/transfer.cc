@@ -19,6 +19,10 @@ using std::chrono::steady_clock;
 constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
 constexpr uint64_t kMinReadaheadBytes = 64u << 10;
 constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
+// When the target leaves the level to us. Of tables that shrink to 1/4.00 on
+// level 1, level 3 makes 1/4.10 at half the speed (111 against 237 MB/s).
+constexpr int kDefaultCompressionLevel = 1;
+
 TransferId RandomTransferId() {
   std::random_device device;
   TransferId id;
@@ -54,6 +58,7 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       lanes_(std::clamp(request.lanes, 1u,
                         std::min(serve.max_lanes, kMaxLanes))),
       rate_bucket_(request.max_rate_bytes_per_sec),
+      compressing_(compression() == WireCompression::kZstd),
       attached_(lanes_, nullptr) {}
 
 Transfer::~Transfer() = default;
@@ -399,6 +404,18 @@ Status Transfer::SendPlanItems(Channel* control) {
   return status;
 }
 
+WireCompression Transfer::compression() const {
+  return (target_.features & kFeatureWireCompression) != 0
+             ? request_.compression
+             : WireCompression::kNone;
+}
+
+int Transfer::compression_level() const {
+  return request_.compression_level == 0
+             ? kDefaultCompressionLevel
+             : static_cast<int>(request_.compression_level);
+}
+
 void Transfer::set_control(Channel* control) {
   std::lock_guard<std::mutex> lock(mu_);
   control_ = control;
@@ -509,6 +526,7 @@ Stats Transfer::CurrentStats() const {
   stats.send_wait_micros = counters_.stages.micros(Stage::kSendWait);
   stats.idle_micros = counters_.stages.micros(Stage::kIdle);
   stats.read_bytes = read_bytes_;
+  stats.send_blocked_micros = counters_.send_blocked_micros;
   return stats;
 }
 

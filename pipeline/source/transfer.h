@@ -38,6 +38,7 @@ struct TransferCounters {
   std::atomic<uint64_t> key_value_bytes{0};
   std::atomic<uint64_t> sst_bytes{0};
   std::atomic<uint64_t> wire_bytes{0};
+  std::atomic<uint64_t> send_blocked_micros{0};
   StageTotals stages;
 };
 
@@ -110,6 +111,14 @@ class Transfer {
   bool target_takes_entities() const {
     return (target_.features & kFeatureEntities) != 0;
   }
+  // What the target asked for, where its Hello allows it.
+  WireCompression compression() const;
+  int compression_level() const;
+  // Whether lanes compress now.
+  bool compressing() const {
+    return compressing_.load(std::memory_order_relaxed);
+  }
+  void set_compressing(bool on) { compressing_ = on; }
   void set_control(Channel* control);
 
  private:
@@ -154,6 +163,7 @@ class Transfer {
   uint64_t plan_micros_ = 0;
   TransferCounters counters_;
   TokenBucket rate_bucket_;
+  std::atomic<bool> compressing_{false};
 
   mutable std::mutex mu_;
   std::condition_variable has_ended_;

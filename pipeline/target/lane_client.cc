@@ -3,6 +3,7 @@
 #include "format/key_for_message.h"
 #include "format/limits.h"
 #include "format/sst_check.h"
+#include "pipeline/blocked_time.h"
 #include "pipeline/file_source.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/durable.h"
@@ -62,6 +63,7 @@ Status LaneClient::AskAhead() {
 
 Status LaneClient::Receive(Frame* frame) {
   StageScope scope(&clock_, Stage::kReceive);
+  BlockedScope blocked(&state_->counters.receive_blocked_micros);
   return state_->guard->Receive(channel_, frame);
 }
 
@@ -175,33 +177,45 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
   state_->sst_bytes_carried += end.file_bytes;
 }
 
-// The next frame; a chunk's data goes straight into the file's buffer.
-Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame) {
+// The next frame; a chunk's data goes straight into the file's buffer, or is
+// decompressed there: *data_bytes of them.
+Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
+                               size_t* data_bytes) {
   StageScope scope(&clock_, Stage::kReceive);
+  std::atomic<uint64_t>* const waited =
+      &state_->counters.receive_blocked_micros;
   FrameHeader header;
-  Status status = channel_->ReceiveHeader(WaitLimit::Forever(), &header);
-  char* room = nullptr;
-  if (status.ok() && header.type == FrameType::kChunkData) {
-    status = RoomForData(header, file, &room);
+  Status status;
+  {
+    BlockedScope blocked(waited);
+    status = state_->guard->ReceiveHeader(channel_, &header);
   }
-  return status.ok() ? channel_->ReceivePayload(WaitLimit::Forever(), room,
-                                                frame)
-                     : status;
+  const bool is_data = header.type == FrameType::kChunkData;
+  const bool compressed = is_data && (header.flags & kFrameFlagZstd) != 0;
+  char* room = nullptr;
+  if (status.ok() && is_data && !compressed) {
+    status = RoomForData(header.payload_bytes, file, &room);
+  }
+  if (status.ok()) {
+    BlockedScope blocked(waited);
+    status = state_->guard->ReceivePayload(channel_, room, frame);
+    *data_bytes = frame->payload.size();
+  }
+  return status.ok() && compressed ? Unpack(*frame, file, data_bytes) : status;
 }
 
-Status LaneClient::RoomForData(const FrameHeader& header, StagingFile* file,
-                               char** room) {
-  if (header.payload_bytes == 0) {
+Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
+  if (bytes == 0) {
     // Would count towards no limit.
     return MakeStatus(EndState::kCorrupt,
                       "chunk data: expected bytes, found an empty frame");
   }
-  if (file->bytes() + header.payload_bytes > kMaxChunkFileBytes) {
+  if (file->bytes() + bytes > kMaxChunkFileBytes) {
     return Mismatch("chunk bytes at most", kMaxChunkFileBytes,
-                    file->bytes() + header.payload_bytes);
+                    file->bytes() + bytes);
   }
   StageScope scope(&clock_, Stage::kStageWrite);
-  return file->Room(header.payload_bytes, room);
+  return file->Room(bytes, room);
 }
 
 // Receives the data frames into `path` and checks what their digests and the
@@ -212,15 +226,16 @@ Status LaneClient::StoreChunk(const Range& range, const std::string& path,
   Status status = file.Open();
   ChunkDigest digest;
   Frame frame;
+  size_t data_bytes = 0;
   while (status.ok()) {
-    status = ReceiveInto(&file, &frame);
+    status = ReceiveInto(&file, &frame, &data_bytes);
     if (!status.ok() || frame.type != FrameType::kChunkData) {
       break;
     }
     // The frame's digest was right: now the bytes belong to the file.
-    file.Commit(frame.payload.size());
+    file.Commit(data_bytes);
     digest.AddFrame(frame.digest);
-    CountBytes(range, frame.payload.size());
+    CountBytes(range, data_bytes);
   }
   if (status.ok()) {
     status = channel_->ExpectType(frame, FrameType::kChunkEnd);
@@ -243,6 +258,25 @@ Status LaneClient::StoreChunk(const Range& range, const std::string& path,
   FaultPoint("LaneClient:ChunkWritten");
   status = file.Finish(state_->sync_chunks);
   FaultPoint("LaneClient:ChunkSynced");
+  return status;
+}
+
+Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
+                          size_t* data_bytes) {
+  CompressedPayload compressed;
+  Status status = ParseCompressedPayload(frame.payload, &compressed);
+  char* room = nullptr;
+  if (status.ok()) {
+    status = RoomForData(compressed.raw_bytes, file, &room);
+  }
+  if (status.ok()) {
+    status = decompressor_.Decompress(compressed, room);
+  }
+  *data_bytes = compressed.raw_bytes;
+  PullCounters& counters = state_->counters;
+  counters.compressed_frames++;
+  counters.compressed_bytes += frame.payload.size();
+  counters.decompressed_bytes += compressed.raw_bytes;
   return status;
 }
 

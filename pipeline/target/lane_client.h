@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "format/wire_compression.h"
 #include "pipeline/target/pull_state.h"
 #include "pipeline/target/staging_file.h"
 #include "pipeline/wire/channel.h"
@@ -40,17 +41,22 @@ class LaneClient {
                                             const ChunkEnd& end) const;
   [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
                                               const RangeEnd& end);
+  // What a ChunkData frame holds, decompressed where it says so.
   void CountBytes(const Range& range, uint64_t bytes);
   [[nodiscard]] rocksdb::Status Receive(Frame* frame);
-  [[nodiscard]] rocksdb::Status ReceiveInto(StagingFile* file, Frame* frame);
-  [[nodiscard]] rocksdb::Status RoomForData(const FrameHeader& header,
-                                            StagingFile* file, char** room);
+  [[nodiscard]] rocksdb::Status ReceiveInto(StagingFile* file, Frame* frame,
+                                            size_t* data_bytes);
+  [[nodiscard]] rocksdb::Status RoomForData(size_t bytes, StagingFile* file,
+                                            char** room);
+  [[nodiscard]] rocksdb::Status Unpack(const Frame& frame, StagingFile* file,
+                                       size_t* data_bytes);
 
   PullState* const state_;
   Channel* const channel_;
   const uint32_t lane_;
   StageClock clock_;
   StagingBuffer buffer_;
+  WireDecompressor decompressor_;
   std::deque<uint32_t> asked_;  // range ids in the order asked
 
   // Of the range being received.

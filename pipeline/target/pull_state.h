@@ -27,6 +27,13 @@ struct PullCounters {
   std::atomic<uint64_t> staged_bytes{0};  // received, not yet handed over
   // Estimated bytes of what is done: grows to the plan's estimate exactly.
   std::atomic<uint64_t> planned_bytes_done{0};
+  // The part of the stage "receive" in which lanes could do nothing but wait.
+  std::atomic<uint64_t> receive_blocked_micros{0};
+  // Of the frames that came compressed: how many, what they hold, what they
+  // took on the wire.
+  std::atomic<uint64_t> compressed_frames{0};
+  std::atomic<uint64_t> decompressed_bytes{0};
+  std::atomic<uint64_t> compressed_bytes{0};
   StageTotals stages;
 };
 

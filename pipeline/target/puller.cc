@@ -102,6 +102,9 @@ Status Puller::Connect() {
                                    const std::string& where) {
     Fail(failed, where);
   };
+  session_options.on_stats = [this](const Stats& stats) {
+    return OnStats(stats);
+  };
   std::unique_ptr<SourceSession> session;
   status = SourceSession::Connect(dialer_, session_options, &session);
   {
@@ -115,8 +118,11 @@ Status Puller::Connect() {
     return status;
   }
   SetPhase("snapshot");
-  status = session_->Open(
-      MakeOpenRequest(options_, options_.source.name, Purpose::kPull), &plan_);
+  OpenRequest request =
+      MakeOpenRequest(options_, options_.source.name, Purpose::kPull);
+  request.compression = ChooseCompression();
+  request.compression_level = options_.compression_level;
+  status = session_->Open(request, &plan_);
   planned_bytes_ = plan_.estimated_bytes;
   return status;
 }
@@ -209,6 +215,9 @@ Status Puller::OpenLane(uint32_t lane, Channel** channel) {
   }
   std::lock_guard<std::mutex> lock(mu_);
   *channel = opened.get();
+  if (compression_ != WireCompression::kNone) {
+    opened->AllowFlags(kFrameFlagZstd);
+  }
   if (failed_) {
     opened->Close();
   }
@@ -236,6 +245,8 @@ Status Puller::Transfer() {
   }
   SetPhase("transfer");
   const uint32_t lanes = plan_.opened.lanes;
+  lanes_started_ = steady_clock::now();
+  controls_compression_ = compression_ == WireCompression::kAuto;
   {
     std::lock_guard<std::mutex> lock(mu_);
     lanes_.resize(lanes);

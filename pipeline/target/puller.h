@@ -5,11 +5,13 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "pipeline/options.h"
+#include "pipeline/target/compression_control.h"
 #include "pipeline/target/ingestor.h"
 #include "pipeline/target/journal_file.h"
 #include "pipeline/target/pull_state.h"
@@ -39,6 +41,10 @@ class Puller {
 
  private:
   [[nodiscard]] rocksdb::Status Connect();
+  // What to ask of the source: the option, where the source can do it.
+  WireCompression ChooseCompression();
+  // On a thread of the session: what to tell the source about compression.
+  std::optional<Compress> OnStats(const Stats& theirs);
   [[nodiscard]] rocksdb::Status PrepareTarget();
   [[nodiscard]] rocksdb::Status WriteJournalHead();
   [[nodiscard]] rocksdb::Status Transfer();
@@ -81,6 +87,10 @@ class Puller {
   PullState state_;
   const StallGuard guard_;
   std::unique_ptr<Timeline> timeline_;
+  WireCompression compression_ = WireCompression::kNone;  // as agreed on
+  CompressionControl compression_control_;  // the session's reader's
+  std::chrono::steady_clock::time_point lanes_started_;
+  std::atomic<bool> controls_compression_{false};  // lanes_started_ is set
   struct Finish finish_theirs_;
   std::map<int, uint64_t> levels_;
   std::vector<std::string> notes_;

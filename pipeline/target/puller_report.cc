@@ -121,6 +121,9 @@ void Puller::FillSummary(Summary* summary) const {
   summary->entries = counters.entries;
   summary->key_value_bytes = counters.key_value_bytes;
   summary->sst_bytes = counters.sst_bytes;
+  summary->compressed_frames = counters.compressed_frames;
+  summary->compressed_bytes_before = counters.decompressed_bytes;
+  summary->compressed_bytes_after = counters.compressed_bytes;
   summary->ingest_calls =
       ingestor_ != nullptr ? ingestor_->ingest_calls() : 0;
   summary->levels = levels_;

@@ -170,9 +170,17 @@ Status SourceSession::Handle(const Frame& frame) {
     case FrameType::kStats: {
       Stats stats;
       const Status status = stats.DecodeFrom(frame.payload);
-      std::lock_guard<std::mutex> lock(mu_);
-      stats_ = stats;
-      return status;
+      if (!status.ok()) {
+        return status;
+      }
+      {
+        std::lock_guard<std::mutex> lock(mu_);
+        stats_ = stats;
+      }
+      const std::optional<Compress> compress =
+          options_.on_stats ? options_.on_stats(stats) : std::nullopt;
+      return compress ? channel_->SendMessage(FrameType::kCompress, *compress)
+                      : status;
     }
     case FrameType::kListReply: {
       std::lock_guard<std::mutex> lock(mu_);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +41,9 @@ struct SourceSessionOptions {
   // Called once, from a thread of the session, when the session fails after
   // Connect(); must not call back into the session but for Cancel().
   std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
+  // Called by the reader for every Stats of the source; what it returns is
+  // sent. Null: nothing is.
+  std::function<std::optional<Compress>(const Stats&)> on_stats;
 };
 
 // Ownership: borrows the dialer, which must outlive it.

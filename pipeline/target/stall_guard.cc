@@ -4,23 +4,48 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-Status StallGuard::Receive(Channel* channel, Frame* frame) const {
+Status StallGuard::Stalled(const Channel& channel) const {
+  return MakeStatus(EndState::kTooSlow,
+                    "source " + channel.peer() +
+                        ": is there, but read and sent nothing for " +
+                        std::to_string(limit_.count()) + " ms");
+}
+
+Status StallGuard::Wait(
+    const Channel& channel,
+    const std::function<Status(const WaitLimit&)>& receive) const {
   const WaitLimit limit{limit_, Clock::time_point::max()};
   uint64_t seen = progress_();
   while (true) {
-    const Status status = channel->Receive(limit, frame);
+    const Status status = receive(limit);
     if (!status.IsTimedOut()) {
       return status;
     }
     const uint64_t now = progress_();
-    if (now == seen || !channel->can_receive()) {
-      return MakeStatus(EndState::kTooSlow,
-                        "source " + channel->peer() +
-                            ": is there, but read and sent nothing for " +
-                            std::to_string(limit_.count()) + " ms");
+    if (now == seen || !channel.can_receive()) {
+      return Stalled(channel);
     }
     seen = now;
   }
+}
+
+Status StallGuard::Receive(Channel* channel, Frame* frame) const {
+  return Wait(*channel, [channel, frame](const WaitLimit& limit) {
+    return channel->Receive(limit, frame);
+  });
+}
+
+Status StallGuard::ReceiveHeader(Channel* channel, FrameHeader* header) const {
+  return Wait(*channel, [channel, header](const WaitLimit& limit) {
+    return channel->ReceiveHeader(limit, header);
+  });
+}
+
+Status StallGuard::ReceivePayload(Channel* channel, char* into,
+                                  Frame* frame) const {
+  const WaitLimit limit{limit_, Clock::time_point::max()};
+  const Status status = channel->ReceivePayload(limit, into, frame);
+  return status.IsTimedOut() ? Stalled(*channel) : status;
 }
 
 }  // namespace sstferry

@@ -25,6 +25,13 @@ class StallGuard {
   // altogether is for the control connection to find.
   [[nodiscard]] rocksdb::Status Receive(Channel* channel, Frame* frame) const;
 
+  // Channel's two steps of receiving with that limit. Behind a header the
+  // payload is owed: what the source does elsewhere does not count.
+  [[nodiscard]] rocksdb::Status ReceiveHeader(Channel* channel,
+                                              FrameHeader* header) const;
+  [[nodiscard]] rocksdb::Status ReceivePayload(Channel* channel, char* into,
+                                               Frame* frame) const;
+
   // Channel::ReceiveMessage() with that limit.
   template <typename Message>
   [[nodiscard]] rocksdb::Status ReceiveMessage(Channel* channel,
@@ -39,6 +46,11 @@ class StallGuard {
   }
 
  private:
+  [[nodiscard]] rocksdb::Status Wait(
+      const Channel& channel,
+      const std::function<rocksdb::Status(const WaitLimit&)>& receive) const;
+  [[nodiscard]] rocksdb::Status Stalled(const Channel& channel) const;
+
   const std::chrono::milliseconds limit_;
   const std::function<uint64_t()> progress_;
 };

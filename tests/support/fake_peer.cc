@@ -321,11 +321,16 @@ void SendRangeOnce(const SourceLies& lies, Channel* channel) {
   Lie(lies.chunk_begin, &begin);
   ChunkDigest digest;
   uint64_t frame_digest = 0;
-  const Slice part(honest.file);
+  std::string payload = honest.file;
+  uint16_t flags = 0;
+  if (lies.chunk_payload) {
+    lies.chunk_payload(&payload, &flags);
+  }
+  const Slice part(payload);
   Status status = channel->SendMessage(FrameType::kChunkBegin, begin, Soon());
   if (status.ok()) {
     status = channel->SendParts(FrameType::kChunkData, &part, 1, Soon(),
-                                &frame_digest);
+                                &frame_digest, flags);
   }
   digest.AddFrame(frame_digest);
   honest.end.file_bytes = honest.file.size();

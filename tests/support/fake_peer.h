@@ -92,6 +92,8 @@ struct SourceLies {
   std::function<void(std::vector<Range>*)> ranges;
   std::function<void(PlanEnd*)> plan_end;
   std::function<void(std::string*)> chunk_file;
+  // The payload of its only data frame, and the frame's flags.
+  std::function<void(std::string*, uint16_t*)> chunk_payload;
   std::function<void(ChunkBegin*)> chunk_begin;
   std::function<void(ChunkEnd*)> chunk_end;
   std::function<void(RangeEnd*)> range_end;

@@ -57,6 +57,8 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(options.max_rate_bytes_per_sec == 0);
   REQUIRE(options.durability == Durability::kChunk);
   REQUIRE(options.carry == CarryMode::kAuto);
+  REQUIRE(options.compression == WireCompression::kAuto);
+  REQUIRE(options.compression_level == 0);
   REQUIRE(options.format_version == 0);
   REQUIRE(options.selection.families.empty());
   REQUIRE_FALSE(options.selection.interval.begin.has_value());
@@ -121,6 +123,33 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE(pull.common.progress == ProgressMode::kJson);
   REQUIRE(pull.common.progress_interval.count() == 500);
   REQUIRE(pull.common.log_level == LogLevel::kDebug);
+}
+
+TEST_CASE("Pull understands every kind of compression", "[tools]") {
+  struct Row {
+    std::string text;
+    WireCompression compression;
+    uint32_t level;
+  };
+  const Row rows[] = {{"auto", WireCompression::kAuto, 0},
+                      {"none", WireCompression::kNone, 0},
+                      {"zstd", WireCompression::kZstd, 0},
+                      {"zstd:1", WireCompression::kZstd, 1},
+                      {"zstd:19", WireCompression::kZstd, 19}};
+  for (const Row& row : rows) {
+    PullArguments pull;
+    INFO(row.text);
+    REQUIRE_OK(ParsePull({"s", "t", "--compress", row.text}, &pull));
+    REQUIRE(pull.options.compression == row.compression);
+    REQUIRE(pull.options.compression_level == row.level);
+  }
+  for (const std::string text :
+       {"", "lz4", "zstd:", "zstd:0", "zstd:20", "zstd:-1", "zstd:1:1",
+        "auto:1", "none:", "ZSTD"}) {
+    INFO(text);
+    REQUIRE(PullRefusal({"s", "t", "--compress", text}).find("--compress") ==
+            0);
+  }
 }
 
 TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {

@@ -65,6 +65,10 @@ std::vector<OptionSpec> PullOptionSpecs() {
        "size of an SST chunk before it is cut, 64Ki to 4Gi (default 64M)"},
       {"max-rate", "BYTES",
        "SST bytes a second before wire compression (default no limit)"},
+      {"compress", "auto|none|zstd[:LEVEL]",
+       "on the wire: auto, only while the link is what takes time; zstd,\n"
+       "always, LEVEL 1 to 19 (default 1); what does not shrink goes as it\n"
+       "is (default auto)"},
       kFamilyOption,
       kBeginOption,
       kEndOption,

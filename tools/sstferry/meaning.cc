@@ -147,6 +147,29 @@ Status ReadCarry(const OptionTexts& texts, CarryMode* out) {
   return Status::OK();
 }
 
+Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
+  const std::string text = texts.Get("compress", "auto");
+  const size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  const bool has_level = colon != std::string::npos;
+  if (name == "zstd") {
+    out->compression = WireCompression::kZstd;
+  } else if (name == "auto" && !has_level) {
+    out->compression = WireCompression::kAuto;
+  } else if (name == "none" && !has_level) {
+    out->compression = WireCompression::kNone;
+  } else {
+    return Wrong("--compress", "auto, none, zstd or zstd:LEVEL", text);
+  }
+  uint64_t level = 0;
+  const Status status =
+      has_level ? ParseNumber("--compress zstd", text.substr(colon + 1), 1,
+                              kMaxCompressionLevel, &level)
+                : Status::OK();
+  out->compression_level = static_cast<uint32_t>(level);
+  return status;
+}
+
 Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   out->replace = texts.IsSet("replace");
   out->verify = texts.IsSet("verify");
@@ -169,6 +192,9 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   }
   if (status.ok()) {
     status = ReadBytes(texts, "max-rate", &out->max_rate_bytes_per_sec);
+  }
+  if (status.ok()) {
+    status = ReadCompression(texts, out);
   }
   if (status.ok()) {
     status = ReadCount(texts, "format-version", 2, 255, &out->format_version);

@@ -1,0 +1,190 @@
+// The decision of --compress auto, fed with figures.
+#include "pipeline/target/compression_control.h"
+
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000;
+constexpr int kLanes = 4;
+
+// A transfer whose lanes are blocked for given shares of their time.
+class Fed {
+ public:
+  // One second of it; returns whether compression is on afterwards.
+  bool Second(double source_blocked, double target_blocked,
+              double megabytes = 10, uint64_t micros = kSecond) {
+    const uint64_t lane_micros = kLanes * micros;
+    now_.wall_micros += micros;
+    now_.source_active_micros += lane_micros;
+    now_.target_active_micros += lane_micros;
+    now_.source_blocked_micros +=
+        static_cast<uint64_t>(source_blocked * lane_micros);
+    now_.target_blocked_micros +=
+        static_cast<uint64_t>(target_blocked * lane_micros);
+    now_.sst_bytes += static_cast<uint64_t>(megabytes * 1e6);
+    return control_.Decide(now_);
+  }
+  bool Seconds(int count, double source_blocked, double target_blocked,
+               double megabytes = 10) {
+    for (int i = 0; i < count; ++i) {
+      Second(source_blocked, target_blocked, megabytes);
+    }
+    return control_.on();
+  }
+  // Seconds until it is `on`, at most 300.
+  int Until(bool on, double source_blocked, double target_blocked,
+            double megabytes = 10) {
+    int seconds = 0;
+    while (control_.on() != on && seconds < 300) {
+      Second(source_blocked, target_blocked, megabytes);
+      ++seconds;
+    }
+    return seconds;
+  }
+  CompressionSample* sample() { return &now_; }
+  CompressionControl* control() { return &control_; }
+
+ private:
+  CompressionSample now_;
+  CompressionControl control_;
+};
+
+TEST_CASE("Compression begins within seconds when both ends wait",
+          "[target][compression]") {
+  Fed fed;
+  REQUIRE_FALSE(fed.Second(0.95, 0.95));
+  REQUIRE(fed.Second(0.95, 0.95));
+}
+
+TEST_CASE("Compression stays off when one end works",
+          "[target][compression]") {
+  const std::vector<std::pair<double, double>> shares = {
+      {0.2, 0.7},    // loopback: building holds it back
+      {0.95, 0.3},   // the target's disk
+      {0.95, 0.74},  // nearly
+      {0.05, 0.99},  // one slow source
+      {0.0, 0.0},
+      // pull --max-rate: the source waits, but not for the link
+      {0.0, 0.98}};
+  for (const auto& [source, target] : shares) {
+    INFO(source << " " << target);
+    Fed fed;
+    REQUIRE_FALSE(fed.Seconds(200, source, target));
+  }
+}
+
+TEST_CASE("One window is not enough to begin", "[target][compression]") {
+  Fed fed;
+  for (int i = 0; i < 50; ++i) {
+    REQUIRE_FALSE(fed.Second(0.99, 0.99));
+    REQUIRE_FALSE(fed.Second(0.5, 0.99));
+  }
+}
+
+TEST_CASE("Compression stays on while the link is still what takes time",
+          "[target][compression]") {
+  Fed fed;
+  REQUIRE(fed.Seconds(3, 0.95, 0.95));
+  // Even of data that does not shrink: trying it costs nothing then.
+  REQUIRE(fed.Seconds(300, 0.9, 0.9, 10));
+  REQUIRE(fed.Seconds(300, 0.6, 0.55, 40));
+}
+
+TEST_CASE("Compression that takes the CPU but gains stays on",
+          "[target][compression]") {
+  Fed fed;
+  REQUIRE(fed.Seconds(2, 0.95, 0.95, 10));
+  REQUIRE(fed.Seconds(20, 0.1, 0.9, 30));
+}
+
+TEST_CASE("Compression that takes the CPU and gains nothing ends",
+          "[target][compression]") {
+  Fed fed;
+  REQUIRE(fed.Seconds(2, 0.8, 0.8, 100));
+  const int first = fed.Until(false, 0.1, 0.8, 105);
+  // The windows that settle, and two to be sure.
+  REQUIRE(first == 4);
+  // Then it rests, ever longer.
+  std::vector<int> rests;
+  for (int i = 0; i < 6; ++i) {
+    rests.push_back(fed.Until(true, 0.8, 0.8, 100));
+    REQUIRE(fed.Until(false, 0.1, 0.8, 105) == 4);
+  }
+  REQUIRE(rests == std::vector<int>{11, 21, 41, 81, 81, 81});
+}
+
+TEST_CASE("A link that is slow again shortens the next rest",
+          "[target][compression]") {
+  Fed fed;
+  REQUIRE(fed.Seconds(2, 0.8, 0.8, 100));
+  fed.Until(false, 0.1, 0.8, 105);
+  REQUIRE(fed.Until(true, 0.8, 0.8, 100) == 11);
+  fed.Until(false, 0.1, 0.8, 105);
+  REQUIRE(fed.Until(true, 0.8, 0.8, 100) == 21);
+  REQUIRE(fed.Seconds(10, 0.9, 0.9, 200));
+  fed.Until(false, 0.1, 0.8, 105);
+  REQUIRE(fed.Until(true, 0.8, 0.8, 100) == 11);
+}
+
+TEST_CASE("A link that became fast is found by a trial",
+          "[target][compression]") {
+  Fed fed;
+  REQUIRE(fed.Seconds(2, 0.95, 0.95, 10));
+  // The limit of the link is gone; compressing makes 100 MB/s.
+  const int trial = fed.Until(false, 0.1, 0.8, 100);
+  REQUIRE(trial == 32);
+  SECTION("and then left alone") {
+    REQUIRE_FALSE(fed.Seconds(200, 0.2, 0.7, 300));
+  }
+  SECTION("or it was slow after all") {
+    REQUIRE(fed.Until(true, 0.95, 0.95, 10) == 2);
+  }
+}
+
+TEST_CASE("What lay in socket buffers is not judged",
+          "[target][compression]") {
+  Fed fed;
+  REQUIRE(fed.Seconds(2, 0.95, 0.95, 10));
+  REQUIRE(fed.Seconds(2, 0.0, 0.0, 0));
+  REQUIRE(fed.Seconds(30, 0.9, 0.9, 40));
+}
+
+TEST_CASE("Windows wait until lanes have booked their time",
+          "[target][compression]") {
+  Fed fed;
+  // A lane books when a frame has left: on a slow link that takes a while.
+  for (int i = 0; i < 20; ++i) {
+    fed.sample()->wall_micros += kSecond;
+    REQUIRE_FALSE(fed.control()->Decide(*fed.sample()));
+  }
+  REQUIRE_FALSE(fed.Second(0.99, 0.99));
+  for (int i = 0; i < 20; ++i) {
+    fed.sample()->wall_micros += kSecond;
+    REQUIRE_FALSE(fed.control()->Decide(*fed.sample()));
+  }
+  REQUIRE(fed.Second(0.99, 0.99));
+  // Samples that come too quickly are put together.
+  Fed quick;
+  for (int i = 0; i < 13; ++i) {
+    REQUIRE_FALSE(quick.Second(0.99, 0.99, 1, 100'000));
+  }
+  REQUIRE(quick.Second(0.99, 0.99, 1, 100'000));
+}
+
+TEST_CASE("Figures of a peer that go backwards do no harm",
+          "[target][compression]") {
+  Fed fed;
+  REQUIRE_FALSE(fed.Second(0.99, 0.99));
+  fed.sample()->source_blocked_micros = ~uint64_t{0};
+  REQUIRE(fed.Second(0, 0.99));
+  fed.sample()->source_blocked_micros = 0;
+  fed.sample()->source_active_micros = 0;
+  REQUIRE(fed.Seconds(10, 0.9, 0.9));
+}
+
+}  // namespace
+}  // namespace sstferry
