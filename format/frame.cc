@@ -136,7 +136,8 @@ Status DecodeFrameHeader(const Slice& input, FrameHeader* header) {
                ", offset 5");
   }
   const uint16_t flags = DecodeFixed16(in + 6);
-  const bool is_chunk_data = type == static_cast<uint8_t>(FrameType::kChunkData);
+  const bool is_chunk_data =
+      type == static_cast<uint8_t>(FrameType::kChunkData);
   const uint16_t known = is_chunk_data ? kFrameFlagZstd : 0;
   if ((flags & kMandatoryFrameFlags & ~known) != 0) {
     return Bad(std::string("flags: expected bits ") +
