@@ -1,13 +1,16 @@
 // Pieces of the TCP transport that the connecting, the accepting and the
-// connected side share. Only tcp_*.cc include this.
+// connected side share. Only the .cc files of the TCP and the TLS transport
+// include this.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pipeline/wire/patience.h"
 
@@ -56,10 +59,20 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
     const std::shared_ptr<WakeSignal>& wake, Patience* patience,
     std::vector<boost::asio::ip::tcp::endpoint>* endpoints);
 
-// Takes over a connected socket: sets it non-blocking, without delay, with
-// keepalive.
+// Makes the Connection of a connected socket; the peer's address goes along.
+using MakeConnection = std::function<std::unique_ptr<Connection>(
+    boost::asio::ip::tcp::socket socket,
+    const boost::asio::ip::tcp::endpoint& peer)>;
+
 std::unique_ptr<Connection> MakeTcpConnection(
     boost::asio::ip::tcp::socket socket,
     const boost::asio::ip::tcp::endpoint& peer);
+
+// ListenTcp() and MakeTcpDialer() with connections of any kind.
+[[nodiscard]] rocksdb::Status ListenWith(const HostPort& where,
+                                         const MakeConnection& make,
+                                         std::unique_ptr<Listener>* listener);
+std::unique_ptr<Dialer> MakeDialerWith(const HostPort& where,
+                                       const MakeConnection& make);
 
 }  // namespace sstferry

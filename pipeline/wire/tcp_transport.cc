@@ -46,8 +46,10 @@ bool AcceptMayRetry(const boost::system::error_code& error) {
 
 class TcpListener final : public Listener {
  public:
-  TcpListener(tcp::acceptor acceptor, std::string address)
-      : acceptor_(std::move(acceptor)), address_(std::move(address)) {}
+  TcpListener(tcp::acceptor acceptor, std::string address, MakeConnection make)
+      : acceptor_(std::move(acceptor)),
+        address_(std::move(address)),
+        make_(std::move(make)) {}
 
   Status Accept(std::unique_ptr<Connection>* connection) override;
   void Close() override { wake_.Raise(); }
@@ -56,6 +58,7 @@ class TcpListener final : public Listener {
  private:
   tcp::acceptor acceptor_;
   const std::string address_;
+  const MakeConnection make_;
   WakeSignal wake_;
 };
 
@@ -71,7 +74,7 @@ Status TcpListener::Accept(std::unique_ptr<Connection>* connection) {
     boost::system::error_code error;
     acceptor_.accept(socket, peer, error);
     if (!error) {
-      *connection = MakeTcpConnection(std::move(socket), peer);
+      *connection = make_(std::move(socket), peer);
       return Status::OK();
     }
     if (error == asio::error::would_block) {
@@ -101,8 +104,8 @@ boost::system::error_code OpenAcceptor(const tcp::endpoint& endpoint,
 
 class TcpDialer final : public Dialer {
  public:
-  explicit TcpDialer(const HostPort& where)
-      : where_(where), address_(ToString(where)) {}
+  TcpDialer(const HostPort& where, MakeConnection make)
+      : where_(where), address_(ToString(where)), make_(std::move(make)) {}
 
   Status Dial(const WaitLimit& limit,
               std::unique_ptr<Connection>* connection) override;
@@ -118,6 +121,7 @@ class TcpDialer final : public Dialer {
 
   const HostPort where_;
   const std::string address_;
+  const MakeConnection make_;
   const std::shared_ptr<WakeSignal> wake_ = std::make_shared<WakeSignal>();
 };
 
@@ -182,7 +186,7 @@ Status TcpDialer::Connect(const tcp::endpoint& endpoint, Patience* patience,
   if (socket.local_endpoint(error) == endpoint) {
     return Failed(endpoint, ErrnoCode(ECONNREFUSED));
   }
-  *connection = MakeTcpConnection(std::move(socket), endpoint);
+  *connection = make_(std::move(socket), endpoint);
   return Status::OK();
 }
 
@@ -202,7 +206,8 @@ Status TcpDialer::Failed(const tcp::endpoint& endpoint,
 
 }  // namespace
 
-Status ListenTcp(const HostPort& where, std::unique_ptr<Listener>* listener) {
+Status ListenWith(const HostPort& where, const MakeConnection& make,
+                  std::unique_ptr<Listener>* listener) {
   Patience forever(WaitLimit::Forever());
   std::vector<tcp::endpoint> endpoints;
   const Status resolved =
@@ -217,8 +222,8 @@ Status ListenTcp(const HostPort& where, std::unique_ptr<Listener>* listener) {
     if (!error) {
       const tcp::endpoint bound = acceptor.local_endpoint(error);
       if (!error) {
-        *listener = std::make_unique<TcpListener>(std::move(acceptor),
-                                                  EndpointText(bound));
+        *listener = std::make_unique<TcpListener>(
+            std::move(acceptor), EndpointText(bound), make);
         return Status::OK();
       }
     }
@@ -230,8 +235,17 @@ Status ListenTcp(const HostPort& where, std::unique_ptr<Listener>* listener) {
   return MakeStatus(EndState::kInternal, text);
 }
 
+std::unique_ptr<Dialer> MakeDialerWith(const HostPort& where,
+                                       const MakeConnection& make) {
+  return std::make_unique<TcpDialer>(where, make);
+}
+
+Status ListenTcp(const HostPort& where, std::unique_ptr<Listener>* listener) {
+  return ListenWith(where, MakeTcpConnection, listener);
+}
+
 std::unique_ptr<Dialer> MakeTcpDialer(const HostPort& where) {
-  return std::make_unique<TcpDialer>(where);
+  return MakeDialerWith(where, MakeTcpConnection);
 }
 
 }  // namespace sstferry
