@@ -15,10 +15,15 @@ Status Endpoint::Open(const EndpointOptions& options,
   std::unique_ptr<Endpoint> opened(new Endpoint);
   if (!options.address.is_directory()) {
     opened->name_ = options.address.name;
-    opened->dialer_ =
-        MakeTcpDialer(HostPort{options.address.host, options.address.port});
+    const HostPort where{options.address.host, options.address.port};
+    Status status;
+    if (options.tls.empty()) {
+      opened->dialer_ = MakeTcpDialer(where);
+    } else {
+      status = MakeTlsDialer(where, options.tls, &opened->dialer_);
+    }
     *out = std::move(opened);
-    return Status::OK();
+    return status;
   }
   opened->name_ = kLocalName;
   MemoryTransport transport = MakeMemoryTransport();

@@ -13,6 +13,7 @@
 
 #include "format/end_state.h"
 #include "format/messages.h"
+#include "pipeline/wire/transport.h"
 
 namespace rocksdb {
 class Comparator;
@@ -78,6 +79,7 @@ struct PullOptions {
   CarryMode carry = CarryMode::kAuto;
   std::string timeline_file;    // CSV, one line a second; empty: none
   std::string snapshot_dir;     // for a directory source; empty: beside it
+  TlsFiles tls;                 // for a source over TCP; empty: plain
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
   // A source that answers but neither reads nor sends for so long, or a target
@@ -99,6 +101,7 @@ struct VerifyOptions {
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds stall_timeout{120'000};  // as a pull's
   std::string snapshot_dir;
+  TlsFiles tls;  // for each side over TCP; empty: plain
   OperatorRegistry registry;
   LogFunction log;
 };

@@ -27,6 +27,9 @@ struct ServedDatabase {
   rocksdb::DB* db = nullptr;   // borrowed; RocksDB's Checkpoint pins it
   // Of db: families whose operators RocksDB does not know by name.
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  // Names (PeerIdentity::names), one of which a target's certificate must
+  // have; empty: any target that may connect. Compared byte for byte.
+  std::vector<std::string> allowed{};
 };
 
 // One ended transfer, for the log and for --once.
@@ -49,7 +52,13 @@ struct ServeOptions {
   std::string snapshot_dir;             // empty: beside each database
   uint32_t max_transfers = 64;
   uint32_t max_connections = 1024;      // handshakes and lanes included
+  uint32_t max_connections_per_address = 256;
+  // Connections that have not shaken hands: one more, and the oldest goes.
+  uint32_t max_half_open = 256;
+  uint32_t max_half_open_per_address = 128;  // two pulls of 64 lanes
   std::chrono::milliseconds handshake_timeout{10'000};
+  // A control connection that asks for no transfer.
+  std::chrono::milliseconds request_timeout{60'000};
   std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
   std::chrono::milliseconds ping_interval{5'000};
   // A target that answers but takes no byte of a lane for so long: TOO_SLOW.

@@ -20,6 +20,7 @@ EndpointOptions EndpointFor(const SourceAddress& address, uint32_t lanes,
   endpoint.address = address;
   endpoint.lanes = lanes;
   endpoint.snapshot_dir = options.snapshot_dir;
+  endpoint.tls = options.tls;
   endpoint.peer_timeout = options.peer_timeout;
   endpoint.stall_timeout = options.stall_timeout;
   endpoint.registry = options.registry;
@@ -111,6 +112,7 @@ class VerifyOperation : public Operation {
   Status Run(Summary* summary) override {
     PullOptions common;
     common.snapshot_dir = options_.snapshot_dir;
+    common.tls = options_.tls;
     common.peer_timeout = options_.peer_timeout;
     common.stall_timeout = options_.stall_timeout;
     common.registry = options_.registry;

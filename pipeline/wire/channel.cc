@@ -44,6 +44,11 @@ bool MayBeginFrame(const char* bytes) {
   return memcmp(bytes, empty_frame.data(), kMagicBytes) == 0;
 }
 
+// The head of any TLS record; no frame begins so.
+bool LooksLikeTls(const char* bytes) {
+  return bytes[0] >= 0x14 && bytes[0] <= 0x17 && bytes[1] == 3;
+}
+
 }  // namespace
 
 Channel::Channel(std::unique_ptr<Connection> connection)
@@ -213,6 +218,11 @@ Status Channel::CheckHeader(FrameHeader* header) const {
       DecodeFrameHeader(Slice(header_.data(), header_.size()), header);
   if (!status.ok()) {
     const bool stranger = frame_offset_ == 0 && !MayBeginFrame(header_.data());
+    if (stranger && LooksLikeTls(header_.data())) {
+      return MakeStatus(EndState::kDenied,
+                        where + ": expected a frame, found TLS; this side was "
+                        "started without --tls-cert, --tls-key and --tls-ca");
+    }
     return MakeStatus(EndStateOf(status),
                       where + ": " + MessageOf(status) +
                           (stranger ? "; is sstferry at the other end?" : ""));

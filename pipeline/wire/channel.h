@@ -44,6 +44,12 @@ class Channel {
   [[nodiscard]] rocksdb::Status Send(FrameType type,
                                      const rocksdb::Slice& payload,
                                      const WaitLimit& limit = {});
+  // Connection's Handshake() and identity(); the handshakes below call it.
+  [[nodiscard]] rocksdb::Status Secure(const WaitLimit& limit) {
+    return connection_->Handshake(limit);
+  }
+  const PeerIdentity* identity() const { return connection_->identity(); }
+
   // The payload is the concatenation of the parts (at most 8 of them);
   // *digest (may be null) gets the frame's digest. `flags` are the sender's to
   // have agreed on with the peer.
@@ -172,7 +178,8 @@ class Channel {
 uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
                        uint16_t peer_newest);
 
-// The first two frames of every connection.
+// What the transport needs, then the first two frames of every connection, all
+// within `limit`.
 // Client side: sends `hello`, receives the answer. kIncompatible when no common
 // protocol version exists (the message names both sides' versions).
 [[nodiscard]] rocksdb::Status ClientHandshake(Channel* channel,

@@ -32,7 +32,10 @@ uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
 
 Status ClientHandshake(Channel* channel, const Hello& hello,
                        const WaitLimit& limit, HelloAck* ack) {
-  Status status = channel->SendMessage(FrameType::kHello, hello, limit);
+  Status status = channel->Secure(limit);
+  if (status.ok()) {
+    status = channel->SendMessage(FrameType::kHello, hello, limit);
+  }
   if (!status.ok()) {
     return status;
   }
@@ -66,9 +69,12 @@ Status ClientHandshake(Channel* channel, const Hello& hello,
 Status ServerHandshake(Channel* channel, const std::string& software,
                        const std::string& rocksdb_version,
                        const WaitLimit& limit, Hello* hello, HelloAck* ack) {
+  Status status = channel->Secure(limit);
+  if (!status.ok()) {
+    return status;  // nobody there to understand an End
+  }
   channel->LimitPayload(kMaxHandshakeBytes);
-  const Status status =
-      channel->ReceiveMessage(FrameType::kHello, limit, hello);
+  status = channel->ReceiveMessage(FrameType::kHello, limit, hello);
   channel->LimitPayload(kMaxPayloadBytes);
   if (!status.ok()) {
     return Refuse(channel, status);

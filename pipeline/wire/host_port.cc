@@ -99,6 +99,21 @@ std::string ToString(const HostPort& host_port) {
          std::to_string(host_port.port);
 }
 
+std::string PeerAddress(const std::string& peer) {
+  HostPort where;
+  boost::system::error_code error;
+  if (!ParseHostPort(peer, &where).ok()) {
+    return peer;
+  }
+  const ip::address address = ip::make_address(where.host, error);
+  if (error || !address.is_v6() || address.to_v6().is_v4_mapped()) {
+    return where.host;
+  }
+  ip::address_v6::bytes_type bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), 0);
+  return ip::address_v6(bytes).to_string() + "/64";
+}
+
 bool IsLoopback(const std::string& host) {
   boost::system::error_code error;
   const ip::address address = ip::make_address(host, error);

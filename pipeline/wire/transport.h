@@ -1,11 +1,12 @@
-// What a connection is, whatever carries it: TCP, or two ends in one process.
-// TLS will be a third implementation; nothing above knows the difference.
+// What a connection is, whatever carries it: TCP, TLS over TCP, or two ends in
+// one process; nothing above knows the difference.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -29,16 +30,37 @@ struct WaitLimit {
   }
 };
 
+// Who the other side has proved to be: its certificate's subject and names.
+struct PeerIdentity {
+  // One line, as RFC 2253 has it: "CN=replica-2,O=Example".
+  std::string subject;
+  // Every common name and every DNS, IP, URI and e-mail name, as it stands in
+  // the certificate; IP addresses as text.
+  std::vector<std::string> names;
+  friend bool operator==(const PeerIdentity&, const PeerIdentity&) = default;
+};
+
 // A byte stream in both directions.
 //
 // Threads: one thread may read while another writes; Close() may be called
 //   from any thread at any time, more than once, and wakes both.
 // Errors:  TimedOut  the limit passed (kDeadPeer)
 //          Aborted   Close() was called on this side (kCancelled)
-//          IOError   the peer reset or vanished (kDeadPeer)
+//          IOError   the peer reset or vanished, or its bytes were changed on
+//                    the way and that was found (kDeadPeer)
+//          kDenied   TLS: one side did not accept the other; says which one's
+//                    certificate, or what was found in place of TLS
 class Connection {
  public:
   virtual ~Connection() = default;
+
+  // Proves both identities, where the transport does: TLS. Called once by each
+  // side, before Read() and Write(); both must run at the same time.
+  [[nodiscard]] virtual rocksdb::Status Handshake(const WaitLimit& limit) {
+    return rocksdb::Status::OK();
+  }
+  // After Handshake(); null where the transport proves nothing.
+  virtual const PeerIdentity* identity() const { return nullptr; }
 
   // Reads 1..capacity bytes; *bytes == 0 means the peer closed in order.
   // REQUIRES: capacity > 0.
@@ -61,8 +83,8 @@ class Connection {
 class Listener {
  public:
   virtual ~Listener() = default;
-  // Aborted after Close(). A failed handshake of one peer is not an error of
-  // the listener and is not reported here.
+  // Aborted after Close(). Handshake() is left to the caller, so that no peer
+  // can keep others waiting.
   [[nodiscard]] virtual rocksdb::Status Accept(
       std::unique_ptr<Connection>* connection) = 0;
   virtual void Close() = 0;
@@ -70,7 +92,8 @@ class Listener {
   virtual const std::string& address() const = 0;
 };
 
-// Opens connections to one place. Any thread, several at once.
+// Opens connections to one place, Handshake() not yet done. Any thread,
+// several at once.
 class Dialer {
  public:
   virtual ~Dialer() = default;
@@ -94,12 +117,37 @@ inline constexpr uint16_t kDefaultPort = 7420;
                                             HostPort* out);
 std::string ToString(const HostPort& host_port);  // brackets IPv6
 
+// What limits per peer count by, from Connection::peer(): the address without
+// its port, of IPv6 the first 64 bits, since a host has them all.
+std::string PeerAddress(const std::string& peer);
+
 // True for 127.0.0.0/8, ::1 and names that resolve only to those.
 bool IsLoopback(const std::string& host);
 
 [[nodiscard]] rocksdb::Status ListenTcp(const HostPort& where,
                                         std::unique_ptr<Listener>* listener);
 std::unique_ptr<Dialer> MakeTcpDialer(const HostPort& where);
+
+// What one side needs for TLS; all three or none.
+struct TlsFiles {
+  std::string cert;  // PEM: this side's certificate, then its intermediates
+  std::string key;   // PEM: its private key, without a passphrase
+  std::string ca;    // PEM: the certificates that may sign the other side's
+  bool empty() const { return cert.empty() && key.empty() && ca.empty(); }
+};
+// TLS 1.3 only, both sides with certificates. The files are read once, here.
+// The dialing side compares where.host with the DNS and IP names of the other
+// side's certificate, never with its common name.
+// kInternal: a file cannot be read or used; says which and why.
+[[nodiscard]] rocksdb::Status ListenTls(const HostPort& where,
+                                        const TlsFiles& files,
+                                        std::unique_ptr<Listener>* listener);
+[[nodiscard]] rocksdb::Status MakeTlsDialer(const HostPort& where,
+                                            const TlsFiles& files,
+                                            std::unique_ptr<Dialer>* dialer);
+// What a person should know about files that work: a key that others can
+// read, a certificate that has expired or is about to.
+std::vector<std::string> TlsWarnings(const TlsFiles& files);
 
 // Both ends in one process: what the dialer opens, the listener accepts.
 // Each direction buffers at most `buffer_bytes`.

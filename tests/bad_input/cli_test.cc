@@ -10,39 +10,13 @@
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
 
 namespace sstferry {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-// A server process on a free port.
-class ServeProcess {
- public:
-  explicit ServeProcess(std::vector<std::string> arguments)
-      : process_(WithServe(std::move(arguments))) {
-    REQUIRE(process_.WaitForOut("\n"));
-    const std::string line = process_.out();
-    const std::string expected = "listening on ";
-    REQUIRE(line.rfind(expected, 0) == 0);
-    address_ = line.substr(expected.size(),
-                           line.find('\n') - expected.size());
-  }
-  Process& process() { return process_; }
-  std::string url() const { return "sst://" + address_ + "/db"; }
-  std::string list_url() const { return "sst://" + address_; }
-  const std::string& address() const { return address_; }
-
- private:
-  static std::vector<std::string> WithServe(std::vector<std::string> more) {
-    std::vector<std::string> all{"serve", "--listen", "127.0.0.1:0"};
-    all.insert(all.end(), more.begin(), more.end());
-    return Sstferry(all);
-  }
-  Process process_;
-  std::string address_;
-};
 
 std::string Db(const ScratchDir& dir) {
   return std::string("db=").append(dir / "source");

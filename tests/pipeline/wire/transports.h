@@ -9,6 +9,7 @@
 
 #include "pipeline/wire/transport.h"
 #include "tests/support/catch.h"
+#include "tests/support/certificates.h"
 
 namespace sstferry {
 
@@ -27,6 +28,12 @@ struct Transport {
     REQUIRE_OK(dialer->Dial(WaitLimit::Within(std::chrono::seconds(5)),
                             &ends.client));
     REQUIRE_OK(listener->Accept(&ends.server));
+    const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(20));
+    auto server = std::async(std::launch::async, [&] {
+      return ends.server->Handshake(limit);
+    });
+    REQUIRE_OK(ends.client->Handshake(limit));
+    REQUIRE_OK(server.get());
     return ends;
   }
 };
@@ -45,6 +52,18 @@ inline Transport TcpOne(const std::string& host) {
   return transport;
 }
 
+// A dialer that expects the name of the host it dials.
+inline Transport TlsOne(const std::string& host, const TlsFiles& server,
+                        const TlsFiles& client) {
+  Transport transport;
+  REQUIRE_OK(ListenTls(HostPort{"127.0.0.1", 0}, server, &transport.listener));
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(transport.listener->address(), &where));
+  where.host = host;
+  REQUIRE_OK(MakeTlsDialer(where, client, &transport.dialer));
+  return transport;
+}
+
 struct TransportKind {
   const char* name;
   Transport (*make)();
@@ -52,6 +71,8 @@ struct TransportKind {
 inline const std::vector<TransportKind> kTransportKinds = {
     {"memory", &MemoryOne},
     {"tcp 127.0.0.1", [] { return TcpOne("127.0.0.1"); }},
+    {"tls 127.0.0.1",
+     [] { return TlsOne("127.0.0.1", GoodPki().server, GoodPki().client); }},
 };
 
 // Runs `function` on another thread; the result joins it.
