@@ -1,5 +1,7 @@
 #include "pipeline/source/control_session.h"
 
+#include <algorithm>
+
 #include "format/limits.h"
 #include "pipeline/start_thread.h"
 
@@ -13,6 +15,9 @@ constexpr milliseconds kTickInterval{1000};
 // How long a session whose transfer failed waits for the target to hang up, so
 // that the End frame is read before the connection goes.
 constexpr milliseconds kDrainLimit{2000};
+// Frames of one target, far above what any sends: pings and their answers.
+constexpr uint64_t kFramesAtOnce = 1000;
+constexpr uint64_t kFramesPerSecond = 100;
 
 Status Unexpected(FrameType type) {
   return MakeStatus(EndState::kCorrupt,
@@ -20,7 +25,24 @@ Status Unexpected(FrameType type) {
                         FrameTypeName(type));
 }
 
+// "192.0.2.7:52114 (CN=replica-2)".
+std::string PeerText(const Channel& channel) {
+  const PeerIdentity* const identity = channel.identity();
+  return identity == nullptr ? channel.peer()
+                             : channel.peer() + " (" + identity->subject + ")";
+}
+
 }  // namespace
+
+bool MayRead(const ServedDatabase& database, const PeerIdentity* peer) {
+  return database.allowed.empty() ||
+         (peer != nullptr &&
+          std::any_of(peer->names.begin(), peer->names.end(),
+                      [&](const std::string& name) {
+                        return std::count(database.allowed.begin(),
+                                          database.allowed.end(), name) > 0;
+                      }));
+}
 
 ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
                                Channel* channel)
@@ -80,8 +102,14 @@ Status ControlSession::Serve() {
   limit.idle = host_.options->peer_timeout;
   bool done = false;
   while (!done) {
+    limit.until = transfer_ == nullptr
+                      ? started_ + host_.options->request_timeout
+                      : Clock::time_point::max();
     Frame frame;
     Status status = channel_->Receive(limit, &frame);
+    if (status.ok()) {
+      status = CountFrame();
+    }
     if (status.ok()) {
       status = Handle(frame, &done);
     }
@@ -96,12 +124,28 @@ Status ControlSession::Serve() {
   return Status::OK();
 }
 
+Status ControlSession::CountFrame() {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
+      Clock::now() - started_);
+  const uint64_t allowed =
+      kFramesAtOnce +
+      kFramesPerSecond * static_cast<uint64_t>(seconds.count());
+  return ++frames_ <= allowed
+             ? Status::OK()
+             : MakeStatus(EndState::kDenied,
+                          "control: expected at most " +
+                              std::to_string(allowed) + " frames after " +
+                              std::to_string(seconds.count()) + " seconds");
+}
+
 Status ControlSession::Handle(const Frame& frame, bool* done) {
   switch (frame.type) {
     case FrameType::kListRequest: {
       ListReply reply;
       for (const ServedDatabase& database : host_.options->databases) {
-        reply.names.push_back(database.name);
+        if (MayRead(database, channel_->identity())) {
+          reply.names.push_back(database.name);
+        }
       }
       return channel_->SendMessage(FrameType::kListReply, reply);
     }
@@ -151,13 +195,15 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     return Unexpected(FrameType::kOpenRequest);
   }
   ServedDatabase database;
-  const Status status = host_.find_database(request.database, &database);
+  const Status status = host_.find_database(
+      request.database, channel_->identity(), &database);
   if (!status.ok()) {
     return status;
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, request,
-                                         hello_, channel_->peer(),
+                                         hello_, PeerText(*channel_),
                                          host_.wire_bucket);
+  transfer_->set_owner(channel_->identity());
   transfer_->set_control(channel_);
   // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot
   // come yet, they do not know the id.
@@ -275,7 +321,7 @@ void ControlSession::LogFailure(const Status& status) const {
   if (!status.ok() && !status.IsAborted() && !reported &&
       host_.options->log) {
     host_.options->log(LogLevel::kWarning,
-                       "request of " + channel_->peer() + ": " +
+                       "request of " + PeerText(*channel_) + ": " +
                            EndStateName(EndStateOf(status)) + ": " +
                            MessageOf(status));
   }

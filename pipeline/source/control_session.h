@@ -13,12 +13,17 @@
 
 namespace sstferry {
 
+// Whether `peer` (null: nobody proved anything) is one whom `database` allows.
+bool MayRead(const ServedDatabase& database, const PeerIdentity* peer);
+
 // What a session needs of its server.
 struct SessionHost {
   const ServeOptions* options = nullptr;
   TokenBucket* wire_bucket = nullptr;
-  // kRefused with a sentence when the name is not served.
+  // kRefused with a sentence when the name is not served, kDenied when not to
+  // `peer`, who may be null.
   std::function<rocksdb::Status(const std::string& name,
+                                const PeerIdentity* peer,
                                 ServedDatabase* database)>
       find_database;
   // Makes a transfer known to lanes, and forgets it. kRefused when there are
@@ -42,6 +47,7 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
+  [[nodiscard]] rocksdb::Status CountFrame();
   void Open();
   void Tick();
   void DrainUntilClosed();
@@ -51,6 +57,8 @@ class ControlSession {
   const Hello hello_;
   Channel* const channel_;
   std::shared_ptr<Transfer> transfer_;
+  const Clock::time_point started_ = Clock::now();
+  uint64_t frames_ = 0;
   bool registered_ = false;
   bool finished_ = false;
   std::thread worker_;

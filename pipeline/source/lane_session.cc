@@ -14,6 +14,9 @@ using rocksdb::Status;
 // A page of EntriesReply: far below kMaxPayloadBytes even with one key of the
 // maximum size on top.
 constexpr size_t kEntriesPageBytes = 256u << 10;
+// Requests of one lane for ranges and digests, far above what a target needs.
+constexpr uint64_t kRequestsPerRange = 16;
+constexpr uint64_t kMoreRequests = 1024;
 
 // What a channel said of a send. A target that is gone is found sooner, on the
 // control connection.
@@ -166,12 +169,14 @@ Status LaneSession::Serve() {
       case FrameType::kRangeRequest: {
         RangeRequest request;
         status = request.DecodeFrom(frame.payload);
+        status = status.ok() ? CountRequest() : status;
         status = status.ok() ? SendRange(request) : status;
         break;
       }
       case FrameType::kDigestRequest: {
         DigestRequest request;
         status = request.DecodeFrom(frame.payload);
+        status = status.ok() ? CountRequest() : status;
         status = status.ok() ? SendDigest(request) : status;
         break;
       }
@@ -196,6 +201,16 @@ Status LaneSession::Serve() {
       return status;
     }
   }
+}
+
+Status LaneSession::CountRequest() {
+  const uint64_t allowed =
+      kMoreRequests + kRequestsPerRange * transfer_->ranges().size();
+  return ++requests_ <= allowed
+             ? Status::OK()
+             : MakeStatus(EndState::kDenied,
+                          "lane: expected at most " + std::to_string(allowed) +
+                              " requests for ranges and digests");
 }
 
 Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {

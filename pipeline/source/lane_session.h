@@ -24,6 +24,7 @@ class LaneSession {
 
  private:
   [[nodiscard]] rocksdb::Status Serve();
+  [[nodiscard]] rocksdb::Status CountRequest();
   [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request);
   [[nodiscard]] rocksdb::Status BuildRange(const Range& range,
                                            const RangeRequest& request,
@@ -44,6 +45,7 @@ class LaneSession {
   StageClock clock_;
   std::vector<char> carry_buffer_;
   LaneCompressor compressor_;
+  uint64_t requests_ = 0;  // for what is read and sent in large
 };
 
 }  // namespace sstferry

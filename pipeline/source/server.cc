@@ -11,6 +11,7 @@
 
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/source.h"
+#include "pipeline/source/admission.h"
 #include "pipeline/source/control_session.h"
 #include "pipeline/source/lane_session.h"
 #include "pipeline/source/private_dir.h"
@@ -27,12 +28,17 @@ class Server : public SourceServer {
   Server(const ServeOptions& options, std::unique_ptr<Listener> listener)
       : options_(options),
         listener_(std::move(listener)),
-        wire_bucket_(options.max_rate_bytes_per_sec) {
+        wire_bucket_(options.max_rate_bytes_per_sec),
+        admission_({options.max_connections,
+                    options.max_connections_per_address,
+                    options.max_half_open,
+                    options.max_half_open_per_address}) {
     host_.options = &options_;
     host_.wire_bucket = &wire_bucket_;
     host_.find_database = [this](const std::string& name,
+                                 const PeerIdentity* peer,
                                  ServedDatabase* database) {
-      return FindDatabase(name, database);
+      return FindDatabase(name, peer, database);
     };
     host_.add_transfer = [this](std::shared_ptr<Transfer> transfer) {
       return AddTransfer(std::move(transfer));
@@ -78,6 +84,7 @@ class Server : public SourceServer {
 
  private:
   struct Session {
+    uint64_t id = 0;  // the admission's
     std::unique_ptr<Channel> channel;
     std::thread thread;
     std::atomic<bool> done{false};
@@ -116,42 +123,72 @@ class Server : public SourceServer {
     }
   }
 
+  // What anybody who reaches the port can cause.
+  void LogStranger(const std::string& text) {
+    uint64_t left_out = 0;
+    if (stranger_log_.Admit(Clock::now(), &left_out)) {
+      Log(LogLevel::kWarning,
+          left_out == 0 ? text
+                        : text + " (and " + std::to_string(left_out) +
+                              " lines like it before)");
+    }
+  }
+
   void StartSession(std::unique_ptr<Connection> connection) {
     JoinFinished();
+    uint64_t dropped = 0;
+    std::string why;
+    const std::string peer = connection->peer();
+    const uint64_t id = admission_.Enter(PeerAddress(peer), &dropped, &why);
+    if (id == 0) {
+      LogStranger("refused a connection of " + peer + ": " + why);
+      return;
+    }
     std::lock_guard<std::mutex> lock(mu_);
-    if (stopping_ || sessions_.size() >= options_.max_connections) {
-      Log(LogLevel::kWarning, "refused a connection of " + connection->peer() +
-                                  ": " + std::to_string(sessions_.size()) +
-                                  " are open");
+    for (Session& session : sessions_) {
+      if (session.id == dropped && dropped != 0) {
+        session.channel->Close();
+      }
+    }
+    if (stopping_) {
+      admission_.Leave(id);
       return;
     }
     sessions_.emplace_back();
     Session* session = &sessions_.back();
+    session->id = id;
     session->channel = std::make_unique<Channel>(std::move(connection));
     const Status started = StartThread(
         [this, session] {
-          Serve(session->channel.get());
+          Serve(session->id, session->channel.get());
           session->channel->Close();
+          admission_.Leave(session->id);
           session->done = true;
         },
         &session->thread);
     if (!started.ok()) {
-      Log(LogLevel::kWarning, "refused a connection of " +
-                                  session->channel->peer() + ": " +
-                                  MessageOf(started));
       sessions_.pop_back();
+      admission_.Leave(id);
+      LogStranger("refused a connection of " + peer + ": " +
+                  MessageOf(started));
     }
   }
 
-  void Serve(Channel* channel) {
+  void Serve(uint64_t id, Channel* channel) {
     Hello hello;
     HelloAck ack;
     const Status status = ServerHandshake(
         channel, SoftwareVersion(), RocksDbVersion(),
         WaitLimit::Within(options_.handshake_timeout), &hello, &ack);
-    if (!status.ok()) {
-      Log(LogLevel::kWarning, "handshake with " + channel->peer() +
-                                  " failed: " + MessageOf(status));
+    const bool dropped = !admission_.Establish(id);
+    if (dropped && !stopping_) {
+      LogStranger("dropped a connection of " + channel->peer() +
+                  " in its handshake: too many newer ones");
+    } else if (!status.ok()) {
+      LogStranger("handshake with " + channel->peer() + " failed: " +
+                  EndStateName(EndStateOf(status)) + ": " + MessageOf(status));
+    }
+    if (dropped || !status.ok()) {
       return;
     }
     if (hello.kind == ConnectionKind::kControl) {
@@ -174,11 +211,29 @@ class Server : public SourceServer {
               "source");
       return;
     }
+    if (!transfer->IsOwner(channel->identity())) {
+      const Status denied =
+          MakeStatus(EndState::kDenied,
+                     "transfer " + ToHex(hello.transfer_id) +
+                         " was opened with another certificate");
+      LogStranger("lane of " + channel->peer() + ": DENIED: " +
+                  MessageOf(denied));
+      SendEnd(channel, denied, "source");
+      return;
+    }
     LaneSession(transfer, channel, hello.lane).Run();
   }
 
-  Status FindDatabase(const std::string& name, ServedDatabase* database) {
+  Status FindDatabase(const std::string& name, const PeerIdentity* peer,
+                      ServedDatabase* database) {
     for (const ServedDatabase& served : options_.databases) {
+      if (served.name == name && !MayRead(served, peer)) {
+        return MakeStatus(EndState::kDenied,
+                          "database '" + name + "' is not for " +
+                              (peer == nullptr ? "a peer without a certificate"
+                                               : peer->subject) +
+                              " (serve --allow)");
+      }
       if (served.name == name) {
         *database = served;
         return Status::OK();
@@ -235,6 +290,8 @@ class Server : public SourceServer {
   const ServeOptions options_;
   const std::unique_ptr<Listener> listener_;
   TokenBucket wire_bucket_;
+  Admission admission_;
+  StrangerLog stranger_log_;
   SessionHost host_;
   std::atomic<bool> stopping_{false};
 

@@ -120,6 +120,13 @@ class Transfer {
   }
   void set_compressing(bool on) { compressing_ = on; }
   void set_control(Channel* control);
+  // Who opened it: lanes must come from the same. Set before lanes can come.
+  void set_owner(const PeerIdentity* owner) {
+    owner_ = owner != nullptr ? *owner : PeerIdentity();
+  }
+  bool IsOwner(const PeerIdentity* peer) const {
+    return (peer != nullptr ? *peer : PeerIdentity()) == owner_;
+  }
 
  private:
   [[nodiscard]] rocksdb::Status PinSnapshot();
@@ -143,6 +150,7 @@ class Transfer {
   const OpenRequest request_;
   const Hello target_;
   const std::string peer_;
+  PeerIdentity owner_;
   TokenBucket* const wire_bucket_;
   const std::chrono::steady_clock::time_point started_;
   TransferId id_{};

@@ -28,10 +28,15 @@ HostPort Parse(const std::string& address) {
   return where;
 }
 
-Status Dial(const HostPort& where, const Hello& hello,
+Status Dial(const HostPort& where, const Hello& hello, const TlsFiles& tls,
             std::unique_ptr<Channel>* channel) {
   std::unique_ptr<Connection> connection;
-  Status status = MakeTcpDialer(where)->Dial(Soon(), &connection);
+  std::unique_ptr<Dialer> dialer = MakeTcpDialer(where);
+  Status status = tls.empty() ? Status::OK()
+                              : MakeTlsDialer(where, tls, &dialer);
+  if (status.ok()) {
+    status = dialer->Dial(Soon(), &connection);
+  }
   if (status.ok()) {
     *channel = std::make_unique<Channel>(std::move(connection));
     HelloAck ack;
@@ -42,7 +47,7 @@ Status Dial(const HostPort& where, const Hello& hello,
 
 }  // namespace
 
-TestServer::TestServer(ServeOptions options) {
+TestServer::TestServer(ServeOptions options, const TlsFiles& tls) {
   options.on_transfer_end = [this](const TransferReport& report) {
     std::lock_guard<std::mutex> lock(mu_);
     reports_.push_back(report);
@@ -54,7 +59,9 @@ TestServer::TestServer(ServeOptions options) {
     changed_.notify_all();
   };
   std::unique_ptr<Listener> listener;
-  REQUIRE_OK(ListenTcp(HostPort{"127.0.0.1", 0}, &listener));
+  const HostPort where{"127.0.0.1", 0};
+  REQUIRE_OK(tls.empty() ? ListenTcp(where, &listener)
+                         : ListenTls(where, tls, &listener));
   REQUIRE_OK(MakeSourceServer(options, std::move(listener), &server_));
   thread_ = std::thread([this] { server_->Run().PermitUncheckedError(); });
 }
@@ -96,23 +103,25 @@ ServeOptions ServeSample(const std::string& directory) {
   return options;
 }
 
-Status DialControl(const HostPort& where, std::unique_ptr<Channel>* channel) {
-  return Dial(where, MakeHello(), channel);
+Status DialControl(const HostPort& where, std::unique_ptr<Channel>* channel,
+                   const TlsFiles& tls) {
+  return Dial(where, MakeHello(), tls, channel);
 }
 
 Status DialLane(const HostPort& where, const TransferId& id, uint32_t lane,
-                std::unique_ptr<Channel>* channel) {
+                std::unique_ptr<Channel>* channel, const TlsFiles& tls) {
   Hello hello = MakeHello();
   hello.kind = ConnectionKind::kLane;
   hello.transfer_id = id;
   hello.lane = lane;
-  return Dial(where, hello, channel);
+  return Dial(where, hello, tls, channel);
 }
 
 Status OpenSample(const HostPort& where, Opened* opened,
                   std::unique_ptr<Channel>* channel, uint32_t* ranges,
-                  const Hello* as) {
-  Status status = Dial(where, as != nullptr ? *as : MakeHello(), channel);
+                  const Hello* as, const TlsFiles& tls) {
+  Status status = as != nullptr ? Dial(where, *as, tls, channel)
+                                : DialControl(where, channel, tls);
   OpenRequest request;
   request.database = "db";
   request.lanes = 2;

@@ -19,7 +19,7 @@ namespace sstferry {
 // A real server on a free loopback port, in this process.
 class TestServer {
  public:
-  explicit TestServer(ServeOptions options);
+  explicit TestServer(ServeOptions options, const TlsFiles& tls = {});
   ~TestServer();  // stops it
   HostPort address() const;
   std::string url(const std::string& name) const;
@@ -40,18 +40,21 @@ class TestServer {
 // Serves `directory` as "db" with short timeouts.
 ServeOptions ServeSample(const std::string& directory);
 
-// Connects and shakes hands as a target would.
+// Connects and shakes hands as a target would, with TLS where files are given.
 rocksdb::Status DialControl(const HostPort& where,
-                            std::unique_ptr<Channel>* channel);
+                            std::unique_ptr<Channel>* channel,
+                            const TlsFiles& tls = {});
 rocksdb::Status DialLane(const HostPort& where, const TransferId& id,
-                         uint32_t lane, std::unique_ptr<Channel>* channel);
+                         uint32_t lane, std::unique_ptr<Channel>* channel,
+                         const TlsFiles& tls = {});
 // A control connection on which "db" is opened; *opened and *ranges (may be
 // null: how many ranges the plan has) are its answer. `as` (may be null) is
-// who this side says it is.
+// who this side says it is, without TLS.
 rocksdb::Status OpenSample(const HostPort& where, Opened* opened,
                            std::unique_ptr<Channel>* channel,
                            uint32_t* ranges = nullptr,
-                           const Hello* as = nullptr);
+                           const Hello* as = nullptr,
+                           const TlsFiles& tls = {});
 // Takes ranges 0 to count - 1 of one family over a lane; *totals is what a
 // target that kept all of it would send.
 rocksdb::Status TakeRanges(Channel* lane, uint32_t count, Finish* totals);

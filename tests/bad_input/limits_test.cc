@@ -1,0 +1,255 @@
+// Floods, and peers that ask for more than they need, while a good transfer
+// goes on.
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/certificates.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/process.h"
+#include "tests/support/raw_tls.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+WaitLimit Soon() { return WaitLimit::Within(milliseconds(15'000)); }
+
+struct Bench {
+  explicit Bench(const std::function<void(ServeOptions*)>& tweak,
+                 const TlsFiles& server_tls = {},
+                 const TlsFiles& client_tls = {})
+      : tls(client_tls) {
+    MakeSampleDatabase(dir / "source");
+    ServeOptions options = ServeSample(dir / "source");
+    tweak(&options);
+    server = std::make_unique<TestServer>(options, server_tls);
+  }
+  PullOptions Pull(const std::string& name) const {
+    PullOptions options = PullFrom("", dir / name);
+    options.source.host = server->address().host;
+    options.source.port = server->address().port;
+    options.source.name = "db";
+    options.peer_timeout = milliseconds(4000);
+    options.tls = tls;
+    return options;
+  }
+  const TlsFiles tls;
+  ScratchDir dir;
+  std::unique_ptr<TestServer> server;
+};
+
+// Connections that say nothing, or one byte of TLS.
+class Flood {
+ public:
+  ~Flood() {
+    for (const int fd : fds_) {
+      close(fd);
+    }
+  }
+  void Add(const HostPort& where, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      fds_.push_back(ConnectRaw(where));
+      if (i % 2 == 0) {
+        send(fds_.back(), "\x16", 1, MSG_NOSIGNAL);
+      }
+    }
+  }
+  size_t size() const { return fds_.size(); }
+  // How many the server has closed; waits for the oldest `count` of them.
+  void AwaitClosed(size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      char byte = 0;
+      REQUIRE(recv(fds_[i], &byte, 1, 0) <= 0);
+    }
+  }
+
+ private:
+  std::vector<int> fds_;
+};
+
+TEST_CASE("A transfer goes on through a flood of half-open connections, "
+          "and memory stays bounded",
+          "[bad_input][peer][limits]") {
+  const bool with_tls = GENERATE(false, true);
+  INFO("TLS " << with_tls);
+  constexpr uint32_t kHalfOpen = 16;
+  Bench bench(
+      [](ServeOptions* options) {
+        options->handshake_timeout = milliseconds(60'000);
+        options->max_half_open = kHalfOpen;
+        options->max_half_open_per_address = kHalfOpen;
+      },
+      with_tls ? GoodPki().server : TlsFiles(),
+      with_tls ? GoodPki().client : TlsFiles());
+  PullOptions slow = bench.Pull("slow");
+  slow.max_rate_bytes_per_sec = 400'000;
+  const std::unique_ptr<Operation> pull = MakePull(slow);
+  Summary summary;
+  auto running = std::async(std::launch::async, [&] {
+    return pull->Run(&summary);
+  });
+  while (pull->progress().done_bytes == 0 &&
+         running.wait_for(milliseconds(5)) == std::future_status::timeout) {
+  }
+  const uint64_t before = PeakRssBytes();
+  Flood flood;
+  flood.Add(bench.server->address(), 300);
+  REQUIRE(pull->progress().finished == false);
+  // None of them has to time out: newer ones put the oldest out.
+  flood.AwaitClosed(flood.size() - kHalfOpen);
+  REQUIRE(bench.server->WaitForLog("too many newer ones"));
+  REQUIRE(PeakRssBytes() < before + (64u << 20));
+  // New ones still get in, in the midst of it.
+  REQUIRE_OK(RunPull(bench.Pull("second")).status);
+  const Status status = running.get();
+  REQUIRE_OK(status);
+  REQUIRE(summary.entries == 2000);
+}
+
+TEST_CASE("Connections of one address have a limit of their own",
+          "[bad_input][peer][limits]") {
+  Bench bench([](ServeOptions* options) {
+    options->max_connections_per_address = 3;
+  });
+  std::vector<std::unique_ptr<Channel>> open(3);
+  for (std::unique_ptr<Channel>& channel : open) {
+    REQUIRE_OK(DialControl(bench.server->address(), &channel));
+  }
+  std::unique_ptr<Channel> fourth;
+  REQUIRE_FALSE(DialControl(bench.server->address(), &fourth).ok());
+  REQUIRE(bench.server->WaitForLog("3 of 127.0.0.1 are open"));
+}
+
+TEST_CASE("A control connection that asks for nothing is ended",
+          "[bad_input][peer][limits]") {
+  Bench bench([](ServeOptions* options) {
+    options->request_timeout = milliseconds(300);
+  });
+  std::unique_ptr<Channel> channel;
+  REQUIRE_OK(DialControl(bench.server->address(), &channel));
+  // Pings alone keep nothing alive.
+  std::atomic<bool> ended{false};
+  auto pinging = std::async(std::launch::async, [&] {
+    while (!ended) {
+      channel->SendMessage(FrameType::kPing, Ping()).PermitUncheckedError();
+      std::this_thread::sleep_for(milliseconds(20));  // the pinging itself
+    }
+  });
+  const Status status = ReceiveEnd(channel.get());
+  ended = true;
+  pinging.get();
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
+  REQUIRE(MessageOf(status).find("not done in the time allowed") !=
+          std::string::npos);
+}
+
+TEST_CASE("A peer that asks more often than it needs is denied",
+          "[bad_input][peer][limits]") {
+  Bench bench([](ServeOptions*) {});
+  const HostPort where = bench.server->address();
+  std::unique_ptr<Channel> control;
+  REQUIRE_OK(DialControl(where, &control));
+  auto asking = std::async(std::launch::async, [&] {
+    Status status;
+    for (int i = 0; i < 20'000 && status.ok(); ++i) {
+      status = control->SendMessage(FrameType::kPing, Ping());
+    }
+  });
+  Status status = ReceiveEnd(control.get());
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kDenied);
+  control->Close();
+  asking.get();
+
+  Opened opened;
+  REQUIRE_OK(OpenSample(where, &opened, &control));
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
+  DigestRequest nothing;
+  nothing.interval.begin = "x";
+  nothing.interval.end = "x";
+  DigestReply reply;
+  int answers = 0;
+  for (status = Status::OK(); status.ok() && answers < 100'000; ++answers) {
+    status = lane->SendMessage(FrameType::kDigestRequest, nothing);
+    if (status.ok()) {
+      status = lane->ReceiveMessage(FrameType::kDigestReply, Soon(), &reply);
+    }
+  }
+  INFO(status.ToString());
+  REQUIRE(answers > 1024);
+  REQUIRE(EndStateOf(status) == EndState::kDenied);
+}
+
+TEST_CASE("A lane must show the certificate of its control connection",
+          "[bad_input][peer][limits][tls]") {
+  const TestPki& pki = GoodPki();
+  const TlsFiles stranger = pki.ca.Issue({"other", {"DNS:other.example"}});
+  const TlsFiles renewed =
+      pki.ca.Issue({"target", {"DNS:target.example"}});
+  Bench bench([](ServeOptions*) {}, pki.server, pki.client);
+  const HostPort where = bench.server->address();
+  Opened opened;
+  std::unique_ptr<Channel> control;
+  REQUIRE_OK(OpenSample(where, &opened, &control, nullptr, nullptr,
+                        pki.client));
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane, stranger));
+  const Status status = ReceiveEnd(lane.get());
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kDenied);
+  REQUIRE(bench.server->WaitForLog("was opened with another certificate"));
+  // The same subject in a new certificate is the same peer.
+  for (const TlsFiles& files : {pki.client, renewed}) {
+    REQUIRE_OK(DialLane(where, opened.transfer_id, 1, &lane, files));
+    DigestRequest nothing;
+    nothing.interval.begin = "x";
+    nothing.interval.end = "x";
+    DigestReply reply;
+    REQUIRE_OK(lane->SendMessage(FrameType::kDigestRequest, nothing));
+    REQUIRE_OK(lane->ReceiveMessage(FrameType::kDigestReply, Soon(), &reply));
+    REQUIRE_OK(lane->SendMessage(FrameType::kEnd, End()));
+    Frame frame;
+    REQUIRE_FALSE(lane->Receive(Soon(), &frame).ok());
+  }
+}
+
+TEST_CASE("serve goes on when it has run out of descriptors",
+          "[bad_input][peer][limits]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  rlimit old{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &old) == 0);
+  const rlimit few{128, old.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  ServeProcess server({"--db", std::string("db=").append(dir / "source")});
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &old) == 0);
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(server.address(), &where));
+  {
+    Flood flood;
+    flood.Add(where, 200);
+  }
+  PullOptions options = PullFrom("", dir / "target");
+  options.source.host = where.host;
+  options.source.port = where.port;
+  options.source.name = "db";
+  REQUIRE_OK(RunPull(options).status);
+}
+
+}  // namespace
+}  // namespace sstferry

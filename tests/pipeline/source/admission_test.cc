@@ -1,0 +1,99 @@
+#include "pipeline/source/admission.h"
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+struct Entered {
+  uint64_t id = 0;
+  uint64_t dropped = 0;
+  std::string why;
+};
+
+Entered Enter(Admission* admission, const std::string& address) {
+  Entered entered;
+  entered.id = admission->Enter(address, &entered.dropped, &entered.why);
+  return entered;
+}
+
+TEST_CASE("Admission refuses connections beyond its limits, in all and of "
+          "one address",
+          "[source][admission]") {
+  Admission admission({4, 2, 100, 100});
+  const Entered first = Enter(&admission, "a");
+  REQUIRE(admission.Establish(first.id));
+  REQUIRE(Enter(&admission, "a").id != 0);
+  const Entered third = Enter(&admission, "a");
+  REQUIRE(third.id == 0);
+  REQUIRE(third.why == "2 of a are open");
+  REQUIRE(Enter(&admission, "b").id != 0);
+  REQUIRE(Enter(&admission, "c").id != 0);
+  const Entered fifth = Enter(&admission, "d");
+  REQUIRE(fifth.id == 0);
+  REQUIRE(fifth.why == "4 are open");
+  admission.Leave(first.id);
+  REQUIRE(admission.connections() == 3);
+  REQUIRE(Enter(&admission, "a").id != 0);
+}
+
+TEST_CASE("Admission drops the oldest half-open connection of the address, "
+          "then of all",
+          "[source][admission]") {
+  Admission admission({100, 100, 4, 2});
+  const Entered a1 = Enter(&admission, "a");
+  const Entered b1 = Enter(&admission, "b");
+  const Entered b2 = Enter(&admission, "b");
+  REQUIRE(admission.half_open() == 3);
+  const Entered b3 = Enter(&admission, "b");
+  REQUIRE(b3.dropped == b1.id);
+  REQUIRE(admission.half_open() == 3);
+  REQUIRE(admission.connections() == 4);
+  const Entered c1 = Enter(&admission, "c");
+  REQUIRE(c1.dropped == 0);
+  const Entered d1 = Enter(&admission, "d");
+  REQUIRE(d1.dropped == a1.id);
+  // Who was dropped in his handshake does not get through it.
+  REQUIRE_FALSE(admission.Establish(a1.id));
+  REQUIRE(admission.Establish(b2.id));
+  REQUIRE(admission.half_open() == 3);
+  // Whoever has shaken hands is not dropped.
+  REQUIRE(Enter(&admission, "b").dropped == 0);
+  REQUIRE(Enter(&admission, "b").dropped == b3.id);
+}
+
+TEST_CASE("Admission forgets who left", "[source][admission]") {
+  Admission admission({3, 3, 1, 1});
+  for (int i = 0; i < 1000; ++i) {
+    const Entered entered = Enter(&admission, std::to_string(i));
+    REQUIRE(entered.id != 0);
+    REQUIRE(entered.dropped == 0);
+    admission.Leave(entered.id);
+    admission.Leave(entered.id);
+  }
+  REQUIRE(admission.connections() == 0);
+  REQUIRE(admission.half_open() == 0);
+}
+
+TEST_CASE("StrangerLog lets fifty lines pass in ten seconds and counts the "
+          "rest",
+          "[source][admission]") {
+  StrangerLog log;
+  Clock::time_point now{};
+  now += std::chrono::hours(1);
+  uint64_t left_out = 9;
+  for (int i = 0; i < 50; ++i) {
+    REQUIRE(log.Admit(now, &left_out));
+    REQUIRE(left_out == 0);
+  }
+  for (int i = 0; i < 70; ++i) {
+    REQUIRE_FALSE(log.Admit(now + std::chrono::seconds(9), &left_out));
+  }
+  REQUIRE(log.Admit(now + std::chrono::seconds(10), &left_out));
+  REQUIRE(left_out == 70);
+  REQUIRE(log.Admit(now + std::chrono::seconds(10), &left_out));
+  REQUIRE(left_out == 0);
+}
+
+}  // namespace
+}  // namespace sstferry
