@@ -80,18 +80,42 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def sstferry_with(*options):
+def make_certificates(directory):
+    """A CA and both sides' certificates; the options of each side."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=directory, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *curve, "-days", "2", "-subj", "/CN=benchmark CA",
+            "-keyout", "ca.key", "-out", "ca.pem")
+    for side in ("source", "target"):
+        openssl("req", *curve, "-subj", "/CN=" + side,
+                "-addext", "subjectAltName=IP:127.0.0.1",
+                "-keyout", side + ".key", "-out", side + ".csr")
+        openssl("x509", "-req", "-in", side + ".csr", "-CA", "ca.pem",
+                "-CAkey", "ca.key", "-copy_extensions", "copy", "-days", "2",
+                "-out", side + ".pem")
+    return {side: ["--tls-cert", os.path.join(directory, side + ".pem"),
+                   "--tls-key", os.path.join(directory, side + ".key"),
+                   "--tls-ca", os.path.join(directory, "ca.pem")]
+            for side in ("source", "target")}
+
+
+def sstferry_with(*options, tls=False):
     def contender(run):
+        sides = (make_certificates(run.scratch) if tls
+                 else {"source": [], "target": []})
         server = run.spawn("source", [
             run.settings.sstferry, "serve", "--db", "bench=" + run.source,
-            "--listen", "127.0.0.1:0", "--once"])
+            "--listen", "127.0.0.1:0", "--once", *sides["source"]])
         address = server.line_starting("listening on ")
         run.timeline = os.path.join(run.scratch, "timeline.csv")
         run.start_clock()
         client = run.spawn("target", [
             run.settings.sstferry, "pull", "sst://%s/bench" % address,
             run.target, "--lanes", run.settings.lanes, "--json",
-            "--progress", "never", "--timeline", run.timeline, *options])
+            "--progress", "never", "--timeline", run.timeline, *options,
+            *sides["target"]])
         run.finish(client)
         run.expect_end(server)
     return contender
@@ -215,6 +239,7 @@ def ldb(run):
 # In the order of the tables. The ceilings must be named ceiling-*.
 CONTENDERS = {
     "sstferry": sstferry_with(),
+    "sstferry-tls": sstferry_with(tls=True),
     "sstferry-local": sstferry_local,
     "put": put,
     "rsync": rsync,
@@ -236,6 +261,8 @@ def missing_program(name, settings):
     """Why this contender cannot run here, or ""."""
     if name.startswith("sstferry"):
         path = settings.sstferry
+        if name == "sstferry-tls" and shutil.which("openssl") is None:
+            return "openssl is not installed"
         return "" if os.access(path, os.X_OK) else path + " is not there"
     if name in ("rsync", "ldb") and shutil.which(name) is None:
         return "%s is not installed" % name

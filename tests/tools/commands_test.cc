@@ -301,6 +301,58 @@ TEST_CASE("Serve listens beyond this machine only with --insecure",
   }
 }
 
+TEST_CASE("TLS takes all three files or none, and opens serve to others",
+          "[tools][tls]") {
+  const Words tls = {"--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"};
+  const auto with = [&](Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  ServeArguments serve;
+  REQUIRE_OK(ParseServe(
+      with({"--db", "n=/d", "--listen", "0.0.0.0:0", "--allow", "n=a=b",
+            "--allow", "n=c", "--max-connections", "7", "--max-per-address",
+            "5"},
+           tls),
+      &serve));
+  REQUIRE(serve.tls.cert == "/c");
+  REQUIRE(serve.tls.key == "/k");
+  REQUIRE(serve.tls.ca == "/a");
+  REQUIRE(serve.options.databases[0].allowed == Words{"a=b", "c"});
+  REQUIRE(serve.options.max_connections == 7);
+  REQUIRE(serve.options.max_connections_per_address == 5);
+  PullArguments pull;
+  REQUIRE_OK(ParsePull(with({"sst://h/n", "/t"}, tls), &pull));
+  REQUIRE(pull.options.tls.ca == "/a");
+  VerifyArguments verify;
+  REQUIRE_OK(ParseVerify(with({"sst://h/n", "/t"}, tls), &verify));
+  REQUIRE(verify.options.tls.key == "/k");
+  for (const Words& some :
+       std::vector<Words>{{"--tls-cert", "/c"},
+                          {"--tls-key", "/k", "--tls-ca", "/a"},
+                          {"--tls-cert", "", "--tls-key", "/k", "--tls-ca",
+                           "/a"}}) {
+    pull = PullArguments();
+    REQUIRE(Refusal(ParsePull(with({"sst://h/n", "/t"}, some), &pull))
+                .find("--tls-") == 0);
+  }
+  const std::vector<std::pair<Words, std::string>> rows = {
+      {{"--allow", "n=x"}, "--allow: expected --tls-cert"},
+      {with({"--allow", "m=x"}, tls), "--allow: expected a NAME that --db"},
+      {with({"--allow", "n="}, tls), "--allow: expected NAME=SUBJECT"},
+      {with({"--allow", "n"}, tls), "--allow: expected NAME=SUBJECT"},
+      {{"--max-connections", "0"}, "--max-connections: expected 1 to 65536"},
+      {{"--max-per-address", "0"}, "--max-per-address: expected 1 to 65536"},
+  };
+  for (const auto& [words, text] : rows) {
+    serve = ServeArguments();
+    const std::string said =
+        Refusal(ParseServe(with({"--db", "n=/d"}, words), &serve));
+    INFO(said);
+    REQUIRE(said.find(text) == 0);
+  }
+}
+
 TEST_CASE("Plan needs neither a target nor a name", "[tools]") {
   PullArguments plan;
   REQUIRE_OK(ParsePlan({"sst://host:1"}, &plan));
@@ -333,13 +385,17 @@ TEST_CASE("Help of every command lists its options, units and exit codes",
   const std::vector<std::pair<std::string, Words>> promised = {
       {"serve",
        {"db [NAME=]DIR", "listen", "127.0.0.1:7420", "max-lanes", "default 16",
-        "max-rate", "snapshot-dir", "once", "insecure"}},
+        "max-rate", "snapshot-dir", "once", "insecure", "tls-cert FILE",
+        "tls-key FILE", "tls-ca FILE", "allow NAME=SUBJECT",
+        "max-connections", "max-per-address"}},
       {"pull",
        {"replace", "lanes", "default 4", "chunk-bytes", "default 64M",
         "max-rate", "cf", "begin", "end", "durability", "chunk|none", "carry",
         "auto|never|only", "verify",
-        "format-version", "timeline", "SOURCE TARGET_DIR"}},
-      {"verify", {"LEFT RIGHT", "cf", "begin", "end"}},
+        "format-version", "timeline", "SOURCE TARGET_DIR", "tls-cert",
+        "tls-key", "tls-ca"}},
+      {"verify", {"LEFT RIGHT", "cf", "begin", "end", "tls-cert", "tls-key",
+                  "tls-ca"}},
       {"plan", {"SOURCE [TARGET_DIR]", "lanes", "chunk-bytes", "cf"}},
       {"inspect", {"FILE"}},
   };

@@ -26,6 +26,15 @@ const OptionSpec kStallOption = {
     "stall-timeout", "DURATION",
     "give up with TOO_SLOW when the other end is there, but a lane waited so\n"
     "long in vain; raise it for a --max-rate below 10K (default 120s)"};
+const OptionSpec kTlsCertOption = {
+    "tls-cert", "FILE",
+    "this side's certificate and its intermediates, PEM; with --tls-key and\n"
+    "--tls-ca every network connection is TLS 1.3 (default plain TCP)"};
+const OptionSpec kTlsKeyOption = {
+    "tls-key", "FILE", "its private key, PEM, without a passphrase"};
+const OptionSpec kTlsCaOption = {
+    "tls-ca", "FILE",
+    "the CA certificates that may sign the other side's, PEM"};
 const OptionSpec kLanesOption = {
     "lanes", "N", "ranges moved at the same time, 1 to 64 (default 4)"};
 
@@ -47,11 +56,24 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        "where private snapshots are linked; on the databases' file system\n"
        "(default beside each database)"},
       kStallOption,
+      kTlsCertOption,
+      kTlsKeyOption,
+      kTlsCaOption,
+      {"allow", "NAME=SUBJECT",
+       "with TLS: database NAME only for certificates with the common name or\n"
+       "DNS, IP, URI or e-mail name SUBJECT, exactly; repeat for more (default\n"
+       "for a NAME without --allow: every certificate that --tls-ca accepts)",
+       true},
+      {"max-connections", "N",
+       "connections at once, 1 to 65536; one pull has one and one per lane\n"
+       "(default 1024)"},
+      {"max-per-address", "N",
+       "connections of one address at once, 1 to 65536 (default 256)"},
       {"once", nullptr,
        "end after the first transfer, with that transfer's exit code"},
       {"insecure", nullptr,
-       "allow --listen beyond this machine; anyone who reaches the port can\n"
-       "read the databases (an ssh -L tunnel avoids that)"},
+       "allow --listen beyond this machine without TLS; anyone who reaches the\n"
+       "port can read the databases"},
   };
 }
 
@@ -88,6 +110,9 @@ std::vector<OptionSpec> PullOptionSpecs() {
       {"timeline", "FILE.csv", "write one line of rates and queues a second"},
       kSnapshotOption,
       kStallOption,
+      kTlsCertOption,
+      kTlsKeyOption,
+      kTlsCaOption,
   };
 }
 
@@ -169,7 +194,8 @@ const std::vector<Command>& Commands() {
       {"verify", "LEFT RIGHT [options]",
        "Compares two DATABASEs, LEFT and RIGHT, entry by entry.",
        {kFamilyOption, kBeginOption, kEndOption, kLanesOption,
-        kSnapshotOption, kStallOption},
+        kSnapshotOption, kStallOption, kTlsCertOption, kTlsKeyOption,
+        kTlsCaOption},
        {"left", "right"}, RunVerify},
       {"plan", "SOURCE [TARGET_DIR] [options]",
        "Prints what pull would do and why: column families, ranges, sizes,\n"

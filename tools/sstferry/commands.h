@@ -29,6 +29,7 @@ struct ServeArguments {
   CommonArguments common;
   ServeOptions options;  // all but the callbacks
   HostPort listen;
+  TlsFiles tls;  // empty: plain TCP
   bool once = false;
   bool insecure = false;
 };

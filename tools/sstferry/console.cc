@@ -153,6 +153,12 @@ void Console::EndProgress() {
   }
 }
 
+void LogTlsWarnings(const TlsFiles& files, Console* console) {
+  for (const std::string& warning : TlsWarnings(files)) {
+    console->Log(LogLevel::kWarning, warning);
+  }
+}
+
 bool WriteResult(const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
          std::fflush(stdout) == 0;

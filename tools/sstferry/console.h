@@ -64,6 +64,9 @@ class Console {
   std::unique_ptr<Logger> logger_;
 };
 
+// What a person should know about the files of --tls-cert and its kin.
+void LogTlsWarnings(const TlsFiles& files, Console* console);
+
 // Writes `text` to standard output and flushes. False when that failed (a full
 // disk, a closed pipe).
 [[nodiscard]] bool WriteResult(const std::string& text);

@@ -1,5 +1,6 @@
 // What the texts of each command mean: from OptionTexts to the options of the
 // public API, with every bound checked.
+#include <algorithm>
 #include <set>
 
 #include "format/limits.h"
@@ -9,6 +10,8 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
+
+constexpr uint64_t kMaxConnections = 65536;
 
 Status Wrong(const std::string& what, const std::string& expected,
              const std::string& found) {
@@ -107,7 +110,7 @@ Status ReadDuration(const OptionTexts& texts, const std::string& name,
              : Status::OK();
 }
 
-// A directory given as an option may not be empty: it would mean the default.
+// A path given as an option may not be empty: it would mean the default.
 Status ReadPath(const OptionTexts& texts, const std::string& name,
                 std::string* out) {
   if (texts.Has(name)) {
@@ -117,6 +120,22 @@ Status ReadPath(const OptionTexts& texts, const std::string& name,
     }
   }
   return Status::OK();
+}
+
+Status ReadTls(const OptionTexts& texts, TlsFiles* out) {
+  Status status = ReadPath(texts, "tls-cert", &out->cert);
+  if (status.ok()) {
+    status = ReadPath(texts, "tls-key", &out->key);
+  }
+  if (status.ok()) {
+    status = ReadPath(texts, "tls-ca", &out->ca);
+  }
+  if (status.ok() && !out->empty() &&
+      (out->cert.empty() || out->key.empty() || out->ca.empty())) {
+    return Status::InvalidArgument(
+        "--tls-cert, --tls-key, --tls-ca: expected all three or none");
+  }
+  return status;
 }
 
 Status ReadAddress(const OptionTexts& texts, const std::string& operand,
@@ -208,6 +227,9 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   if (status.ok()) {
     status = ReadDuration(texts, "stall-timeout", &out->stall_timeout);
   }
+  if (status.ok()) {
+    status = ReadTls(texts, &out->tls);
+  }
   return status.ok() ? ReadSelection(texts, &out->selection) : status;
 }
 
@@ -241,6 +263,31 @@ Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
   return Status::OK();
 }
 
+// "NAME=SUBJECT"; a name has no '=', a subject may.
+Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
+  for (const std::string& text : texts.GetAll("allow")) {
+    const size_t equals = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, equals);
+    if (equals + 1 >= text.size()) {
+      return Wrong("--allow", "NAME=SUBJECT", text);
+    }
+    if (!tls) {
+      return Wrong("--allow",
+                   "--tls-cert, --tls-key and --tls-ca with it, since nobody "
+                   "else proves who he is",
+                   text);
+    }
+    const auto database =
+        std::find_if(out->databases.begin(), out->databases.end(),
+                     [&](const ServedDatabase& d) { return d.name == name; });
+    if (database == out->databases.end()) {
+      return Wrong("--allow", "a NAME that --db serves", name);
+    }
+    database->allowed.push_back(text.substr(equals + 1));
+  }
+  return Status::OK();
+}
+
 Status ReadListen(const OptionTexts& texts, ServeArguments* out) {
   const std::string text = texts.Get("listen", "127.0.0.1:7420");
   const Status status = ParseHostPort(text, &out->listen);
@@ -248,11 +295,12 @@ Status ReadListen(const OptionTexts& texts, ServeArguments* out) {
     return Status::InvalidArgument("--listen", MessageOf(status));
   }
   out->insecure = texts.IsSet("insecure");
-  if (!out->insecure && !IsLoopback(out->listen.host)) {
+  if (out->tls.empty() && !out->insecure && !IsLoopback(out->listen.host)) {
     return Wrong("--listen",
-                 "an address of this machine only, such as 127.0.0.1:7420 "
-                 "(--insecure allows others: anyone who reaches the port can "
-                 "read the databases)",
+                 "an address of this machine only, such as 127.0.0.1:7420, or "
+                 "--tls-cert, --tls-key and --tls-ca (--insecure allows others "
+                 "without: anyone who reaches the port can read the "
+                 "databases)",
                  text);
   }
   return Status::OK();
@@ -284,6 +332,20 @@ Status ParseServe(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadDuration(texts, "stall-timeout",
                           &out->options.stall_timeout);
+  }
+  if (status.ok()) {
+    status = ReadCount(texts, "max-connections", 1, kMaxConnections,
+                       &out->options.max_connections);
+  }
+  if (status.ok()) {
+    status = ReadCount(texts, "max-per-address", 1, kMaxConnections,
+                       &out->options.max_connections_per_address);
+  }
+  if (status.ok()) {
+    status = ReadTls(texts, &out->tls);
+  }
+  if (status.ok()) {
+    status = ReadAllowed(texts, !out->tls.empty(), &out->options);
   }
   out->once = texts.IsSet("once");
   return status.ok() ? ReadListen(texts, out) : status;
@@ -352,6 +414,9 @@ Status ParseVerify(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadDuration(texts, "stall-timeout",
                           &out->options.stall_timeout);
+  }
+  if (status.ok()) {
+    status = ReadTls(texts, &out->options.tls);
   }
   return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
 }

@@ -154,6 +154,7 @@ int RunPlan(const std::vector<std::string>& arguments) {
   }
   Console console(plan.common.log_level);
   plan.options.log = console.log_function();
+  LogTlsWarnings(plan.options.tls, &console);
   const std::unique_ptr<Operation> operation = MakePlan(plan.options);
   return RunOperation("plan", plan.common, &console, operation.get(),
                       PlanReport);

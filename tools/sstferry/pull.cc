@@ -87,6 +87,7 @@ int RunPull(const std::vector<std::string>& arguments) {
   }
   Console console(pull.common.log_level);
   pull.options.log = console.log_function();
+  LogTlsWarnings(pull.options.tls, &console);
   const std::unique_ptr<Operation> operation = MakePull(pull.options);
   return RunOperation("pull", pull.common, &console, operation.get(),
                       PullReport);

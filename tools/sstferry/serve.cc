@@ -85,7 +85,7 @@ void LogTransfer(const TransferReport& report, Console* console) {
 
 void Announce(const ServeArguments& arguments, const std::string& address,
               Console* console) {
-  if (!IsLoopback(arguments.listen.host)) {
+  if (arguments.tls.empty() && !IsLoopback(arguments.listen.host)) {
     console->Log(LogLevel::kWarning,
                  "--insecure: anyone who reaches " + address +
                      " can read the served databases, and what they read "
@@ -107,7 +107,11 @@ void Announce(const ServeArguments& arguments, const std::string& address,
 // Serves until a signal, or with --once until the first transfer has ended.
 Status Serve(ServeArguments* arguments, Console* console, Ledger* ledger) {
   std::unique_ptr<Listener> listener;
-  Status status = ListenTcp(arguments->listen, &listener);
+  LogTlsWarnings(arguments->tls, console);
+  Status status =
+      arguments->tls.empty()
+          ? ListenTcp(arguments->listen, &listener)
+          : ListenTls(arguments->listen, arguments->tls, &listener);
   if (!status.ok()) {
     return WithContext(status, EndState::kInternal,
                        "--listen " + ToString(arguments->listen));

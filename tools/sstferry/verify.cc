@@ -34,6 +34,7 @@ int RunVerify(const std::vector<std::string>& arguments) {
   }
   Console console(verify.common.log_level);
   verify.options.log = console.log_function();
+  LogTlsWarnings(verify.options.tls, &console);
   const std::unique_ptr<Operation> operation = MakeVerify(verify.options);
   return RunOperation("verify", verify.common, &console, operation.get(),
                       VerifyReport);
