@@ -44,6 +44,11 @@ bool MayBeginFrame(const char* bytes) {
   return memcmp(bytes, empty_frame.data(), kMagicBytes) == 0;
 }
 
+// The connection is gone; a denial, say, is an IOError as well.
+bool IsLost(const Status& status) {
+  return status.IsIOError() && EndStateOf(status) == EndState::kDeadPeer;
+}
+
 // The head of any TLS record; no frame begins so.
 bool LooksLikeTls(const char* bytes) {
   return bytes[0] >= 0x14 && bytes[0] <= 0x17 && bytes[1] == 3;
@@ -185,7 +190,7 @@ Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
         kFrameHeaderBytes - header_bytes_, limit, &got);
     header_bytes_ += got;
     if (!status.ok()) {
-      return status.IsIOError() ? CutInHeader(status, expected) : status;
+      return IsLost(status) ? CutInHeader(status, expected) : status;
     }
     if (!MayBeginFrame(header_.data())) {
       // The decoder will say so; it wants a whole header.
@@ -282,8 +287,8 @@ Status Channel::ReadPayload(const FrameHeader& header, char* into,
         " bytes of " + FrameTypeName(header.type) + ", found " +
         std::to_string(got) + ", stream offset " +
         std::to_string(frame_offset_);
-    return status.IsIOError() ? PeerGone(text)
-                              : MakeStatus(EndStateOf(status), text);
+    return IsLost(status) ? PeerGone(text)
+                          : MakeStatus(EndStateOf(status), text);
   }
   header_bytes_ = got - payload_bytes;
   memcpy(header_.data(), buffer + payload_bytes, header_bytes_);
