@@ -91,7 +91,7 @@ TEST_CASE("A transfer goes on through a flood of half-open connections, "
   Bench bench(
       [](ServeOptions* options) {
         options->handshake_timeout = milliseconds(60'000);
-        options->max_half_open = kHalfOpen;
+        options->max_half_open = 4 * kHalfOpen;
         options->max_half_open_per_address = kHalfOpen;
       },
       with_tls ? GoodPki().server : TlsFiles(),
