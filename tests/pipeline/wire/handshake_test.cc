@@ -112,7 +112,7 @@ TEST_CASE("Client refuses an answer it did not offer", "[wire]") {
       HelloAck ack;
       ack.software = "odd";
       ack.version = version ? 4 : kProtocolVersion;
-      ack.features = version ? 0 : 4;
+      ack.features = version ? 0 : kSupportedFeatures + 1;
       if (status.ok()) {
         status = pair.server->SendMessage(FrameType::kHelloAck, ack);
       }
