@@ -98,13 +98,11 @@ Status Channel::SendParts(FrameType type, const Slice* parts,
                           std::to_string(payload_bytes));
   }
 
-  std::unique_lock<std::timed_mutex> lock(send_mu_, std::defer_lock);
   Patience patience(limit);
-  while (!lock.try_lock_until(patience.WakeAt())) {
-    if (patience.Expired()) {
-      return patience.Timeout("peer " + peer() + ": wait for another sender");
-    }
+  if (!send_turn_.Take(&patience)) {
+    return patience.Timeout("peer " + peer() + ": wait for another sender");
   }
+  const TurnGiver giver(&send_turn_);
   if (send_broken_) {
     return PeerGone("peer " + peer() + ": an earlier frame was cut short");
   }

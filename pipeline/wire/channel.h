@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "format/limits.h"
 #include "format/messages.h"
 #include "pipeline/wire/transport.h"
+#include "pipeline/wire/turn.h"
 
 namespace sstferry {
 
@@ -169,9 +169,9 @@ class Channel {
   uint16_t allowed_flags_ = 0;
   bool receive_broken_ = false;
 
-  std::timed_mutex send_mu_;
-  uint64_t next_send_sequence_ = 0;  // under send_mu_
-  bool send_broken_ = false;         // under send_mu_
+  Turn send_turn_;
+  uint64_t next_send_sequence_ = 0;  // in send_turn_
+  bool send_broken_ = false;         // in send_turn_
 };
 
 // The newest version in both [oldest, newest]; 0 when there is none.

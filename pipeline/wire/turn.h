@@ -1,0 +1,56 @@
+// Who may write: one at a time, the others wait with a limit.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "pipeline/wire/patience.h"
+
+namespace sstferry {
+
+// What std::timed_mutex is for, of parts that ThreadSanitizer sees: that of
+// GCC 12 does not know pthread_mutex_clocklock.
+//
+// Threads: any.
+class Turn {
+ public:
+  // False when the patience ends first. After true the caller owes a Give().
+  [[nodiscard]] bool Take(Patience* patience) {
+    std::unique_lock<std::mutex> lock(mu_);
+    while (taken_) {
+      if (patience->Expired()) {
+        return false;
+      }
+      given_.wait_until(lock, patience->WakeAt());
+    }
+    taken_ = true;
+    return true;
+  }
+
+  void Give() {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      taken_ = false;
+    }
+    given_.notify_one();
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable given_;
+  bool taken_ = false;  // under mu_
+};
+
+// Gives a turn that was taken.
+class TurnGiver {
+ public:
+  explicit TurnGiver(Turn* turn) : turn_(turn) {}
+  ~TurnGiver() { turn_->Give(); }
+  TurnGiver(const TurnGiver&) = delete;
+  TurnGiver& operator=(const TurnGiver&) = delete;
+
+ private:
+  Turn* const turn_;
+};
+
+}  // namespace sstferry
