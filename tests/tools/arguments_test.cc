@@ -1,6 +1,9 @@
 #include "tools/sstferry/arguments.h"
 
+#include <fstream>
+
 #include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
 
 namespace sstferry {
 namespace {
@@ -150,6 +153,37 @@ TEST_CASE("ParseNamedDirectory takes a name or makes one of the directory",
     REQUIRE_FALSE(
         Sentence(ParseNamedDirectory("--db", text, &out)).empty());
   }
+}
+
+TEST_CASE("ReadOptions refuses wrong options that hold Boost's placeholders",
+          "[tools]") {
+  const std::vector<OptionSpec> specs = {{"lanes", "N", ""},
+                                         {"replace", nullptr, ""},
+                                         {"config", "FILE", ""}};
+  const ScratchDir dir;
+  const auto read = [&](const std::vector<std::string>& arguments) {
+    OptionTexts out;
+    return ReadOptions(specs, {"SOURCE"}, arguments, &out);
+  };
+  const auto config = [&](const std::string& text) {
+    std::ofstream(dir / "config") << text;
+    return read({"--config", dir / "config"});
+  };
+  const std::string what = "found one that is not, and '%' among them";
+  for (const std::string name :
+       {"%canonical_option%", "%option%", "%value%", "%original_token%"}) {
+    INFO(name);
+    REQUIRE(Sentence(read({"--" + name})).find(what) != std::string::npos);
+    REQUIRE(Sentence(read({"--lan" + name + "=3"})).find(what) !=
+            std::string::npos);
+    REQUIRE(Sentence(config(name + " = 1\n")).find(what) !=
+            std::string::npos);
+    REQUIRE(Sentence(config("replace = " + name + "\n")).find(what) !=
+            std::string::npos);
+    REQUIRE_OK(read({"--lanes", name}));
+    REQUIRE_OK(config("lanes = " + name + "\n"));
+  }
+  REQUIRE(Sentence(read({"--50%"})) == "unrecognised option '--50%'");
 }
 
 }  // namespace sstferry

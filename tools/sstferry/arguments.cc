@@ -4,7 +4,9 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
+#include <sstream>
 #include <system_error>
 
 #include <boost/program_options.hpp>
@@ -102,6 +104,19 @@ bool IsCommandLineOnly(const OptionSpec& spec) {
   return name == "config" || name == "help" || name == "version";
 }
 
+// What Boost says is wrong. It puts names and values into its sentences by
+// replacing %placeholders%, without end where what it puts in holds one: then
+// the sentence is ours. `given` is all that Boost was given.
+std::string SentenceOf(const po::error& wrong, const std::string& given) {
+  const bool may_hold_placeholder = given.find('%') != given.rfind('%');
+  if (may_hold_placeholder &&
+      dynamic_cast<const po::error_with_option_name*>(&wrong) != nullptr) {
+    return "expected options and values as --help lists them, found one that "
+           "is not, and '%' among them";
+  }
+  return wrong.what();
+}
+
 Status ReadConfigFile(const std::string& path,
                       const po::options_description& known,
                       po::variables_map* map) {
@@ -113,13 +128,18 @@ Status ReadConfigFile(const std::string& path,
   if (!file) {
     return Wrong("--config", "a readable file", path);
   }
-  try {
-    po::store(po::parse_config_file(file, known), *map);
-  } catch (const po::error& wrong) {
-    return Status::InvalidArgument("--config " + path, wrong.what());
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (file.bad()) {
+    return Wrong("--config", "a readable file", path);
   }
-  return file.bad() ? Wrong("--config", "a readable file", path)
-                    : Status::OK();
+  try {
+    std::istringstream lines(text);
+    po::store(po::parse_config_file(lines, known), *map);
+  } catch (const po::error& wrong) {
+    return Status::InvalidArgument("--config " + path,
+                                   SentenceOf(wrong, text));
+  }
+  return Status::OK();
 }
 
 // Refuses what Boost lets through: an unknown option with one dash would become
@@ -304,7 +324,11 @@ Status ReadOptions(const std::vector<OptionSpec>& specs,
   } catch (const po::too_many_positional_options_error&) {
     return TooManyOperands(operands.size(), arguments);
   } catch (const po::error& wrong) {
-    return Status::InvalidArgument(wrong.what());
+    std::string given;
+    for (const std::string& argument : arguments) {
+      given += argument;
+    }
+    return Status::InvalidArgument(SentenceOf(wrong, given));
   }
   if (map.count("config") != 0) {
     const Status status =
