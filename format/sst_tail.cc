@@ -200,7 +200,9 @@ Status CheckProperties(const SstProperties& properties) {
   for (const auto& [name, value] : properties.all) {
     const auto* zero =
         std::find_if(std::begin(kZero), std::end(kZero),
-                     [&](const ZeroRow& row) { return row.name == name; });
+                     [&found = name](const ZeroRow& row) {
+                       return row.name == found;
+                     });
     if (zero != std::end(kZero)) {
       if (value != std::string(1, '\0')) {
         return Refused(zero->reason);

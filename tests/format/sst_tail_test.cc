@@ -169,24 +169,26 @@ struct HandMade {
   std::string before_footer;   // between properties and metaindex: a block
   std::string extra_name;      // of a block in the body
   std::string unnamed;         // a block in the body that nothing names
-  bool unnamed_first = false;  // before the data block instead of behind it
+  int unnamed_at = 1;          // 0 before data, 1 behind, 2 behind the index
 
   std::string Make() const {
     RawSst file(version);
-    if (unnamed_first) {
-      file.Add(unnamed);
-    }
+    const auto add_unnamed = [&](int at) {
+      if (!unnamed.empty() && unnamed_at == at) {
+        file.Add(unnamed);
+      }
+    };
+    add_unnamed(0);
     const std::string key = test::InternalKey("k");
     const SstBlockHandle data = file.Add(PlainBlock({{key, "v"}}));
     SstBlockHandle extra;
     if (!extra_name.empty()) {
       extra = file.Add("an extra block");
     }
-    if (!unnamed.empty() && !unnamed_first) {
-      file.Add(unnamed);
-    }
+    add_unnamed(1);
     const SstBlockHandle index =
         file.Add(PlainBlock({{"k", EncodeHandle(data)}}));
+    add_unnamed(2);
     const SstBlockHandle props = file.Add(
         test::RawProperties(1, 1, data.end(), properties));
     if (!before_footer.empty()) {
@@ -332,8 +334,8 @@ TEST_CASE("ForEachBodyBlock refuses bytes that no block covers",
           "[sst][carry]") {
   HandMade made;
   made.unnamed = "a block that nothing names";
-  for (const bool first : {false, true}) {
-    made.unnamed_first = first;
+  for (const int at : {0, 1, 2}) {
+    made.unnamed_at = at;
     const std::string reason = RefusalOf(made);
     INFO(reason);
     REQUIRE(reason.starts_with("has bytes that no known block covers, from "));
