@@ -128,7 +128,8 @@ const std::vector<Disk> kDisks = {Disk::kAsItIs, Disk::kStrict,
 TEST_CASE("StagingFile writes files of every length around a block",
           "[target][staging]") {
   const Disk disk = GENERATE(from_range(kDisks));
-  for (const size_t base : {size_t{0}, size_t{4096}, size_t{kMaxPayloadBytes}}) {
+  for (const size_t base : {size_t{0}, StagingBuffer::kAlignment,
+                            size_t{kMaxPayloadBytes}}) {
     for (const int beyond : {-4097, -4096, -1, 0, 1, 4095, 4096, 4097}) {
       const auto bytes = static_cast<ptrdiff_t>(base) + beyond;
       if (bytes < 0) {
