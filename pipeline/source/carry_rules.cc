@@ -223,6 +223,9 @@ std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file) {
   if (rules.comparator->timestamp_size() > 0) {
     return "keys carry timestamps";
   }
+  if (rules.plain_tables) {
+    return "in a family of plain tables";
+  }
   if (rules.wal_not_flushed) {
     return "wal not flushed";
   }

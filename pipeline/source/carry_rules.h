@@ -58,6 +58,7 @@ struct CarryRules {
   CarryMode mode = CarryMode::kAuto;
   bool target_takes_carried = true;
   bool wal_not_flushed = false;
+  bool plain_tables = false;  // the family's; it cannot be cut between files
   const rocksdb::Comparator* comparator = nullptr;
   uint32_t asked_format_version = 0;  // 0: any
   uint32_t max_format_version = 0;    // that the target reads

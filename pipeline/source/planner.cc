@@ -98,7 +98,7 @@ Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
     plan_->estimated_bytes += file.carried_bytes;
     plan_->estimated_entries += file.entries;
     region.interval.begin = end;
-    has_rest = !last;
+    has_rest = false;  // another file comes, or nothing
   }
   if (has_rest) {
     region.interval.end = options_.interval.end;

@@ -262,6 +262,7 @@ Status Transfer::DecideCarryingOf(size_t index) {
   rules.target_takes_carried = (target_.features & kFeatureCarry) != 0;
   rules.wal_not_flushed = snapshot_->wal_not_flushed() &&
                           snapshot_->counters().wal_bytes_copied > 0;
+  rules.plain_tables = planner_family(family).one_range;
   rules.comparator = family.handle->GetComparator();
   rules.asked_format_version = request_.format_version;
   rules.max_format_version =

@@ -80,9 +80,12 @@ TEST_CASE("A flipped bit anywhere in a carried file fails the pull by its name",
 TEST_CASE("A flipped bit in a block larger than the buffer is found",
           "[transfer][carry][corruption]") {
   const TempDir dir;
+  // In one file, the large block neither the first nor the last of it.
+  rocksdb::ColumnFamilyOptions options = SmallFiles();
+  options.target_file_size_base = 64 << 20;
   {
-    OpenDb db(dir / "source", OneFamily(SmallFiles()));
-    db.Put("a", "small");
+    OpenDb db(dir / "source", OneFamily(options));
+    db.Put("a", RandomBytes(5000, 1));
     db.Put("b", RandomBytes(3 << 20, 1));
     db.Put("c", "small");
     db.Flush();

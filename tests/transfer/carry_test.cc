@@ -352,20 +352,25 @@ TEST_CASE("plan explains every file of a live database of several levels",
   FillCompacted(&db, 0, 1000, "still");
   // From here on no compaction runs but those asked for.
   REQUIRE_OK(db->SetOptions(db.cf(), {{"disable_auto_compactions", "true"}}));
-  db.Compact();
+  rocksdb::CompactRangeOptions deep;
+  deep.bottommost_level_compaction =
+      rocksdb::BottommostLevelCompaction::kForceOptimized;
+  deep.change_level = true;
+  deep.target_level = 4;
+  REQUIRE_OK(db->CompactRange(deep, db.cf(), nullptr, nullptr));
   for (uint64_t i = 0; i < 3000; ++i) {
     db.Put(NumberedKey(5000 + i * 31 % 3000), RandomBytes(150, i));
   }
   db.Flush();
-  for (uint64_t i = 9000; i < 9100; ++i) db.Put(NumberedKey(i), "upper");
-  db.Flush();
   std::vector<rocksdb::LiveFileMetaData> live;
   db->GetLiveFilesMetaData(&live);
+  std::vector<std::string> upper;
   for (const auto& file : live) {
-    if (file.smallestkey == NumberedKey(9000) && file.level == 0) {
-      REQUIRE_OK(db->CompactFiles({}, db.cf(), {file.name}, 1));
-    }
+    if (file.level == 0) upper.push_back(file.name);
   }
+  REQUIRE_OK(db->CompactFiles({}, db.cf(), upper, 1));
+  for (uint64_t i = 9000; i < 9100; ++i) db.Put(NumberedKey(i), "newest");
+  db.Flush();
   const Ferried moved = RequirePlanned(dir / "source", dir / "target",
                                        Carrying(CarryMode::kAuto));
   const Summary plan = PlanOf(dir / "source");

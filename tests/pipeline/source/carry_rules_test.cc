@@ -89,6 +89,8 @@ TEST_CASE("Metadata names each obstacle to carrying", "[source][carry]") {
          static const Stamped kStamped;
          s->rules.comparator = &kStamped;
        }},
+      {"in a family of plain tables",
+       [](Subject* s) { s->rules.plain_tables = true; }},
       {"wal not flushed",
        [](Subject* s) { s->rules.wal_not_flushed = true; }},
       {"sequence numbers up to 9",

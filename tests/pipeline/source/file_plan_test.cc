@@ -7,6 +7,7 @@
 
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
+#include "rocksdb/table.h"
 #include "pipeline/source/planner.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
@@ -85,11 +86,17 @@ TEST_CASE("Overlaps are those of any two files, in any shape",
 }
 
 // Real tables, since what is rebuilt is weighed by its index.
-FilePlan WriteTable(const ScratchDir& dir, int begin, int end) {
-  FilePlan file = Span(std::to_string(begin) + ".sst", "", "");
+FilePlan WriteTable(const ScratchDir& dir, int begin, int end,
+                    const std::string& name = "") {
+  FilePlan file = Span(name + std::to_string(begin) + ".sst", "", "");
   file.path = dir / file.name;
+  rocksdb::BlockBasedTableOptions table;
+  // The index may end in a key far behind the last one.
+  table.index_shortening = rocksdb::BlockBasedTableOptions::
+      IndexShorteningMode::kShortenSeparatorsAndSuccessor;
   rocksdb::Options options;
   options.compression = rocksdb::kNoCompression;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
   REQUIRE_OK(writer.Open(file.path));
   for (int i = begin; i < end; ++i) {
@@ -102,6 +109,47 @@ FilePlan WriteTable(const ScratchDir& dir, int begin, int end) {
   file.bytes = BytesOf(file.path).size();
   file.entries = static_cast<uint64_t>(end - begin);
   return file;
+}
+
+// Ascending, without holes, from bound to bound.
+void RequireTiles(const KeyInterval& whole, const std::vector<Range>& ranges,
+                  size_t first) {
+  std::optional<std::string> next = whole.begin;
+  for (size_t i = first; i < ranges.size(); ++i) {
+    REQUIRE(ranges[i].id == i);
+    REQUIRE(ranges[i].interval.begin == next);
+    next = ranges[i].interval.end;
+    REQUIRE((i + 1 == ranges.size() || next.has_value()));
+    if (ranges[i].interval.begin && next) {
+      REQUIRE(*ranges[i].interval.begin < *next);
+    }
+  }
+  REQUIRE(next == whole.end);
+}
+
+TEST_CASE("Ranges end before a carried file, whatever the indexes say",
+          "[source][carry][planner]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "db");
+  rocksdb::DB* raw = nullptr;
+  REQUIRE_OK(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), dir / "db",
+                                          &raw));
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  PlannerFamily family;
+  family.handle = db->DefaultColumnFamily();
+  // Several runs over the same keys, each with its last cut point at "l".
+  FamilyPlan plan;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    plan.files.push_back(WriteTable(dir, 0, 500, name));
+  }
+  plan.files.push_back(WriteTable(dir, 2000, 2010));
+  plan.files.back().carry = true;
+  plan.files.back().carried_bytes = 9;
+  std::vector<Range> ranges;
+  std::vector<CarriedFile> carried;
+  REQUIRE_OK(CutFamily(family, {}, 500'000, &plan, &ranges, &carried));
+  REQUIRE(ranges.size() >= 3);
+  RequireTiles({}, ranges, 0);
 }
 
 TEST_CASE("Carried files and what lies between tile the interval",
@@ -140,17 +188,7 @@ TEST_CASE("Carried files and what lies between tile the interval",
     REQUIRE(carried.size() == count);
     REQUIRE(ranges.size() > 3);
     REQUIRE((choice % 16 == 15 || ranges.size() > 3 + count));
-    std::optional<std::string> next = options.interval.begin;
-    for (size_t i = 3; i < ranges.size(); ++i) {
-      REQUIRE(ranges[i].id == i);
-      REQUIRE(ranges[i].interval.begin == next);
-      next = ranges[i].interval.end;
-      REQUIRE((i + 1 == ranges.size() || next.has_value()));
-      if (ranges[i].interval.begin && next) {
-        REQUIRE(*ranges[i].interval.begin < *next);
-      }
-    }
-    REQUIRE(next == options.interval.end);
+    RequireTiles(options.interval, ranges, 3);
     for (const CarriedFile& one : carried) {
       const KeyInterval& interval = ranges.at(one.range_id).interval;
       REQUIRE(ranges[one.range_id].estimated_bytes == one.bytes);
