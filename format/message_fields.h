@@ -1,6 +1,7 @@
 // The fields of the messages of any connection and of the control connection,
 // in wire order with their bounds. Normative text: format/FORMAT.md,
 // "Messages"; keep both in step.
+// Over 250 lines because it is one list: a line a field.
 #pragma once
 
 #include "format/fields.h"

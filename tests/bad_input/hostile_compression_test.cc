@@ -99,7 +99,7 @@ TEST_CASE("Pull refuses compressed frames that are not what they say",
   }
   SECTION("empty") {
     RequireFound(Compressing([](std::string* p) { p->clear(); }),
-                 "found an empty frame");
+                 "expected 16, found 0");
   }
   SECTION("cut") {
     RequireFound(
