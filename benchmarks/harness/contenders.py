@@ -239,6 +239,7 @@ def ldb(run):
 # In the order of the tables. The ceilings must be named ceiling-*.
 CONTENDERS = {
     "sstferry": sstferry_with(),
+    "sstferry-rebuilt": sstferry_with("--carry", "never"),
     "sstferry-tls": sstferry_with(tls=True),
     "sstferry-local": sstferry_local,
     "put": put,

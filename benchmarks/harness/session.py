@@ -215,6 +215,11 @@ class Session:
                 peaks[role] = max(peaks.get(role, 0),
                                   process["peak_rss_bytes"] or 0)
         out["peak_rss_bytes"] = peaks
+        source_cpu = [p["cpu_user_seconds"] + p["cpu_system_seconds"]
+                      for r in good for p in r["processes"]
+                      if p["role"] == "source"]
+        if source_cpu:
+            out["source_cpu_seconds"] = statistics.median(source_cpu)
         if good:
             out["levels"] = good[-1]["check"]["levels"]
         return out
