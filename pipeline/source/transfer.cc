@@ -65,7 +65,7 @@ Transfer::~Transfer() = default;
 
 Status Transfer::Pin() {
   const steady_clock::time_point start = steady_clock::now();
-  Status status = PinSnapshot();
+  Status status = snapshot_ == nullptr ? PinSnapshot() : Status::OK();
   snapshot_micros_ = MicrosSince(start);
   if (status.ok()) {
     status = DescribeFamilies();

@@ -54,6 +54,10 @@ class Transfer {
   // Pins the snapshot and plans it. Every reason to refuse what cannot be
   // moved faithfully and can be known without reading the data is found here.
   [[nodiscard]] rocksdb::Status Pin();
+  // Pin() plans this one instead of taking its own.
+  void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
+    snapshot_ = std::move(snapshot);
+  }
 
   // The frames that tell the target about it: Opened, Family..., Ranges...,
   // PlanItems (for a plan), PlanEnd.

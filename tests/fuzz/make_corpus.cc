@@ -1,76 +1,411 @@
-// Writes small seed corpora: make_corpus DIR makes DIR/frame, DIR/messages,
-// DIR/journal, DIR/sst_tail and DIR/wire_compression.
+// Writes seed corpora: make_corpus DIR makes DIR/TARGET/NAME for each target.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <memory>
 
 #include "format/limits.h"
 #include "format/sst_tail.h"
 #include "format/wire_compression.h"
+#include "pipeline/target/source_session.h"
+#include "rocksdb/env.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/table.h"
 #include "tests/format/samples.h"
+#include "tests/fuzz/script.h"
+#include "tests/fuzz/tiny_database.h"
 
+namespace sstferry::fuzz {
 namespace {
 
-bool Write(const std::filesystem::path& path, const std::string& bytes) {
-  std::filesystem::create_directories(path.parent_path());
+namespace fs = std::filesystem;
+
+void Write(const fs::path& path, const std::string& bytes) {
+  fs::create_directories(path.parent_path());
   std::ofstream out(path, std::ios::binary);
   out << bytes;
-  return out.good();
+  MustWork(out.good() ? rocksdb::Status::OK()
+                      : rocksdb::Status::IOError(path.string()));
 }
 
-// A table file, and the same carried.
-bool WriteTable(const std::filesystem::path& directory,
-                const std::string& name, const std::string& file) {
-  const sstferry::SliceSource source(file);
-  sstferry::SstReader reader;
-  sstferry::SstTail tail;
-  if (!reader.Open(&source).ok() || !RewriteSstTail(reader, &tail).ok()) {
-    fprintf(stderr, "not carried: %s\n", name.c_str());
-    return false;
+// --- bytes of format/ -------------------------------------------------------
+
+void MakeFormatSeeds(const fs::path& directory) {
+  Write(directory / "journal" / "whole", SampleJournal());
+  for (const uint64_t offset : SampleJournalOffsets()) {
+    Write(directory / "journal" / ("cut" + std::to_string(offset)),
+          SampleJournal().substr(0, offset));
   }
-  return Write(directory / name, file) &&
-         Write(directory / (name + "-carried"),
-               file.substr(0, tail.body_bytes) + tail.bytes);
+  for (const SampleFrame& sample : SampleFrames()) {
+    const std::string name = FrameTypeName(sample.type);
+    Write(directory / "frame" / name,
+          MakeFrame(sample.type, 0, sample.payload));
+    Write(directory / "messages" / name,
+          std::string(1, static_cast<char>(sample.type)) + sample.payload);
+  }
+}
+
+// --- table files ------------------------------------------------------------
+
+struct Chunk {
+  std::string file;
+  ChunkEnd end;
+};
+
+struct Shape {
+  std::string name;
+  uint32_t format_version = 5;
+  rocksdb::CompressionType compression = rocksdb::kNoCompression;
+  rocksdb::ChecksumType checksum = rocksdb::kNoChecksum;
+  rocksdb::BlockBasedTableOptions::IndexType index =
+      rocksdb::BlockBasedTableOptions::kBinarySearch;
+  bool filter = false;
+  bool reverse = false;
+  uint32_t dict_bytes = 0;
+};
+
+Chunk MakeChunk(const Shape& shape, int first, int last) {
+  const std::unique_ptr<rocksdb::Env> env(
+      rocksdb::NewMemEnv(rocksdb::Env::Default()));
+  rocksdb::BlockBasedTableOptions table;
+  table.format_version = shape.format_version;
+  table.checksum = shape.checksum;
+  table.index_type = shape.index;
+  table.block_size = 256;
+  table.metadata_block_size = 64;
+  if (shape.filter) {
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  }
+  rocksdb::Options options;
+  options.env = env.get();
+  options.compression = shape.compression;
+  options.compression_opts.max_dict_bytes = shape.dict_bytes;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  if (shape.reverse) {
+    options.comparator = rocksdb::ReverseBytewiseComparator();
+  }
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
+  MustWork(writer.Open("/f.sst"));
+  Chunk chunk;
+  for (int i = first; i < last; ++i) {
+    const int number = shape.reverse ? first + last - 1 - i : i;
+    const std::string key = "key" + std::to_string(number);
+    const std::string value(static_cast<size_t>(number % 40), 'v');
+    MustWork(writer.Put(key, value));
+    chunk.end.smallest = i == first ? key : chunk.end.smallest;
+    chunk.end.largest = key;
+    chunk.end.entries++;
+    chunk.end.key_bytes += key.size();
+    chunk.end.value_bytes += value.size();
+  }
+  MustWork(writer.Finish());
+  MustWork(rocksdb::ReadFileToString(env.get(), "/f.sst", &chunk.file));
+  return chunk;
+}
+
+void MakeSstSeeds(const fs::path& directory) {
+  using Table = rocksdb::BlockBasedTableOptions;
+  const std::vector<Shape> shapes = {
+      {.name = "plain"},
+      {.name = "v2", .format_version = 2},
+      {.name = "v3", .format_version = 3},
+      {.name = "v4", .format_version = 4},
+      {.name = "crc32c", .checksum = rocksdb::kCRC32c},
+      {.name = "xxh3", .checksum = rocksdb::kXXH3},
+      {.name = "two-levels", .index = Table::kTwoLevelIndexSearch},
+      {.name = "first-keys", .index = Table::kBinarySearchWithFirstKey},
+      {.name = "filter", .filter = true},
+      {.name = "reverse", .reverse = true},
+      {.name = "zstd", .compression = rocksdb::kZSTD},
+      {.name = "zstd-dictionary", .compression = rocksdb::kZSTD,
+       .dict_bytes = 512},
+      {.name = "lz4", .compression = rocksdb::kLZ4Compression},
+      {.name = "snappy", .compression = rocksdb::kSnappyCompression},
+      {.name = "zlib", .compression = rocksdb::kZlibCompression},
+  };
+  for (const Shape& shape : shapes) {
+    Write(directory / "sst" / shape.name,
+          std::string(1, shape.reverse ? '\1' : '\0') +
+              MakeChunk(shape, 100, 140).file);
+  }
+  Write(directory / "sst" / "one-entry",
+        std::string(1, '\0') + MakeChunk({}, 100, 101).file);
+}
+
+// --- the source's end -------------------------------------------------------
+
+std::string HelloOf(ConnectionKind kind) {
+  Hello hello = MakeHello();
+  hello.kind = kind;
+  std::string script;
+  AddStep(FrameType::kHello, 0, Encode(hello), &script);
+  return script;
+}
+
+void MakeServerControlSeeds(const fs::path& directory) {
+  const std::string hello = HelloOf(ConnectionKind::kControl);
+  std::string all = hello;
+  for (const SampleFrame& sample : SampleFrames()) {
+    std::string one = hello;
+    AddStep(sample.type, 0, sample.payload, &one);
+    Write(directory / FrameTypeName(sample.type), one);
+    AddStep(sample.type, kGate, sample.payload, &all);
+  }
+  Write(directory / "all", all);
+  Finish finish;
+  finish.families.resize(2);
+  for (const char* name : {"db", "gone", "unknown"}) {
+    for (const Purpose purpose :
+         {Purpose::kPull, Purpose::kPlan, Purpose::kVerify}) {
+      OpenRequest request;
+      request.database = name;
+      request.purpose = purpose;
+      request.lanes = 2;
+      request.chunk_bytes = 1u << 20;
+      std::string script = hello;
+      AddStep(FrameType::kListRequest, 0, "", &script);
+      AddStep(FrameType::kOpenRequest, 0, Encode(request), &script);
+      AddStep(FrameType::kPing, kGate, Encode(SamplePing()), &script);
+      AddStep(FrameType::kFinish, 0, Encode(finish), &script);
+      AddStep(FrameType::kEnd, 0, Encode(End()), &script);
+      Write(directory / ("open-" + std::string(name) +
+                         std::to_string(static_cast<int>(purpose))),
+            script);
+    }
+  }
+}
+
+void MakeServerLaneSeeds(const fs::path& directory) {
+  const std::string hello = HelloOf(ConnectionKind::kLane);
+  std::string all = hello;
+  RangeRequest range;
+  AddStep(FrameType::kRangeRequest, 0, Encode(range), &all);
+  range.after = "key200";
+  AddStep(FrameType::kRangeRequest, 0, Encode(range), &all);
+  range.range_id = 1;
+  AddStep(FrameType::kRangeRequest, kDrip, Encode(range), &all);
+  DigestRequest digest;
+  AddStep(FrameType::kDigestRequest, 0, Encode(digest), &all);
+  digest.interval = {"key2", "key3"};
+  AddStep(FrameType::kDigestRequest, 0, Encode(digest), &all);
+  EntriesRequest entries;
+  entries.family = 1;
+  AddStep(FrameType::kEntriesRequest, 0, Encode(entries), &all);
+  entries.after = "key150";
+  AddStep(FrameType::kEntriesRequest, 0, Encode(entries), &all);
+  AddStep(FrameType::kEnd, 0, Encode(End()), &all);
+  Write(directory / "all", all);
+  for (const SampleFrame& sample : SampleFrames()) {
+    std::string one = hello;
+    AddStep(sample.type, 0, sample.payload, &one);
+    Write(directory / FrameTypeName(sample.type), one);
+  }
+}
+
+// --- the target's end -------------------------------------------------------
+
+std::string AckScript() {
+  HelloAck ack;
+  ack.software = "sstferry fuzzed";
+  ack.rocksdb_version = "7.8.3";
+  std::string script;
+  AddStep(FrameType::kHelloAck, 0, Encode(ack), &script);
+  return script;
+}
+
+std::string PlanScript() {
+  Opened opened = SampleOpened();
+  opened.family_count = 1;
+  opened.database_options = {{"max_open_files", "100"}};
+  std::string script;
+  AddStep(FrameType::kOpened, kGate, Encode(opened), &script);
+  Family family;
+  family.description.name = "default";
+  family.description.comparator = "leveldb.BytewiseComparator";
+  family.description.table_factory = "BlockBasedTable";
+  family.description.options = {{"num_levels", "5"},
+                                {"compression", "kNoCompression"}};
+  family.description.table_options = {{"block_size", "8192"}};
+  family.format_version = 5;
+  AddStep(FrameType::kFamily, 0, Encode(family), &script);
+  Ranges ranges;
+  ranges.ranges.resize(2);
+  ranges.ranges[0].interval.end = "m";
+  ranges.ranges[1].id = 1;
+  ranges.ranges[1].interval.begin = "m";
+  AddStep(FrameType::kRanges, 0, Encode(ranges), &script);
+  PlanEnd end;
+  end.range_count = 2;
+  AddStep(FrameType::kStats, 0, Encode(SampleStats()), &script);
+  AddStep(FrameType::kPlanEnd, 0, Encode(end), &script);
+  return script;
+}
+
+std::string ClientInput(uint8_t actions, const std::string& control) {
+  std::string input(1, static_cast<char>(actions));
+  input.push_back(static_cast<char>(control.size()));
+  input.push_back(static_cast<char>(control.size() >> 8));
+  return input + control + AckScript();
+}
+
+void MakeClientControlSeeds(const fs::path& directory) {
+  std::string whole = AckScript();
+  AddStep(FrameType::kListReply, kGate, Encode(SampleListReply()), &whole);
+  AddStep(FrameType::kPing, 0, Encode(SamplePing()), &whole);
+  whole += PlanScript();
+  Finish finish;
+  finish.families.resize(1);
+  finish.families[0] = {1, 2, 3, 4};
+  AddStep(FrameType::kFinished, kGate, Encode(finish), &whole);
+  Write(directory / "whole", ClientInput(31, whole));
+  Write(directory / "failed", ClientInput(47, whole));
+  Write(directory / "cancelled", ClientInput(75, whole));
+  for (const SampleFrame& sample : SampleFrames()) {
+    std::string script = AckScript();
+    AddStep(sample.type, kGate, sample.payload, &script);
+    Write(directory / FrameTypeName(sample.type), ClientInput(26, script));
+    script = AckScript() + PlanScript();
+    AddStep(sample.type, kGate, sample.payload, &script);
+    Write(directory / ("planned-" + std::string(FrameTypeName(sample.type))),
+          ClientInput(26, script));
+  }
+  std::string refused;
+  AddStep(FrameType::kEnd, 0, Encode(SampleEnd()), &refused);
+  Write(directory / "refused", ClientInput(2, refused));
+}
+
+void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, size_t frame_bytes,
+              std::string* script) {
+  ChunkBegin begin;
+  begin.range_id = range;
+  begin.ordinal = ordinal;
+  AddStep(FrameType::kChunkBegin, 0, Encode(begin), script);
+  for (size_t at = 0; at < chunk.file.size(); at += frame_bytes) {
+    AddStep(FrameType::kChunkData, 0, chunk.file.substr(at, frame_bytes),
+            script);
+  }
+  chunk.end.range_id = range;
+  chunk.end.ordinal = ordinal;
+  AddStep(FrameType::kChunkEnd, kMend, Encode(chunk.end), script);
+}
+
+void MakeClientLaneSeeds(const fs::path& directory) {
+  RangeEnd end;
+  std::string whole = AckScript();
+  AddChunk(0, 0, MakeChunk({}, 100, 110), 60'000, &whole);
+  AddChunk(0, 1, MakeChunk({}, 110, 120), 700, &whole);
+  AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
+  Write(directory / "one-range", whole);
+  end.range_id = 1;
+  AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
+  const Shape reverse = {.name = "reverse", .reverse = true};
+  AddChunk(2, 0, MakeChunk(reverse, 100, 110), 60'000, &whole);
+  end.range_id = 2;
+  AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
+  Write(directory / "whole", whole);
+  std::string outside = AckScript();
+  AddChunk(0, 0, MakeChunk({}, 200, 210), 60'000, &outside);
+  Write(directory / "outside", outside);
+  for (const SampleFrame& sample : SampleFrames()) {
+    std::string script = AckScript();
+    AddStep(sample.type, 0, sample.payload, &script);
+    Write(directory / FrameTypeName(sample.type), script);
+  }
+}
+
+// --- carried files, compressed data --------------------------------------
+
+// The golden table files, and the same carried.
+void MakeTailSeeds(const fs::path& directory) {
+  const fs::path tables =
+      fs::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
+  for (const auto& entry : fs::directory_iterator(tables)) {
+    if (entry.path().extension() != ".sst") {
+      continue;
+    }
+    const std::string name = entry.path().stem().string();
+    std::string file;
+    MustWork(rocksdb::ReadFileToString(rocksdb::Env::Default(),
+                                       entry.path().string(), &file));
+    const SliceSource source(file);
+    SstReader reader;
+    SstTail tail;
+    MustWork(reader.Open(&source));
+    MustWork(RewriteSstTail(reader, &tail));
+    Write(directory / name, file);
+    Write(directory / (name + "-carried"),
+          file.substr(0, tail.body_bytes) + tail.bytes);
+  }
+}
+
+void MakeCompressedSeeds(const fs::path& directory) {
+  Write(directory / "frame" / "ChunkData_zstd", SampleCompressedFrame());
+  Write(directory / "wire_compression" / "run", SampleCompressedPayload());
+  WireCompressor compressor(3);
+  rocksdb::Slice payload;
+  if (compressor.Compress(SampleJournal(), kMaxPayloadBytes, &payload)) {
+    Write(directory / "wire_compression" / "journal", payload.ToString());
+  }
+}
+
+// --- texts ------------------------------------------------------------------
+
+void MakeTextSeeds(const fs::path& directory, const TinyDatabase& tiny) {
+  for (const auto& entry : fs::directory_iterator(tiny.directory())) {
+    if (entry.path().filename().string().starts_with("OPTIONS-")) {
+      std::string text;
+      MustWork(rocksdb::ReadFileToString(rocksdb::Env::Default(),
+                                         entry.path().string(), &text));
+      Write(directory / "options" / "whole", text);
+    }
+  }
+  Write(directory / "options" / "short",
+        "[Version]\n  rocksdb_version=7.8.3\n[DBOptions]\n"
+        "  max_open_files=12\n[CFOptions \"default\"]\n  num_levels=3\n"
+        "  compression_per_level=kNoCompression:kZSTD\n"
+        "  compression_opts={level=3;max_dict_bytes=16384;}\n"
+        "  prefix_extractor=rocksdb.FixedPrefix.8\n"
+        "  comparator=leveldb.BytewiseComparator\n"
+        "  table_factory=BlockBasedTable\n"
+        "[TableOptions/BlockBasedTable \"default\"]\n  block_size=4096\n"
+        "  filter_policy=bloomfilter:9.9:false\n");
+  int number = 0;
+  for (const char* text :
+       {"2x10Ki", "264MiB", "290s", "2500ms", "20x00ff", "2key",
+        "2name=/dir/db", "2/dir/db", "2127.0.0.1:7420", "2[::1]:80",
+        "218446744073709551615", "2host"}) {
+    std::string input = text;
+    input[0] = '\2';
+    Write(directory / "arguments" / ("value" + std::to_string(++number)),
+          input);
+  }
+  Write(directory / "arguments" / "lines",
+        std::string(1, '\0') + "a\n--lanes\n3\n--cf=x\n--cf\ny\n--replace\nb");
+  Write(directory / "arguments" / "config",
+        std::string(1, '\1') +
+            "# comment\nlanes = 3\ncf = x\nreplace = true\n");
 }
 
 }  // namespace
+}  // namespace sstferry::fuzz
 
 int main(int argc, char** argv) {
-  using namespace sstferry;
+  using namespace sstferry::fuzz;
   if (argc != 2) {
     fprintf(stderr, "usage: make_corpus DIR\n");
     return 2;
   }
   const std::filesystem::path directory = argv[1];
-  bool ok = Write(directory / "journal" / "whole", SampleJournal());
-  for (const uint64_t offset : SampleJournalOffsets()) {
-    ok &= Write(directory / "journal" / ("cut" + std::to_string(offset)),
-                SampleJournal().substr(0, offset));
-  }
-  for (const SampleFrame& sample : SampleFrames()) {
-    const std::string name = FrameTypeName(sample.type);
-    ok &= Write(directory / "frame" / name,
-                MakeFrame(sample.type, 0, sample.payload));
-    ok &= Write(directory / "messages" / name,
-                std::string(1, static_cast<char>(sample.type)) +
-                    sample.payload);
-  }
-  const std::filesystem::path tables =
-      std::filesystem::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
-  for (const auto& entry : std::filesystem::directory_iterator(tables)) {
-    if (entry.path().extension() == ".sst") {
-      std::ifstream in(entry.path(), std::ios::binary);
-      ok &= WriteTable(directory / "sst_tail", entry.path().stem().string(),
-                       std::string(std::istreambuf_iterator<char>(in), {}));
-    }
-  }
-  ok &= Write(directory / "frame" / "ChunkData_zstd", SampleCompressedFrame());
-  ok &= Write(directory / "wire_compression" / "run",
-              SampleCompressedPayload());
-  WireCompressor compressor(3);
-  rocksdb::Slice payload;
-  ok &= compressor.Compress(SampleJournal(), kMaxPayloadBytes, &payload) &&
-        Write(directory / "wire_compression" / "journal", payload.ToString());
-  return ok ? 0 : 1;
+  MakeFormatSeeds(directory);
+  MakeSstSeeds(directory);
+  MakeTailSeeds(directory / "sst_tail");
+  MakeCompressedSeeds(directory);
+  MakeServerControlSeeds(directory / "server_control");
+  MakeServerLaneSeeds(directory / "server_lane");
+  MakeClientControlSeeds(directory / "client_control");
+  MakeClientLaneSeeds(directory / "client_lane");
+  MakeTextSeeds(directory, TinyDatabase());
+  return 0;
 }

@@ -1,0 +1,107 @@
+// Input: a byte of what the target does, 16 bits of length and the script of
+// the control connection, then the script of a lane's connection. A source
+// says these to the target's end of a control connection: handshake, list,
+// plan (with the options its families describe), totals.
+#include "pipeline/family_options.h"
+#include "pipeline/operators.h"
+#include "pipeline/target/plan_check.h"
+#include "pipeline/target/source_session.h"
+#include "tests/fuzz/script.h"
+
+namespace {
+
+using namespace sstferry;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+enum Action : uint8_t {
+  kList = 1,
+  kOpen = 2,
+  kLane = 4,
+  kFinish = 8,
+  kEnd = 16,
+  kFail = 32,
+  kCancel = 64,
+};
+
+// What a pull does with a plan before it asks for data.
+void UsePlan(const SourcePlan& plan) {
+  std::vector<const rocksdb::Comparator*> orders;
+  Status status;
+  for (const Family& family : plan.families) {
+    const rocksdb::Comparator* order = nullptr;
+    status = FindComparator(family.description.name,
+                            family.description.comparator, {}, &order);
+    BuiltFamily built;
+    if (status.ok()) {
+      status = BuildFamily(family.description, {}, {}, &built);
+    }
+    if (!status.ok()) {
+      return;
+    }
+    orders.push_back(order);
+  }
+  rocksdb::DBOptions options;
+  std::vector<std::string> notes;
+  status = BuildDatabaseOptions(plan.opened.database_options, &options, &notes);
+  if (status.ok()) {
+    status = CheckTiling(plan, KeyInterval(), orders);
+  }
+  status.PermitUncheckedError();
+}
+
+void Use(uint8_t actions, SourceSession* session) {
+  Status status;
+  if ((actions & kList) != 0) {
+    std::vector<std::string> names;
+    status = session->List(&names);
+  }
+  if (status.ok() && (actions & kOpen) != 0) {
+    OpenRequest request;
+    request.database = "db";
+    request.lanes = 2;
+    request.chunk_bytes = 1u << 20;
+    SourcePlan plan;
+    status = session->Open(request, &plan);
+    if (status.ok()) {
+      UsePlan(plan);
+    }
+  }
+  if (status.ok() && (actions & kLane) != 0) {
+    std::unique_ptr<Channel> lane;
+    status = session->ConnectLane(0, &lane);
+  }
+  if (status.ok() && (actions & kFinish) != 0) {
+    Finish ours;
+    ours.families.resize(1);
+    ours.families[0] = {1, 2, 3, 4};
+    Finish theirs;
+    status = session->Finish(ours, &theirs);
+  }
+  if ((actions & kCancel) != 0) {
+    session->Cancel();
+  }
+  if ((actions & kFail) != 0) {
+    status = MakeStatus(EndState::kNoSpace, "disk full");
+  }
+  if ((actions & (kEnd | kFail)) != 0) {
+    session->End(status, "target");
+  }
+  status.PermitUncheckedError();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Slice input(reinterpret_cast<const char*>(data), size);
+  const uint8_t actions = fuzz::TakeByte(&input);
+  const Slice control = fuzz::TakeBytes(&input);
+  fuzz::ScriptDialer dialer(control, input);
+  SourceSessionOptions options;
+  options.on_fail = [](const Status&, const std::string&) {};
+  std::unique_ptr<SourceSession> session;
+  if (SourceSession::Connect(&dialer, options, &session).ok()) {
+    Use(actions, session.get());
+  }
+  return 0;
+}

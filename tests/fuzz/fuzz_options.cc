@@ -1,0 +1,30 @@
+// Input: the text of an OPTIONS file, as a source has it and a peer sends it
+// on. What the allow-list lets pass, RocksDB's own parsers must bear.
+#include "format/limits.h"
+#include "pipeline/family_options.h"
+#include "pipeline/options_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace sstferry;
+  const rocksdb::Slice text(reinterpret_cast<const char*>(data), size);
+  DatabaseDescription description;
+  std::vector<std::string> notes;
+  if (!ParseOptionsText(text, &description, &notes).ok()) {
+    return 0;
+  }
+  rocksdb::DBOptions database;
+  BuildDatabaseOptions(description.options, &database, &notes)
+      .PermitUncheckedError();
+  for (size_t i = 0; i < description.families.size() && i < 4; ++i) {
+    BuiltFamily family;
+    rocksdb::Options chunks;
+    if (BuildFamily(description.families[i], {}, {}, &family).ok()) {
+      ChunkOptions(family.final_options, family.format_version, &chunks)
+          .PermitUncheckedError();
+      OptionChanges changes;
+      ChangesTo(family.pull_options, family.final_options, &changes)
+          .PermitUncheckedError();
+    }
+  }
+  return 0;
+}

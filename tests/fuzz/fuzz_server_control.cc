@@ -1,0 +1,64 @@
+// Input: a script that a target says to the source's end of a connection:
+// handshake, then whatever comes on a control connection. "db" is served and
+// costs a snapshot; "gone" is served and its directory is not there.
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/source/control_session.h"
+#include "tests/fuzz/script.h"
+#include "tests/fuzz/tiny_database.h"
+
+namespace {
+
+using namespace sstferry;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+struct World {
+  fuzz::TinyDatabase tiny;
+  ServeOptions options;
+  TokenBucket bucket{0};
+  SessionHost host;
+  std::shared_ptr<Transfer> transfer;
+
+  World() {
+    ServedDatabase database;
+    database.name = "db";
+    database.directory = tiny.directory();
+    options.databases.push_back(database);
+    database.name = "gone";
+    database.directory = tiny.directory() + "-gone";
+    options.databases.push_back(database);
+    options.peer_timeout = std::chrono::milliseconds(1);
+    host.options = &options;
+    host.wire_bucket = &bucket;
+    host.find_database = [this](const std::string& name,
+                                ServedDatabase* found) {
+      for (const ServedDatabase& served : options.databases) {
+        if (served.name == name) {
+          *found = served;
+          return Status::OK();
+        }
+      }
+      return MakeStatus(EndState::kRefused, "no database named '" + name +
+                                                "' is served here");
+    };
+    host.add_transfer = [](std::shared_ptr<Transfer>) { return Status::OK(); };
+    host.remove_transfer = [](const std::shared_ptr<Transfer>&) {};
+  }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static World world;
+  const Slice script(reinterpret_cast<const char*>(data), size);
+  Channel channel(std::make_unique<fuzz::ScriptConnection>(script, true));
+  Hello hello;
+  HelloAck ack;
+  const Status status =
+      ServerHandshake(&channel, "sstferry fuzzed", RocksDbVersion(),
+                      WaitLimit::Within(std::chrono::seconds(1)), &hello, &ack);
+  if (status.ok() && hello.kind == ConnectionKind::kControl) {
+    ControlSession(world.host, hello, &channel).Run();
+  }
+  return 0;
+}

@@ -1,0 +1,113 @@
+// Input: a byte that chooses, then a chunk's bytes. Seeds without checksums let
+// changes reach every parser. RocksDB must open what the check of a received
+// chunk accepts, and read through what passes block by block: it aborts the
+// process where we were not strict enough.
+#include <cstdlib>
+
+#include "format/byte_source.h"
+#include "format/sst_check.h"
+#include "format/sst_describe.h"
+#include "format/sst_reader.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/env.h"
+#include "rocksdb/sst_file_reader.h"
+
+namespace {
+
+using namespace sstferry;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Walks everything; what it finds is wrong is wrong, and no more than that.
+void ReadAll(const SstReader& reader) {
+  std::vector<SstBlockHandle> blocks;
+  Status status = reader.ForEachIndexEntry([&](const SstIndexEntry& entry) {
+    blocks.push_back(entry.handle);
+    return Status::OK();
+  });
+  for (const SstBlockHandle& block : blocks) {
+    reader.ForEachEntry(block, [](const Slice&, const Slice&) {
+      return Status::OK();
+    }).PermitUncheckedError();
+  }
+  for (const size_t count : {1u, 3u, 100u}) {
+    std::vector<SstAnchor> anchors;
+    status = reader.Anchors(count, &anchors);
+    if (status.ok() && anchors.size() > count) {
+      abort();
+    }
+  }
+  status.PermitUncheckedError();
+}
+
+ChunkExpectation ExpectationOf(const SstReader& reader, bool reverse) {
+  ChunkExpectation expected;
+  std::string first;
+  std::string last;
+  if (reader.ReadBoundKeys(&first, &last).ok()) {
+    expected.smallest = first.substr(0, first.size() - kSstKeyTrailerBytes);
+    expected.largest = last.substr(0, last.size() - kSstKeyTrailerBytes);
+  }
+  expected.num_entries = reader.properties().num_entries;
+  const rocksdb::Comparator* order = reverse
+                                         ? rocksdb::ReverseBytewiseComparator()
+                                         : rocksdb::BytewiseComparator();
+  expected.order = [order](const Slice& a, const Slice& b) {
+    return order->Compare(a, b);
+  };
+  expected.comparator = order->Name();
+  return expected;
+}
+
+void OpenWithRocksDb(const Slice& file, bool reverse, bool read_all) {
+  static const std::unique_ptr<rocksdb::Env> env(
+      rocksdb::NewMemEnv(rocksdb::Env::Default()));
+  if (!rocksdb::WriteStringToFile(env.get(), file, "/f.sst").ok()) {
+    abort();
+  }
+  rocksdb::Options options;
+  options.env = env.get();
+  if (reverse) {
+    options.comparator = rocksdb::ReverseBytewiseComparator();
+  }
+  rocksdb::SstFileReader reader(options);
+  if (!reader.Open("/f.sst").ok()) {
+    return;
+  }
+  rocksdb::ReadOptions how;
+  how.total_order_seek = true;
+  const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator(how));
+  it->SeekToLast();
+  for (it->SeekToFirst(); read_all && it->Valid(); it->Next()) {
+  }
+  it->status().PermitUncheckedError();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) {
+    return 0;
+  }
+  const Slice file(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const bool reverse = (data[0] & 1) != 0;
+  const SliceSource source(file);
+  SstReader reader;
+  if (!reader.Open(&source).ok()) {
+    return 0;
+  }
+  ReadAll(reader);
+  ChunkExpectation expected = ExpectationOf(reader, reverse);
+  expected.allow_entities = (data[0] & 2) != 0;
+  ChunkFacts facts;
+  const bool accepted = CheckChunk(source, expected, &facts).ok();
+  expected.all_blocks = true;
+  const bool proved = CheckChunk(source, expected, &facts).ok();
+  if (proved && !accepted) {
+    abort();
+  }
+  if (accepted) {
+    OpenWithRocksDb(file, reverse, proved);
+  }
+  return 0;
+}

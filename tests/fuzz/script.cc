@@ -1,0 +1,220 @@
+#include "tests/fuzz/script.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "pipeline/wire/patience.h"
+#include "tests/format/samples.h"
+
+namespace sstferry::fuzz {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// A gate that nothing will open ends by itself.
+constexpr std::chrono::milliseconds kGateLimit{10};
+
+const std::string kPeer = "script";
+
+void Require(bool holds, const char* what) {
+  if (!holds) {
+    fprintf(stderr, "a frame was sent that is wrong: %s\n", what);
+    abort();
+  }
+}
+
+}  // namespace
+
+void AddStep(FrameType type, uint8_t flags, const std::string& payload,
+             std::string* script) {
+  script->push_back(static_cast<char>(type));
+  script->push_back(static_cast<char>(flags));
+  script->push_back(static_cast<char>(payload.size()));
+  script->push_back(static_cast<char>(payload.size() >> 8));
+  script->append(payload);
+}
+
+uint8_t TakeByte(Slice* input) {
+  if (input->empty()) {
+    return 0;
+  }
+  const uint8_t byte = static_cast<uint8_t>((*input)[0]);
+  input->remove_prefix(1);
+  return byte;
+}
+
+Slice TakeBytes(Slice* input) {
+  size_t size = TakeByte(input);
+  size |= static_cast<size_t>(TakeByte(input)) << 8;
+  const Slice taken(input->data(), std::min(size, input->size()));
+  input->remove_prefix(taken.size());
+  return taken;
+}
+
+ScriptConnection::ScriptConnection(const Slice& script, bool gates)
+    : gates_(gates), script_(script) {}
+
+void ScriptConnection::PrepareStep() {
+  const FrameType type = static_cast<FrameType>(TakeByte(&script_));
+  const uint8_t flags = TakeByte(&script_);
+  std::string payload = TakeBytes(&script_).ToString();
+  if ((flags & kGate) != 0 && gates_) {
+    AwaitFrame();
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    frames_seen_ = frames_written_;
+  }
+  drip_ = (flags & kDrip) != 0;
+  ready_at_ = 0;
+  if ((flags & kRaw) != 0) {
+    ready_ = payload;
+    return;
+  }
+  if ((flags & kMend) != 0) {
+    Mend(type, &payload);
+  }
+  ready_.assign(kFrameHeaderBytes, '\0');
+  const Slice part(payload);
+  uint64_t digest = 0;
+  EncodeFrameHeader(type, sequence_ + ((flags & kWrongSequence) != 0 ? 1 : 0),
+                    &part, 1, ready_.data(), &digest);
+  if ((flags & kWrongDigest) != 0) {
+    ready_[kFrameHeaderBytes - 1] ^= 1;
+  }
+  ++sequence_;
+  Note(type, payload, digest);
+  ready_ += payload;
+}
+
+void ScriptConnection::Mend(FrameType type, std::string* payload) const {
+  if (type == FrameType::kChunkEnd) {
+    ChunkEnd end;
+    if (end.DecodeFrom(*payload).ok()) {
+      end.digest = chunk_.Finish();
+      end.file_bytes = chunk_bytes_;
+      *payload = Encode(end);
+    }
+  } else if (type == FrameType::kRangeEnd) {
+    RangeEnd end;
+    if (end.DecodeFrom(*payload).ok()) {
+      end.chain = chain_.Finish();
+      end.totals = totals_;
+      *payload = Encode(end);
+    }
+  }
+}
+
+void ScriptConnection::Note(FrameType type, const std::string& payload,
+                            uint64_t digest) {
+  switch (type) {
+    case FrameType::kChunkBegin:
+      chunk_ = ChunkDigest();
+      chunk_bytes_ = 0;
+      break;
+    case FrameType::kChunkData:
+      chunk_.AddFrame(digest);
+      chunk_bytes_ += payload.size();
+      break;
+    case FrameType::kChunkEnd: {
+      ChunkEnd end;
+      if (end.DecodeFrom(payload).ok()) {
+        chain_.AddChunk(end.digest);
+        totals_.chunks++;
+        totals_.entries += end.entries;
+        totals_.key_value_bytes += end.key_bytes + end.value_bytes;
+        totals_.sst_bytes += end.file_bytes;
+      }
+      break;
+    }
+    case FrameType::kRangeEnd:
+      chain_ = RangeDigest();
+      totals_ = Totals();
+      break;
+    default:
+      break;
+  }
+}
+
+void ScriptConnection::AwaitFrame() {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait_for(lock, kGateLimit, [this] {
+    return closed_ || frames_written_ > frames_seen_;
+  });
+}
+
+Status ScriptConnection::Read(char* buffer, size_t capacity,
+                              const WaitLimit& limit, size_t* bytes) {
+  *bytes = 0;
+  while (ready_at_ == ready_.size() && !script_.empty()) {
+    PrepareStep();
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closed_) {
+      return ClosedHere("peer " + kPeer);
+    }
+  }
+  *bytes = std::min(capacity, ready_.size() - ready_at_);
+  if (drip_) {
+    *bytes = std::min<size_t>(*bytes, 5);
+  }
+  memcpy(buffer, ready_.data() + ready_at_, *bytes);
+  ready_at_ += *bytes;
+  return Status::OK();
+}
+
+Status ScriptConnection::Write(const Slice* parts, size_t part_count,
+                               const WaitLimit& limit) {
+  std::string frame;
+  for (size_t i = 0; i < part_count; ++i) {
+    frame.append(parts[i].data(), parts[i].size());
+  }
+  FrameHeader header;
+  Require(DecodeFrameHeader(frame, &header).ok(), "header");
+  const Slice payload(frame.data() + kFrameHeaderBytes,
+                      frame.size() - kFrameHeaderBytes);
+  Require(header.payload_bytes == payload.size(), "length");
+  Require(CheckFrameDigest(frame.data(), header, payload).ok(), "digest");
+  Require(DecodePayload(header.type, payload).ok(), "payload");
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (closed_) {
+      return ClosedHere("peer " + kPeer);
+    }
+    Require(header.sequence == frames_written_, "sequence");
+    ++frames_written_;
+  }
+  changed_.notify_all();
+  return Status::OK();
+}
+
+void ScriptConnection::Close() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+const std::string& ScriptConnection::peer() const { return kPeer; }
+
+ScriptDialer::ScriptDialer(const Slice& first, const Slice& second)
+    : scripts_{first, second} {}
+
+Status ScriptDialer::Dial(const WaitLimit& limit,
+                          std::unique_ptr<Connection>* connection) {
+  if (next_ >= std::size(scripts_)) {
+    return PeerGone("connect " + kPeer + ": nobody listens");
+  }
+  *connection = std::make_unique<ScriptConnection>(scripts_[next_++], true);
+  return Status::OK();
+}
+
+const std::string& ScriptDialer::address() const { return kPeer; }
+
+}  // namespace sstferry::fuzz

@@ -1,0 +1,96 @@
+// A peer that says what a script tells it to, frame by frame, right or wrong:
+// what the fuzz targets of the state machines put behind a Channel.
+//
+// A script is a list of steps:
+//   offset  size  field
+//   0       1     frame type, any value
+//   1       1     flags, StepFlag
+//   2       2     n, payload bytes, little-endian; cut to what is left
+//   4       n     payload
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "format/messages.h"
+#include "format/frame.h"
+#include "pipeline/wire/transport.h"
+
+namespace sstferry::fuzz {
+
+enum StepFlag : uint8_t {
+  kWrongSequence = 1,
+  kWrongDigest = 2,
+  kRaw = 4,    // the payload as it is, without a header
+  kGate = 8,   // not before the side under test has sent a frame
+  kMend = 16,  // ChunkEnd, RangeEnd: with the digests of what was sent
+  kDrip = 32,  // arrives a few bytes at a time
+};
+
+void AddStep(FrameType type, uint8_t flags, const std::string& payload,
+             std::string* script);
+
+// Everything the other side writes must be frames in order that decode;
+// anything else aborts the process. At the script's end the peer has closed.
+//
+// Threads: as Connection says.
+class ScriptConnection final : public Connection {
+ public:
+  // Without `gates` kGate means nothing: for a side of one thread, which
+  // writes nothing while it reads.
+  ScriptConnection(const rocksdb::Slice& script, bool gates);
+
+  rocksdb::Status Read(char* buffer, size_t capacity, const WaitLimit& limit,
+                       size_t* bytes) override;
+  rocksdb::Status Write(const rocksdb::Slice* parts, size_t part_count,
+                        const WaitLimit& limit) override;
+  void Close() override;
+  const std::string& peer() const override;
+
+ private:
+  void PrepareStep();
+  void Mend(FrameType type, std::string* payload) const;
+  void Note(FrameType type, const std::string& payload, uint64_t digest);
+  void AwaitFrame();
+
+  const bool gates_;
+  rocksdb::Slice script_;  // what is left; the reader's alone, and all below
+  std::string ready_;
+  size_t ready_at_ = 0;
+  bool drip_ = false;
+  uint64_t sequence_ = 0;
+  ChunkDigest chunk_;
+  uint64_t chunk_bytes_ = 0;
+  RangeDigest chain_;
+  Totals totals_;
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool closed_ = false;          // under mu_
+  uint64_t frames_written_ = 0;  // under mu_
+  uint64_t frames_seen_ = 0;     // under mu_: when the last step began
+};
+
+// Dial() gives a connection with the first script, then one with the second,
+// then nobody listens.
+class ScriptDialer final : public Dialer {
+ public:
+  ScriptDialer(const rocksdb::Slice& first, const rocksdb::Slice& second);
+  rocksdb::Status Dial(const WaitLimit& limit,
+                       std::unique_ptr<Connection>* connection) override;
+  void Close() override {}
+  const std::string& address() const override;
+
+ private:
+  rocksdb::Slice scripts_[2];
+  size_t next_ = 0;
+};
+
+// Takes one byte off the front; 0 when there is none.
+uint8_t TakeByte(rocksdb::Slice* input);
+// Takes a 16-bit length and so many bytes, or what is left.
+rocksdb::Slice TakeBytes(rocksdb::Slice* input);
+
+}  // namespace sstferry::fuzz
