@@ -1,0 +1,136 @@
+// Makers of some of the files in tests/golden_errors: frames and journals that
+// are sealed rightly and yet wrong inside. golden_test.cc requires their
+// errors; after a deliberate change of one: test_format "[.rewrite]"
+#include <functional>
+
+#include "format/annotate.h"
+#include "format/coding.h"
+#include "format/limits.h"
+#include "tests/format/golden_files.h"
+#include "tests/format/samples.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+struct Bad {
+  std::string name;
+  const char* why;
+  std::string bytes;
+};
+
+std::string Fixed32(uint32_t value) {
+  char bytes[4];
+  EncodeFixed32(bytes, value);
+  return std::string(bytes, sizeof(bytes));
+}
+
+// The sample's payload with the bytes at an offset replaced.
+template <typename Message>
+std::string With(const Message& sample, size_t at, const std::string& bytes) {
+  return Encode(sample).replace(at, bytes.size(), bytes);
+}
+
+std::vector<Bad> BadMessages() {
+  const auto frame = [](FrameType type, const std::string& payload) {
+    return MakeFrame(type, 0, payload);
+  };
+  const std::string open = Encode(SampleOpenRequest());
+  const size_t purpose_at = 4 + SampleOpenRequest().database.size();
+  std::string reply = Encode(SampleEntriesReply());
+  reply.back() = 2;
+  const std::string range_end = Encode(SampleRangeEnd());
+  return {
+      {"message_number_too_big", "more ranges than a plan may have",
+       frame(FrameType::kPlanEnd,
+             With(SamplePlanEnd(), 0, Fixed32(kMaxRanges + 1)))},
+      {"message_cut_in_field", "ends one byte before its last field does",
+       frame(FrameType::kRangeEnd,
+             range_end.substr(0, range_end.size() - 1))},
+      {"message_unknown_purpose", "there is no purpose 9",
+       frame(FrameType::kOpenRequest,
+             With(SampleOpenRequest(), purpose_at, "\x09"))},
+      {"message_bool_2", "a boolean is 0 or 1",
+       frame(FrameType::kEntriesReply, reply)},
+      {"message_lane_too_big", "lanes are numbered below 64",
+       frame(FrameType::kHello,
+             With(SampleHello(), 29, Fixed32(kMaxLanes)))},
+      {"message_text_too_long", "a text longer than any text may be",
+       frame(FrameType::kEnd,
+             std::string(1, '\1') + Fixed32(kMaxMessageTextBytes + 1) +
+                 std::string(8, 'x'))},
+      {"message_empty", "a Ping without its token",
+       frame(FrameType::kPing, "")},
+      {"message_unknown_chunk_kind", "there is no kind 7 of chunks",
+       frame(FrameType::kChunkBegin, With(SampleChunkBegin(), 8, "\x07"))},
+  };
+}
+
+std::vector<Bad> BadJournals() {
+  const std::string whole = SampleJournal();
+  const std::vector<uint64_t> offsets = SampleJournalOffsets();
+  std::string reserved = whole;
+  reserved[offsets[1] + 5] = 1;
+  // The second record as it would stand one byte further on.
+  JournalRecord record;
+  REQUIRE_OK(ReadJournalRecord(whole, offsets[1], &record));
+  std::string sealed;
+  AppendJournalRecord(record.type, record.payload, offsets[1] + 1, &sealed);
+  std::string moved = whole;
+  moved.replace(offsets[1], sealed.size(), sealed);
+  std::string huge = whole;
+  huge.replace(offsets[1], 4, "\xff\xff\xff\xff");
+  return {
+      {"journal_reserved", "reserved bytes of a record must be 0", reserved},
+      {"journal_moved", "a whole record that belongs to another offset",
+       moved},
+      {"journal_huge", "a length no record may have, others follow", huge},
+  };
+}
+
+void ForEach(const std::function<void(const Bad&, const std::string& kind)>&
+                 visit) {
+  for (const Bad& bad : BadMessages()) {
+    visit(bad, "frame");
+  }
+  for (const Bad& bad : BadJournals()) {
+    visit(bad, "journal");
+  }
+}
+
+std::filesystem::path PathOf(const Bad& bad) {
+  return TestsFolder() / "golden_errors" / (bad.name + ".hex");
+}
+
+}  // namespace
+
+TEST_CASE("Bad golden frames and journals are what their makers make",
+          "[format][corruption]") {
+  ForEach([](const Bad& bad, const std::string& kind) {
+    INFO(bad.name);
+    Golden golden = ReadGolden(PathOf(bad));
+    REQUIRE(golden.notes["kind"] == kind);
+    REQUIRE(golden.notes["why"] == bad.why);
+    REQUIRE(ToHex(Slice(golden.bytes)) == ToHex(Slice(bad.bytes)));
+  });
+}
+
+TEST_CASE("The bad golden frames and journals are written anew",
+          "[.rewrite]") {
+  ForEach([](const Bad& bad, const std::string& kind) {
+    INFO(bad.name);
+    std::string text;
+    const Status status = kind == "journal" ? AnnotateJournal(bad.bytes, &text)
+                                            : AnnotateFrame(bad.bytes, &text);
+    REQUIRE_FALSE(status.ok());
+    WriteText(PathOf(bad),
+              "# kind: " + kind + "\n# why: " + bad.why + "\n# status: " +
+                  CodeOf(status) + "\n# error: " + MessageOf(status) +
+                  "\n" + Wrapped(ToHex(Slice(bad.bytes))));
+  });
+}
+
+}  // namespace sstferry
