@@ -11,9 +11,9 @@
 #include "tests/support/scratch_dir.h"
 #include "tools/sstferry/arguments.h"
 
+namespace sstferry {
 namespace {
 
-using namespace sstferry;
 using rocksdb::Status;
 
 const std::vector<OptionSpec> kSpecs = {
@@ -107,3 +107,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace sstferry

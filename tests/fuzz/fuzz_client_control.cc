@@ -8,9 +8,9 @@
 #include "pipeline/target/source_session.h"
 #include "tests/fuzz/script.h"
 
+namespace sstferry {
 namespace {
 
-using namespace sstferry;
 using rocksdb::Slice;
 using rocksdb::Status;
 
@@ -105,3 +105,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace sstferry

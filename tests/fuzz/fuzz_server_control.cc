@@ -6,9 +6,9 @@
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/tiny_database.h"
 
+namespace sstferry {
 namespace {
 
-using namespace sstferry;
 using rocksdb::Slice;
 using rocksdb::Status;
 
@@ -62,3 +62,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace sstferry

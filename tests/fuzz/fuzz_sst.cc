@@ -12,9 +12,9 @@
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_reader.h"
 
+namespace sstferry {
 namespace {
 
-using namespace sstferry;
 using rocksdb::Slice;
 using rocksdb::Status;
 
@@ -111,3 +111,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace sstferry
