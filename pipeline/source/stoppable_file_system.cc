@@ -13,8 +13,10 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using Stopped = std::function<bool()>;
 
+// An IOError like any other: RocksDB asserts in places, while it opens a
+// database, that a file system has no other errors.
 IOStatus StoppedStatus() {
-  return IOStatus::Aborted("stopped on request");
+  return IOStatus::IOError("stopped on request");
 }
 
 class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {

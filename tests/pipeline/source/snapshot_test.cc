@@ -2,6 +2,7 @@
 // is not touched.
 #include "pipeline/source/snapshot.h"
 
+#include <atomic>
 #include <filesystem>
 
 #include "rocksdb/comparator.h"
@@ -306,6 +307,30 @@ TEST_CASE("Snapshot stops when it is cancelled and leaves nothing",
   const auto status = Snapshot::Create(options, &snapshot);
   CHECK(EndStateOf(status) == EndState::kCancelled);
   CHECK(NamesIn(tree.path()) == std::vector<std::string>{"db"});
+}
+
+TEST_CASE("Snapshot can be cancelled at any moment, inside RocksDB too",
+          "[snapshot]") {
+  TempTree tree;
+  {
+    TestDb db(Plain(), tree / "db");
+    REQUIRE_OK(db->Put({}, "key", "in the WAL"));
+  }
+  bool cancelled = true;
+  for (uint64_t questions = 0; cancelled; ++questions) {
+    INFO("cancelled after " << questions << " questions");
+    REQUIRE(questions < 5000);
+    std::atomic<uint64_t> asked{0};
+    SnapshotOptions options = Of(tree / "db");
+    options.cancelled = [&] { return ++asked > questions; };
+    std::unique_ptr<Snapshot> snapshot;
+    const auto status = Snapshot::Create(options, &snapshot);
+    cancelled = !status.ok();
+    if (cancelled) {
+      REQUIRE(EndStateOf(status) == EndState::kCancelled);
+      REQUIRE(NamesIn(tree.path()) == std::vector<std::string>{"db"});
+    }
+  }
 }
 
 }  // namespace
