@@ -83,7 +83,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       world.target->db(),
       {{world.target->handle(0), false}, {world.target->handle(1), false}},
       world.journal.get(), /*sync_journal=*/false, /*max_waiting=*/4);
+  const StallGuard guard(std::chrono::seconds(5), [] { return uint64_t{0}; });
   PullState state;
+  state.guard = &guard;
   state.ranges = &world.ranges;
   state.families = {{rocksdb::BytewiseComparator(), 5},
                     {rocksdb::ReverseBytewiseComparator(), 5}};
