@@ -132,16 +132,20 @@ Status SstBlockCursor::ReadTail() {
   size_t end = contents_.size() - sizeof(uint32_t);
   uint32_t packed = sst::DecodeLittle32(contents_.data() + end);
   const bool hashed = (packed & kHashBit) != 0;
-  if ((packed & kSeparatedBit) != 0 && (packed & kReservedBit) == 0) {
+  // A RocksDB that does not know these bits takes them for restarts.
+  constexpr uint32_t newer = kSeparatedBit | kUniformBit;
+  if ((packed & newer) != 0 && (packed & kReservedBit) == 0) {
     return MakeStatus(EndState::kRefused,
-                      "block: expected values beside keys, found separated "
-                      "values, block at offset " +
-                          std::to_string(file_offset_));
+                      std::string("block: expected one that every RocksDB "
+                                  "reads, found ") +
+                          ((packed & kSeparatedBit) != 0 ? "separated values"
+                                                         : "uniform keys") +
+                          ", block at offset " + std::to_string(file_offset_));
   }
   if ((packed & kReservedBit) != 0) {
     return Bad("packed count: expected bit 30 clear, found it set");
   }
-  packed &= ~(kHashBit | kUniformBit);
+  packed &= ~kHashBit;
   if (hashed) {
     const Status s = CheckBuckets(&end);
     if (!s.ok()) {

@@ -16,7 +16,7 @@
 //                  254 (collision) or 255 (none); then their count, 2 bytes
 //   packed count   4 bytes: bits 0-27 number of restarts, bit 31 hash index
 //                  (data blocks of at most 64 KiB), bit 29 uniform keys
-//                  (ignored), bit 28 separated values (NotSupported)
+//                  and bit 28 separated values (both NotSupported)
 //
 // Stricter than RocksDB, which asserts or does not look: every restart must
 // be the offset of an entry with shared 0, and lengths must add up exactly.

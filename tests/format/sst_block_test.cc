@@ -106,9 +106,10 @@ TEST_CASE("SstBlockCursor refuses malformed tails", "[format][corruption]") {
   // The second entry shares a byte, so no restart may point at it.
   RequireCorrupt(WithTail(entry + Entry(1, 1, 0, "x"), {0, 5}));
   test::KeyValues entries;
-  REQUIRE(Walk(WithTail(entry, {0}, 1u << 28), SstBlockLayout(), &entries)
-              .IsNotSupported());
-  REQUIRE_OK(Walk(WithTail(entry, {0}, 1u << 29), SstBlockLayout(), &entries));
+  for (const int bit : {28, 29}) {
+    REQUIRE(Walk(WithTail(entry, {0}, 1u << bit), SstBlockLayout(), &entries)
+                .IsNotSupported());
+  }
 }
 
 TEST_CASE("SstBlockCursor refuses malformed entries", "[format][corruption]") {

@@ -30,7 +30,7 @@ struct World {
     options.peer_timeout = std::chrono::milliseconds(1);
     host.options = &options;
     host.wire_bucket = &bucket;
-    host.find_database = [this](const std::string& name,
+    host.find_database = [this](const std::string& name, const PeerIdentity*,
                                 ServedDatabase* found) {
       for (const ServedDatabase& served : options.databases) {
         if (served.name == name) {
