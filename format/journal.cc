@@ -148,7 +148,7 @@ Status JournalComplete::DecodeFrom(const Slice& payload) {
 Status CheckJournalMagic(const Slice& journal) {
   const size_t bytes =
       std::min<size_t>(journal.size(), kJournalMagicBytes);
-  if (memcmp(journal.data(), kJournalMagic, bytes) != 0) {
+  if (bytes > 0 && memcmp(journal.data(), kJournalMagic, bytes) != 0) {
     return MakeStatus(EndState::kCorrupt,
                       "journal: magic: expected 53464a4f55524e31, found " +
                           ToHex(Slice(journal.data(), bytes)) + ", offset 0");

@@ -179,17 +179,16 @@ Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
   // The magic first: a peer that speaks another protocol may say less than a
   // header and then wait.
   for (const size_t wanted : {kMagicBytes, kFrameHeaderBytes}) {
-    if (header_bytes_ >= wanted) {
-      continue;
-    }
-    size_t got = 0;
-    const Status status = ReadAtLeast(
-        header_.data() + header_bytes_, wanted - header_bytes_,
-        kFrameHeaderBytes - header_bytes_, limit, &got);
-    header_bytes_ += got;
-    if (!status.ok()) {
-      return IsLost(status) ? CutInHeader(status, expected) : status;
-    }
+    if (header_bytes_ < wanted) {
+      size_t got = 0;
+      const Status status = ReadAtLeast(
+          header_.data() + header_bytes_, wanted - header_bytes_,
+          kFrameHeaderBytes - header_bytes_, limit, &got);
+      header_bytes_ += got;
+      if (!status.ok()) {
+        return IsLost(status) ? CutInHeader(status, expected) : status;
+      }
+    }  // else: a read of the payload before brought it
     if (!MayBeginFrame(header_.data())) {
       // The decoder will say so; it wants a whole header.
       std::fill(header_.begin() + static_cast<ptrdiff_t>(header_bytes_),
