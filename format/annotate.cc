@@ -178,6 +178,8 @@ Status AnnotateLanePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<RangeRequest>(name, payload, kAt, out);
     case FrameType::kChunkBegin:
       return AnnotateMessage<ChunkBegin>(name, payload, kAt, out);
+    case FrameType::kChunkAck:
+      return AnnotateMessage<ChunkAck>(name, payload, kAt, out);
     case FrameType::kChunkEnd:
       return AnnotateMessage<ChunkEnd>(name, payload, kAt, out);
     case FrameType::kRangeEnd:
@@ -233,6 +235,12 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<Finish>(name, payload, kAt, out);
     case FrameType::kCompress:
       return AnnotateMessage<Compress>(name, payload, kAt, out);
+    case FrameType::kHeld:
+      return AnnotateMessage<Held>(name, payload, kAt, out);
+    case FrameType::kStatusRequest:
+      return AnnotateMessage<StatusRequest>(name, payload, kAt, out);
+    case FrameType::kStatusReply:
+      return AnnotateMessage<StatusReply>(name, payload, kAt, out);
     default:
       return AnnotateLanePayload(type, payload, out);
   }

@@ -41,6 +41,9 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kFinish, "Finish"},
     {FrameType::kFinished, "Finished"},
     {FrameType::kCompress, "Compress"},
+    {FrameType::kHeld, "Held"},
+    {FrameType::kStatusRequest, "StatusRequest"},
+    {FrameType::kStatusReply, "StatusReply"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},
@@ -50,6 +53,7 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kDigestReply, "DigestReply"},
     {FrameType::kEntriesRequest, "EntriesRequest"},
     {FrameType::kEntriesReply, "EntriesReply"},
+    {FrameType::kChunkAck, "ChunkAck"},
 };
 
 const TypeName* FindType(uint8_t type) {

@@ -56,6 +56,9 @@ enum class FrameType : uint8_t {
   kFinish = 21,        // target: its totals
   kFinished = 22,      // source: its totals, equal
   kCompress = 23,      // target: compress chunk data from now on, or do not
+  kHeld = 24,          // target: ranges it holds of a resumed transfer
+  kStatusRequest = 25, // target: which snapshots are held
+  kStatusReply = 26,   // source
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source
@@ -66,6 +69,7 @@ enum class FrameType : uint8_t {
   kDigestReply = 46,   // source
   kEntriesRequest = 47,// target: keys and value digests of an interval
   kEntriesReply = 48,  // source
+  kChunkAck = 49,      // target: how much of a rebuilt chunk has arrived
 };
 
 // "Hello", "ChunkData", ...; "unknown" for a value that is not in the enum.

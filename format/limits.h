@@ -56,4 +56,10 @@ inline constexpr uint32_t kMaxRanges = 1u << 18;
 // Databases one server lists.
 inline constexpr uint32_t kMaxServedDatabases = 4096;
 
+// Chunks of one range: ordinals have 32 bits.
+inline constexpr uint64_t kMaxChunkOrdinal = 0xffffffff;
+
+// Snapshots one server tells of: far above the transfers it allows.
+inline constexpr uint32_t kMaxHeldSnapshots = 4096;
+
 }  // namespace sstferry

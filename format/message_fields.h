@@ -10,6 +10,8 @@
 
 namespace sstferry {
 
+inline constexpr size_t kHeldRangeBytes = 4 + 4 * 8;
+
 inline const char* ConnectionKindName(ConnectionKind kind) {
   return kind == ConnectionKind::kControl ? "control" : "lane";
 }
@@ -43,6 +45,17 @@ inline const char* WireCompressionName(WireCompression compression) {
       return "auto";
     case WireCompression::kZstd:
       return "zstd";
+  }
+  return "unknown";
+}
+inline const char* SnapshotUseName(SnapshotUse use) {
+  switch (use) {
+    case SnapshotUse::kNew:
+      return "new";
+    case SnapshotUse::kResume:
+      return "resume";
+    case SnapshotUse::kShare:
+      return "share";
   }
   return "unknown";
 }
@@ -102,6 +115,23 @@ void Fields(A& a, M& m) {
   Number(a, "bytes", m.bytes);
   a.Enum("action", m.action, 2, PlanActionName);
   a.Text("reason", m.reason, kMaxMessageTextBytes);
+}
+
+template <typename A, FieldsOf<HeldRange> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Fields(a, m.totals);
+}
+
+template <typename A, FieldsOf<HeldSnapshot> M>
+void Fields(A& a, M& m) {
+  a.Id("transfer_id", m.transfer_id);
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+  Number(a, "snapshot_sequence", m.snapshot_sequence);
+  Number(a, "age_seconds", m.age_seconds);
+  Number(a, "ttl_left_seconds", m.ttl_left_seconds);
+  Number(a, "readers", m.readers);
+  Number(a, "pinned_bytes", m.pinned_bytes);
 }
 
 // --- any connection ----------------------------------------------------------
@@ -171,6 +201,8 @@ void Fields(A& a, M& m) {
   a.Enum("carry", m.carry, 2, CarryModeName);
   a.Enum("compression", m.compression, 2, WireCompressionName);
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
+  a.Enum("snapshot_use", m.snapshot_use, 2, SnapshotUseName);
+  a.Id("held_transfer", m.held_transfer);
 }
 
 template <typename A, FieldsOf<Opened> M>
@@ -186,6 +218,8 @@ void Fields(A& a, M& m) {
   });
   Number(a, "snapshot_micros", m.snapshot_micros);
   Number(a, "plan_micros", m.plan_micros);
+  a.Bool("resumed", m.resumed);
+  Number(a, "lease_seconds", m.lease_seconds);
 }
 
 template <typename A, FieldsOf<FamilyDescription> M>
@@ -249,6 +283,21 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<Compress> M>
 void Fields(A& a, M& m) {
   a.Bool("on", m.on);
+}
+
+template <typename A, FieldsOf<Held> M>
+void Fields(A& a, M& m) {
+  a.List("ranges", m.ranges, kMaxRanges, kHeldRangeBytes,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<StatusRequest> M>
+void Fields(A& a, M& m) {}
+
+template <typename A, FieldsOf<StatusReply> M>
+void Fields(A& a, M& m) {
+  a.List("snapshots", m.snapshots, kMaxHeldSnapshots, 56,
+         [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<Finish> M>

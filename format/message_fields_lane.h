@@ -21,7 +21,16 @@ template <typename A, FieldsOf<RangeRequest> M>
 void Fields(A& a, M& m) {
   Number(a, "range_id", m.range_id, kMaxRanges - 1);
   a.OptionalBytes("after", m.after, kMaxKeyBytes);
-  Number(a, "first_ordinal", m.first_ordinal);
+  Fields(a, m.held);
+  Number(a, "open_bytes", m.open_bytes, kMaxChunkFileBytes);
+  Number(a, "open_frames", m.open_frames, kMaxChunkFileBytes);
+}
+
+template <typename A, FieldsOf<ChunkAck> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "ordinal", m.ordinal);
+  Number(a, "bytes", m.bytes, kMaxChunkFileBytes);
 }
 
 template <typename A, FieldsOf<ChunkBegin> M>
@@ -30,6 +39,7 @@ void Fields(A& a, M& m) {
   Number(a, "ordinal", m.ordinal);
   a.Enum("kind", m.kind, 1, ChunkKindName);
   Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
+  Number(a, "first_byte", m.first_byte, kMaxChunkFileBytes);
 }
 
 template <typename A, FieldsOf<ChunkEnd> M>

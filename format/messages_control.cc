@@ -20,6 +20,7 @@ size_t IntervalBytes(const KeyInterval& interval) {
 size_t EncodedBytes(const Range& item) {
   return 16 + IntervalBytes(item.interval);
 }
+size_t EncodedBytes(const HeldRange&) { return kHeldRangeBytes; }
 size_t EncodedBytes(const PlanItem& item) {
   return 21 + IntervalBytes(item.interval) + item.file.size() +
          std::min<size_t>(item.reason.size(), kMaxMessageTextBytes);
@@ -75,6 +76,23 @@ Status Ping::DecodeFrom(const Slice& payload) {
 void Stats::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status Stats::DecodeFrom(const Slice& payload) {
   return DecodeFields("Stats", payload, this);
+}
+
+void Held::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Held::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Held", payload, this);
+}
+
+void StatusRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status StatusRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("StatusRequest", payload, this);
+}
+
+void StatusReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status StatusReply::DecodeFrom(const Slice& payload) {
+  return DecodeFields("StatusReply", payload, this);
 }
 
 void Compress::EncodeTo(std::string* out) const { EncodeFields(*this, out); }

@@ -37,6 +37,13 @@ enum class CarryMode : uint8_t {
 // messages say, at first not; or always where it saves bytes.
 enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };
 
+// Which snapshot an OpenRequest is about.
+enum class SnapshotUse : uint8_t {
+  kNew = 0,     // a new one
+  kResume = 1,  // that of held_transfer, whose transfer goes on; pull only
+  kShare = 2,   // that of held_transfer, which stays as it is; verify, plan
+};
+
 struct OpenRequest {
   std::string database;               // NAME, checked against its alphabet
   Purpose purpose = Purpose::kPull;
@@ -49,6 +56,8 @@ struct OpenRequest {
   CarryMode carry = CarryMode::kAuto;
   WireCompression compression = WireCompression::kNone;
   uint32_t compression_level = 0;       // 0: the source's choice
+  SnapshotUse snapshot_use = SnapshotUse::kNew;
+  TransferId held_transfer{};           // zeros with kNew
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
@@ -64,6 +73,8 @@ struct Opened {
   std::vector<std::string> notes;     // for the operator
   uint64_t snapshot_micros = 0;
   uint64_t plan_micros = 0;
+  bool resumed = false;               // the transfer that was asked for goes on
+  uint64_t lease_seconds = 0;         // kept so long with no target connected
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Opened&, const Opened&) = default;
@@ -177,6 +188,51 @@ struct Compress {
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Compress&, const Compress&) = default;
+};
+
+// A range of which the target holds every chunk.
+struct HeldRange {
+  uint32_t range_id = 0;
+  Totals totals;
+  friend bool operator==(const HeldRange&, const HeldRange&) = default;
+};
+
+// Bytes the item takes inside a Held payload.
+size_t EncodedBytes(const HeldRange& item);
+
+// Of a resumed transfer, before Finish: ranges that this source need not send,
+// so that totals cover all. As many messages as it takes.
+struct Held {
+  std::vector<HeldRange> ranges;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Held&, const Held&) = default;
+};
+
+// Asks which snapshots are held; the payload is empty.
+struct StatusRequest {
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
+};
+
+struct HeldSnapshot {
+  TransferId transfer_id{};
+  std::string database;             // NAME
+  uint64_t snapshot_sequence = 0;
+  uint64_t age_seconds = 0;
+  uint64_t ttl_left_seconds = 0;    // of its lease, while readers is 0
+  uint32_t readers = 0;             // connected control sessions
+  uint64_t pinned_bytes = 0;        // of its table and blob files
+  friend bool operator==(const HeldSnapshot&, const HeldSnapshot&) = default;
+};
+
+// Those that the asker may read.
+struct StatusReply {
+  std::vector<HeldSnapshot> snapshots;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const StatusReply&, const StatusReply&) = default;
 };
 
 // Finish (target) and Finished (source): totals per family in index order.

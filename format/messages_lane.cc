@@ -19,6 +19,11 @@ Status ChunkBegin::DecodeFrom(const Slice& payload) {
   return DecodeFields("ChunkBegin", payload, this);
 }
 
+void ChunkAck::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status ChunkAck::DecodeFrom(const Slice& payload) {
+  return DecodeFields("ChunkAck", payload, this);
+}
+
 void ChunkEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status ChunkEnd::DecodeFrom(const Slice& payload) {
   return DecodeFields("ChunkEnd", payload, this);

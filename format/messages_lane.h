@@ -12,9 +12,14 @@ namespace sstferry {
 
 struct RangeRequest {
   uint32_t range_id = 0;
-  // Go on after this key instead of at the range's begin (resume).
+  // Resume: go on after this key instead of at the range's begin; what came
+  // before it, the target holds. The next chunk's ordinal is held.chunks.
   std::optional<std::string> after;
-  uint32_t first_ordinal = 0;
+  Totals held;
+  // Of that chunk the target holds so many bytes, which came in so many frames
+  // of data.
+  uint64_t open_bytes = 0;
+  uint64_t open_frames = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const RangeRequest&, const RangeRequest&) = default;
@@ -27,9 +32,22 @@ struct ChunkBegin {
   uint32_t ordinal = 0;  // of the chunk in its range: 0, 1, ...
   ChunkKind kind = ChunkKind::kRebuilt;
   uint64_t file_bytes = 0;  // 0: not known yet (being built)
+  // Where its data goes on: the request's open_bytes, or 0 for a new start.
+  uint64_t first_byte = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
+};
+
+// Of a rebuilt chunk, while it comes: its source keeps only what was not yet
+// acknowledged.
+struct ChunkAck {
+  uint32_t range_id = 0;
+  uint32_t ordinal = 0;
+  uint64_t bytes = 0;  // of its file
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ChunkAck&, const ChunkAck&) = default;
 };
 
 struct ChunkEnd {

@@ -85,6 +85,14 @@ struct PullOptions {
   // A source that answers but neither reads nor sends for so long, or a target
   // that takes nothing of an in-process source: TOO_SLOW.
   std::chrono::milliseconds stall_timeout{120'000};
+  // A lost connection is tried again for so long without progress.
+  std::chrono::milliseconds retry_for{600'000};
+  // For the whole pull; 0: none.
+  std::chrono::milliseconds deadline{0};
+  // Begins anew where an unfinished pull could go on.
+  bool restart = false;
+  // For a directory source: how long its snapshot outlives this process.
+  std::chrono::seconds snapshot_ttl{3600};
   OperatorRegistry registry;
   // Everything the target writes goes through this; null: the default one.
   std::shared_ptr<rocksdb::FileSystem> file_system;

@@ -63,6 +63,12 @@ struct ServeOptions {
   std::chrono::milliseconds ping_interval{5'000};
   // A target that answers but takes no byte of a lane for so long: TOO_SLOW.
   std::chrono::milliseconds stall_timeout{120'000};
+  // How long a snapshot of an unfinished pull is kept with no target connected,
+  // over a restart of the source, too; 0: not at all.
+  std::chrono::seconds snapshot_ttl{3600};
+  // Of the file system that holds the snapshots: below it idle ones are
+  // released, the oldest first, then the largest in use.
+  double min_free_percent = 5;
   OperatorRegistry registry;
   LogFunction log;
   // Called once per ended transfer (and per refused one that named a

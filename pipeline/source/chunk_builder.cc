@@ -76,6 +76,13 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request,
                            RangeEnd* end) {
   *end = RangeEnd{};
   end->range_id = range.id;
+  if (request.held.chunks > kMaxChunkOrdinal) {
+    return MakeStatus(EndState::kCorrupt,
+                      "range request: expected at most " +
+                          std::to_string(kMaxChunkOrdinal) +
+                          " chunks held, found " +
+                          std::to_string(request.held.chunks));
+  }
   IntervalReader reader(db_, family_, range.interval,
                         options_.readahead_bytes);
   if (request.after.has_value()) {
@@ -83,7 +90,7 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request,
   } else {
     reader.SeekToBegin();
   }
-  uint32_t ordinal = request.first_ordinal;
+  uint32_t ordinal = static_cast<uint32_t>(request.held.chunks);
   while (reader.Valid()) {
     const Status status = BuildChunk(&reader, range, ordinal++, end);
     if (!status.ok()) {

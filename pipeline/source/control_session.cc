@@ -195,8 +195,13 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     return Unexpected(FrameType::kOpenRequest);
   }
   ServedDatabase database;
-  const Status status = host_.find_database(
-      request.database, channel_->identity(), &database);
+  Status status = host_.find_database(request.database, channel_->identity(),
+                                      &database);
+  if (status.ok() && request.snapshot_use != SnapshotUse::kNew) {
+    status = MakeStatus(EndState::kSnapshotGone,
+                        "no snapshot of transfer " +
+                            ToHex(request.held_transfer) + " is held here");
+  }
   if (!status.ok()) {
     return status;
   }

@@ -272,7 +272,7 @@ Status LaneSession::BuildRange(const Range& range, const RangeRequest& request,
 Status LaneSession::CarryRange(const Range& range, const RangeRequest& request,
                                ChunkSink* sink, RangeEnd* end) {
   const CarriedFile& file = *transfer_->carried(range.id);
-  if (request.after.has_value() || request.first_ordinal != 0) {
+  if (request.after.has_value() || request.held.chunks != 0) {
     return MakeStatus(EndState::kRefused,
                       "lane: range " + std::to_string(range.id) +
                           " is one carried file and has no second chunk");

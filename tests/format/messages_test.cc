@@ -74,11 +74,12 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleListReply(), SampleOpenRequest(), SampleOpened(),
                     SampleFamily(), SampleRanges(), SamplePlanItems(),
                     SamplePlanEnd(), SamplePing(), SampleStats(),
-                    SampleFinish(), SampleCompress());
+                    SampleFinish(), SampleCompress(), SampleHeld(),
+                    SampleStatusReply());
   RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
-                    SampleEntriesReply());
+                    SampleEntriesReply(), SampleChunkAck());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
                     SampleJournalChunk(), SampleJournalRangeDone(),
                     SampleJournalComplete());
@@ -88,10 +89,10 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
   REQUIRE(rc::check([] {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
-                   Compress>();
+                   Compress, Held, StatusReply>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
-                   EntriesReply>();
+                   EntriesReply, ChunkAck>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
                    JournalRangeDone, JournalComplete>();
   }));
@@ -227,6 +228,8 @@ TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
     RC_ASSERT(Encode(Ranges{{range}}).size() == 4 + EncodedBytes(range));
     const auto item = RandomMessage<PlanItem>();
     RC_ASSERT(Encode(PlanItems{{item}}).size() == 4 + EncodedBytes(item));
+    const HeldRange held;
+    RC_ASSERT(Encode(Held{{held}}).size() == 4 + EncodedBytes(held));
     const auto entry = RandomMessage<EntryDigest>();
     RC_ASSERT(Encode(EntriesReply{{entry}, false}).size() ==
               5 + EncodedBytes(entry));

@@ -77,6 +77,8 @@ OpenRequest SampleOpenRequest() {
   m.carry = CarryMode::kOnly;
   m.compression = WireCompression::kZstd;
   m.compression_level = 3;
+  m.snapshot_use = SnapshotUse::kShare;
+  m.held_transfer = SampleId();
   return m;
 }
 
@@ -134,12 +136,35 @@ Finish SampleFinish() {
   return Finish{{{1, 2, 3, 4}, {5, 6, 7, 8}}, SampleStats()};
 }
 
+Held SampleHeld() {
+  Held m;
+  m.ranges.push_back({7, {3, 300, 81600, 70000}});
+  m.ranges.push_back({9, Totals{}});
+  return m;
+}
+
+StatusReply SampleStatusReply() {
+  HeldSnapshot held;
+  held.transfer_id = SampleId();
+  held.database = "orders";
+  held.snapshot_sequence = 123456789;
+  held.age_seconds = 61;
+  held.ttl_left_seconds = 3539;
+  held.readers = 1;
+  held.pinned_bytes = 5000000000;
+  return StatusReply{{held}};
+}
+
 Compress SampleCompress() { return Compress{true}; }
 
-RangeRequest SampleRangeRequest() { return RangeRequest{7, kNulKey, 2}; }
+RangeRequest SampleRangeRequest() {
+  return RangeRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 3};
+}
+
+ChunkAck SampleChunkAck() { return ChunkAck{7, 2, 1048576}; }
 
 ChunkBegin SampleChunkBegin() {
-  return ChunkBegin{7, 2, ChunkKind::kCarried, 65536};
+  return ChunkBegin{7, 2, ChunkKind::kCarried, 65536, 4096};
 }
 
 ChunkEnd SampleChunkEnd() {
@@ -236,6 +261,9 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kFinish, Encode(SampleFinish())},
       {FrameType::kFinished, Encode(SampleFinish())},
       {FrameType::kCompress, Encode(SampleCompress())},
+      {FrameType::kHeld, Encode(SampleHeld())},
+      {FrameType::kStatusRequest, ""},
+      {FrameType::kStatusReply, Encode(SampleStatusReply())},
       {FrameType::kRangeRequest, Encode(SampleRangeRequest())},
       {FrameType::kChunkBegin, Encode(SampleChunkBegin())},
       {FrameType::kChunkData, "raw bytes of an SST file"},
@@ -245,6 +273,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kDigestReply, Encode(SampleDigestReply())},
       {FrameType::kEntriesRequest, Encode(SampleEntriesRequest())},
       {FrameType::kEntriesReply, Encode(SampleEntriesReply())},
+      {FrameType::kChunkAck, Encode(SampleChunkAck())},
   };
 }
 
@@ -293,6 +322,9 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kFinish: return DecodeAs<Finish>(payload);
     case FrameType::kFinished: return DecodeAs<Finish>(payload);
     case FrameType::kCompress: return DecodeAs<Compress>(payload);
+    case FrameType::kHeld: return DecodeAs<Held>(payload);
+    case FrameType::kStatusRequest: return DecodeAs<StatusRequest>(payload);
+    case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
     case FrameType::kRangeRequest: return DecodeAs<RangeRequest>(payload);
     case FrameType::kChunkBegin: return DecodeAs<ChunkBegin>(payload);
     case FrameType::kChunkData: return Status::OK();
@@ -302,6 +334,7 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kDigestReply: return DecodeAs<DigestReply>(payload);
     case FrameType::kEntriesRequest: return DecodeAs<EntriesRequest>(payload);
     case FrameType::kEntriesReply: return DecodeAs<EntriesReply>(payload);
+    case FrameType::kChunkAck: return DecodeAs<ChunkAck>(payload);
   }
   return Status::NotSupported("no such type");
 }
