@@ -1,7 +1,8 @@
 // Runs a fuzz target without libFuzzer, so that any compiler can:
 //   TARGET [--seconds N] [--seed N] PATH...
 // Every file in the paths once, then changed ones until the time is over. The
-// input at hand lies in last-input-TARGET when the process dies of it.
+// input at hand lies in last-input-TARGET beside the program, so in the build,
+// when the process dies of it.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -126,8 +127,9 @@ int main(int argc, char** argv) {
       paths.emplace_back(argv[i]);
     }
   }
-  const std::string name = fs::path(argv[0]).filename().string();
-  input_path = (fs::current_path() / ("last-input-" + name)).string();
+  const fs::path program = fs::canonical("/proc/self/exe");
+  const std::string name = program.filename().string();
+  input_path = (program.parent_path() / ("last-input-" + name)).string();
   for (const int signal_number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) {
     signal(signal_number, SaveAndDie);
   }
