@@ -17,6 +17,12 @@ constexpr uint64_t kLookInterval = 64;
 
 }  // namespace
 
+Status RefuseEntity(const std::string& entry) {
+  return MakeStatus(EndState::kRefused,
+                    entry + ": wide-column entities need RocksDB 8.6 or later "
+                            "on the target");
+}
+
 // One SST file under construction.
 class ChunkBuilder::Writer {
  public:
@@ -155,11 +161,8 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
                             std::to_string(value.size()));
     }
     if (!options_.target_takes_entities && reader->is_entity()) {
-      return MakeStatus(EndState::kRefused,
-                        "column family '" + family_->GetName() + "' key " +
-                            KeyForMessage(key) +
-                            ": wide-column entities need RocksDB 8.6 or later "
-                            "on the target");
+      return RefuseEntity("column family '" + family_->GetName() + "' key " +
+                          KeyForMessage(key));
     }
     Status status = writer->Add(*reader, key, value);
     if (!status.ok()) {

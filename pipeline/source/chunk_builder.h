@@ -16,6 +16,10 @@
 
 namespace sstferry {
 
+// kRefused: `entry` ("key 0x6B") is a wide-column entity, which the target
+// cannot take.
+[[nodiscard]] rocksdb::Status RefuseEntity(const std::string& entry);
+
 // Where chunks go. Calls come in the order Begin, Append..., End, Begin ...
 class ChunkSink : public ByteSink {
  public:

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "format/end_state.h"
+#include "format/key_for_message.h"
 #include "format/sst_block_verifier.h"
 #include "format/sst_plain_values.h"
 #include "format/sst_tail.h"
@@ -283,17 +284,13 @@ Status Carriage::OnBlock(const SstBlockHandle& handle) {
 Status Carriage::CheckTypes(const SstBlockHandle& handle) const {
   return reader_.ForEachEntry(
       handle, [](const Slice& key, const Slice& /*value*/) {
-        const Slice trailer(key.data() + key.size() - kSstKeyTrailerBytes,
-                            kSstKeyTrailerBytes);
-        if (static_cast<uint8_t>(trailer[0]) != kSstTypeWideColumnEntity) {
+        const size_t user_bytes = key.size() - kSstKeyTrailerBytes;
+        if (static_cast<uint8_t>(key[user_bytes]) !=
+            kSstTypeWideColumnEntity) {
           return Status::OK();
         }
-        const size_t shown =
-            std::min<size_t>(key.size() - kSstKeyTrailerBytes, 32);
-        return MakeStatus(EndState::kRefused,
-                          "key 0x" + Slice(key.data(), shown).ToString(true) +
-                              ": wide-column entities need RocksDB 8.6 or "
-                              "later on the target");
+        return RefuseEntity("key " +
+                            KeyForMessage(Slice(key.data(), user_bytes)));
       });
 }
 
