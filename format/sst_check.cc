@@ -150,8 +150,7 @@ Status ChunkChecker::CheckProperties() const {
        properties.num_range_deletions},
       {"raw key bytes (8 more than each user key)",
        expected_.key_bytes.has_value()
-           ? *expected_.key_bytes +
-                 kSstKeyTrailerBytes * expected_.num_entries
+           ? *expected_.key_bytes + properties.key_trailer_bytes()
            : properties.raw_key_bytes,
        properties.raw_key_bytes},
       {"raw value bytes",

@@ -4,6 +4,7 @@
 // varint64 except where noted; all else is text or raw bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +14,9 @@
 #include "rocksdb/status.h"
 
 namespace sstferry {
+
+// Internal keys: user key, then 8 bytes little-endian: sequence << 8 | type.
+inline constexpr size_t kSstKeyTrailerBytes = 8;
 
 enum class SstIndexType : uint32_t {
   kBinarySearch = 0,
@@ -30,7 +34,7 @@ struct SstProperties {
   uint64_t num_range_deletions = 0;
   uint64_t num_data_blocks = 0;
   uint64_t num_filter_entries = 0;
-  uint64_t raw_key_bytes = 0;    // internal keys: 8 more than each user key
+  uint64_t raw_key_bytes = 0;    // internal keys
   uint64_t raw_value_bytes = 0;
   uint64_t data_bytes = 0;       // data blocks with trailers and padding
   uint64_t index_bytes = 0;
@@ -66,6 +70,14 @@ struct SstProperties {
 
   // Every property as stored, the decoded ones included.
   std::map<std::string, std::string> all;
+
+  uint64_t key_trailer_bytes() const {
+    return num_entries * kSstKeyTrailerBytes;
+  }
+  // REQUIRES: raw_key_bytes is at least key_trailer_bytes().
+  uint64_t user_key_bytes() const {
+    return raw_key_bytes - key_trailer_bytes();
+  }
 };
 
 // Corruption   malformed block, keys not strictly increasing, a number that

@@ -27,8 +27,7 @@
 
 namespace sstferry {
 
-// Internal keys: user key, then 8 bytes little-endian: sequence << 8 | type.
-inline constexpr size_t kSstKeyTrailerBytes = 8;
+// Types in a trailer of kSstKeyTrailerBytes.
 inline constexpr uint8_t kSstTypeValue = 0x01;
 inline constexpr uint8_t kSstTypeWideColumnEntity = 0x16;
 

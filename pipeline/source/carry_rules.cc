@@ -266,8 +266,7 @@ std::string ObstacleInTable(const CarryRules& rules, const TableFacts& table) {
   if (properties.num_entries == 0) {
     return "holds no entries";
   }
-  if (properties.raw_key_bytes <
-      properties.num_entries * kSstKeyTrailerBytes) {
+  if (properties.raw_key_bytes < properties.key_trailer_bytes()) {
     return "its properties do not add up";
   }
   if (properties.comparator != rules.comparator->Name()) {

@@ -238,8 +238,7 @@ Status Carriage::Describe(ChunkEnd* chunk) const {
   const SstProperties& properties = tail_.properties;
   chunk->file_bytes = file_.bytes;
   chunk->entries = properties.num_entries;
-  chunk->key_bytes = properties.raw_key_bytes -
-                     properties.num_entries * kSstKeyTrailerBytes;
+  chunk->key_bytes = properties.user_key_bytes();
   chunk->value_bytes = properties.raw_value_bytes;
   std::string first;
   std::string last;
@@ -305,9 +304,8 @@ void Carriage::Report() {
   const auto entries =
       static_cast<uint64_t>(static_cast<double>(properties.num_entries) *
                             share);
-  const uint64_t all_bytes = properties.raw_key_bytes -
-                             properties.num_entries * kSstKeyTrailerBytes +
-                             properties.raw_value_bytes;
+  const uint64_t all_bytes =
+      properties.user_key_bytes() + properties.raw_value_bytes;
   const auto bytes =
       static_cast<uint64_t>(static_cast<double>(all_bytes) * share);
   options_.on_progress(entries - reported_entries_, bytes - reported_bytes_);
