@@ -24,13 +24,9 @@ using rocksdb::Status;
 // [begin_, end_) lies in the buffer; everything before begin_ was sent.
 class BodyStream : public ByteSource {
  public:
-  BodyStream(const FileSource& file, BodyReader* reader, uint64_t body_bytes,
-             ChunkSink* sink, std::vector<char>* buffer)
-      : file_(file),
-        reader_(reader),
-        body_bytes_(body_bytes),
-        sink_(sink),
-        buffer_(buffer) {}
+  BodyStream(const FileSource& file, BodyReader* reader, ChunkSink* sink,
+             std::vector<char>* buffer)
+      : file_(file), reader_(reader), sink_(sink), buffer_(buffer) {}
 
   // The file as its parsers read it: what is in memory is not read again.
   Status Read(uint64_t offset, size_t n, std::string* scratch,
@@ -44,6 +40,8 @@ class BodyStream : public ByteSource {
   }
   uint64_t size() const override { return file_.size(); }
 
+  // Where the body ends. REQUIRED before all below.
+  void SetBodyBytes(uint64_t body_bytes) { body_bytes_ = body_bytes; }
   // Takes zeros up to `offset` as verified.
   [[nodiscard]] Status Padding(uint64_t offset);
   // Verifies the block that begins where the last one ended.
@@ -74,9 +72,9 @@ class BodyStream : public ByteSource {
 
   const FileSource& file_;
   BodyReader* const reader_;
-  const uint64_t body_bytes_;
   ChunkSink* const sink_;
   std::vector<char>* const buffer_;
+  uint64_t body_bytes_ = 0;
   uint64_t begin_ = 0;
   uint64_t verified_ = 0;
   uint64_t end_ = 0;
@@ -210,13 +208,16 @@ Status Carriage::Open() {
   if (status.ok()) {
     status = BodyReader::Open(file_.path, &body_);
   }
+  if (!status.ok()) {
+    return status;
+  }
   // The stream serves the parsers too, so that a block is read once.
+  buffer_->resize(kCarryBufferBytes);
+  stream_ = std::make_unique<BodyStream>(*source_, body_.get(), sink_,
+                                         buffer_);
+  status = reader_.Open(stream_.get());
   if (status.ok()) {
-    SstReader first;
-    status = first.Open(source_.get());
-    if (status.ok()) {
-      status = RewriteSstTail(first, &tail_);
-    }
+    status = RewriteSstTail(reader_, &tail_);
   }
   if (!status.ok()) {
     return status;
@@ -228,10 +229,8 @@ Status Carriage::Open() {
                           std::to_string(tail_.body_bytes +
                                          tail_.bytes.size()));
   }
-  buffer_->resize(kCarryBufferBytes);
-  stream_ = std::make_unique<BodyStream>(*source_, body_.get(),
-                                         tail_.body_bytes, sink_, buffer_);
-  return reader_.Open(stream_.get());
+  stream_->SetBodyBytes(tail_.body_bytes);
+  return Status::OK();
 }
 
 Status Carriage::Describe(ChunkEnd* chunk) const {
