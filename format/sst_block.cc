@@ -76,22 +76,31 @@ Status VerifySstBlockBytes(const SstFooter& footer,
                            const SstBlockHandle& handle, const Slice& bytes) {
   if (bytes.size() < kSstBlockTrailerBytes ||
       bytes.size() - kSstBlockTrailerBytes != handle.size) {
-    return BadBlock(handle, "expected " + std::to_string(handle.size) +
-                                " bytes and their trailer, found " +
-                                std::to_string(bytes.size()));
+    return WrongSstBlockLength(handle, bytes.size());
   }
-  const uint32_t stored = sst::DecodeLittle32(bytes.data() + handle.size + 1);
   const uint32_t computed =
       ComputeSstChecksum(footer.checksum,
                          Slice(bytes.data(), handle.size + 1)) +
       footer.ContextModifier(handle.offset);
-  if (stored != computed) {
-    return BadBlock(handle, std::string("checksum (") +
-                                SstChecksumName(footer.checksum) +
-                                "): expected " + std::to_string(computed) +
-                                ", found " + std::to_string(stored));
+  return CompareSstChecksums(footer.checksum, handle, computed,
+                             bytes.data() + handle.size);
+}
+
+Status WrongSstBlockLength(const SstBlockHandle& handle, uint64_t found) {
+  return BadBlock(handle, "expected " + std::to_string(handle.size) +
+                              " bytes and their trailer, found " +
+                              std::to_string(found));
+}
+
+Status CompareSstChecksums(SstChecksum type, const SstBlockHandle& handle,
+                           uint32_t computed, const char* trailer) {
+  const uint32_t stored = sst::DecodeLittle32(trailer + 1);
+  if (stored == computed) {
+    return Status::OK();
   }
-  return Status::OK();
+  return BadBlock(handle, std::string("checksum (") + SstChecksumName(type) +
+                              "): expected " + std::to_string(computed) +
+                              ", found " + std::to_string(stored));
 }
 
 Status VerifySstBlock(const ByteSource& source, const SstFooter& footer,

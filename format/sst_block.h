@@ -88,6 +88,16 @@ class SstBlock {
                                                   const SstBlockHandle& handle,
                                                   const rocksdb::Slice& bytes);
 
+// The two ways in which a block fails verification, for whoever has its bytes
+// or computed their checksum (context modifier included) by itself. The first
+// is always Corruption. `trailer` holds kSstBlockTrailerBytes.
+[[nodiscard]] rocksdb::Status WrongSstBlockLength(const SstBlockHandle& handle,
+                                                  uint64_t found);
+[[nodiscard]] rocksdb::Status CompareSstChecksums(SstChecksum type,
+                                                  const SstBlockHandle& handle,
+                                                  uint32_t computed,
+                                                  const char* trailer);
+
 struct SstBlockLayout {
   bool may_hash = false;            // a data block: hash bit allowed
   bool values_are_handles = false;  // an index block

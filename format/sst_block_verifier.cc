@@ -6,20 +6,12 @@
 #include <xxhash.h>
 
 #include "format/crc32c.h"
-#include "format/end_state.h"
-#include "format/sst_coding.h"
+#include "format/sst_block.h"
 
 namespace sstferry {
 
 using rocksdb::Slice;
 using rocksdb::Status;
-
-namespace {
-
-// What XXH3 block checksums mix in for the byte they leave out.
-constexpr uint32_t kLastByteFactor = 0x6b9083d9u;
-
-}  // namespace
 
 struct SstBlockVerifier::State {
   uint32_t crc = 0;
@@ -90,30 +82,17 @@ uint32_t SstBlockVerifier::Computed() const {
       XXH64_update(&state_->xxh64, trailer_, 1);
       return static_cast<uint32_t>(XXH64_digest(&state_->xxh64));
     case SstChecksum::kXxh3:
-      return static_cast<uint32_t>(XXH3_64bits_digest(&state_->xxh3)) ^
-             (static_cast<unsigned char>(trailer_[0]) * kLastByteFactor);
+      return MixLastByte(XXH3_64bits_digest(&state_->xxh3), trailer_[0]);
   }
   return 0;
 }
 
 Status SstBlockVerifier::Finish() const {
-  const std::string where =
-      "block at offset " + std::to_string(handle_.offset) + ": ";
   if (added_ != handle_.size + kSstBlockTrailerBytes) {
-    return MakeStatus(EndState::kCorrupt,
-                      where + "expected " + std::to_string(handle_.size) +
-                          " bytes and their trailer, found " +
-                          std::to_string(added_));
+    return WrongSstBlockLength(handle_, added_);
   }
-  const uint32_t stored = sst::DecodeLittle32(trailer_ + 1);
-  const uint32_t computed = Computed() + modifier_;
-  if (stored != computed) {
-    return MakeStatus(EndState::kCorrupt,
-                      where + "checksum (" + SstChecksumName(checksum_) +
-                          "): expected " + std::to_string(computed) +
-                          ", found " + std::to_string(stored));
-  }
-  return Status::OK();
+  return CompareSstChecksums(checksum_, handle_, Computed() + modifier_,
+                             trailer_);
 }
 
 }  // namespace sstferry

@@ -182,15 +182,17 @@ uint32_t ComputeSstChecksum(SstChecksum type, const Slice& bytes) {
       return XXH32(bytes.data(), bytes.size(), 0);
     case SstChecksum::kXxh64:
       return static_cast<uint32_t>(XXH64(bytes.data(), bytes.size(), 0));
-    case SstChecksum::kXxh3: {
-      constexpr uint32_t kLastByteFactor = 0x6b9083d9u;
-      const auto last = static_cast<unsigned char>(bytes[bytes.size() - 1]);
-      return static_cast<uint32_t>(
-                 XXH3_64bits(bytes.data(), bytes.size() - 1)) ^
-             (last * kLastByteFactor);
-    }
+    case SstChecksum::kXxh3:
+      return MixLastByte(XXH3_64bits(bytes.data(), bytes.size() - 1),
+                         bytes[bytes.size() - 1]);
   }
   return 0;
+}
+
+uint32_t MixLastByte(uint64_t xxh3, char last) {
+  constexpr uint32_t kLastByteFactor = 0x6b9083d9u;
+  return static_cast<uint32_t>(xxh3) ^
+         (static_cast<unsigned char>(last) * kLastByteFactor);
 }
 
 uint32_t SstFooter::ContextModifier(uint64_t offset) const {

@@ -68,6 +68,9 @@ const char* SstChecksumName(SstChecksum type);
 // footer, without context modifier. REQUIRES: bytes is not empty.
 uint32_t ComputeSstChecksum(SstChecksum type, const rocksdb::Slice& bytes);
 
+// Of kXxh3: what the hash of all bytes but the last becomes with that one.
+uint32_t MixLastByte(uint64_t xxh3, char last);
+
 struct SstFooter {
   uint32_t format_version = 0;
   SstChecksum checksum = SstChecksum::kNone;
