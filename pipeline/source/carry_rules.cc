@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "format/hex.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
@@ -42,13 +43,6 @@ const char* CompressionName(uint8_t type) {
   return "unknown";
 }
 
-int HexDigit(char c) {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                : -1;
-}
-
 // The types blocks of a table may have; none when its name is not understood.
 // From format version 7 the property is "MANAGER;", two hex digits for each
 // type used, ";", where no manager means no compression.
@@ -68,12 +62,11 @@ std::optional<std::set<uint8_t>> CompressionsOf(const std::string& property) {
   }
   std::set<uint8_t> types;
   for (size_t at = first + 1; at < second; at += 2) {
-    const int high = HexDigit(property[at]);
-    const int low = HexDigit(property[at + 1]);
-    if (high < 0 || low < 0) {
+    const auto type = HexByte(property[at], property[at + 1]);
+    if (!type.has_value()) {
       return std::nullopt;
     }
-    types.insert(static_cast<uint8_t>(high * 16 + low));
+    types.insert(*type);
   }
   return types;
 }

@@ -11,6 +11,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "format/hex.h"
 #include "format/limits.h"
 #include "pipeline/options.h"
 
@@ -79,13 +80,6 @@ bool ReadWithUnit(const std::string& text, const Unit (&units)[kCount],
     }
   }
   return false;
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 void AddOption(const OptionSpec& spec, po::options_description* out) {
@@ -220,12 +214,11 @@ Status ParseKey(const std::string& what, const std::string& text,
     }
     key->clear();
     for (size_t i = 2; i < text.size(); i += 2) {
-      const int high = HexDigit(text[i]);
-      const int low = HexDigit(text[i + 1]);
-      if (high < 0 || low < 0) {
+      const auto byte = HexByte(text[i], text[i + 1]);
+      if (!byte.has_value()) {
         return Wrong(what, "only hex digits after 0x", text);
       }
-      key->push_back(static_cast<char>(high * 16 + low));
+      key->push_back(static_cast<char>(*byte));
     }
   }
   if (key->size() > kMaxKeyBytes) {
