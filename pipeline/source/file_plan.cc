@@ -5,6 +5,7 @@
 #include "format/end_state.h"
 #include "format/sst_tail.h"
 #include "pipeline/file_source.h"
+#include "pipeline/key_interval.h"
 #include "rocksdb/metadata.h"
 
 namespace sstferry {
@@ -25,20 +26,8 @@ FilePlan Describe(const Comparator* comparator, const KeyInterval& interval,
   file.smallest_sequence = metadata.smallest_seqno;
   file.largest_sequence = metadata.largest_seqno;
   file.has_blobs = metadata.oldest_blob_file_number != 0;
-  file.inside =
-      (!interval.begin.has_value() ||
-       comparator->Compare(file.smallest, *interval.begin) >= 0) &&
-      (!interval.end.has_value() ||
-       comparator->Compare(file.largest, *interval.end) < 0);
+  file.inside = HoldsSpan(interval, comparator, file.smallest, file.largest);
   return file;
-}
-
-bool Touches(const Comparator* comparator, const KeyInterval& interval,
-             const rocksdb::SstFileMetaData& file) {
-  return (!interval.begin.has_value() ||
-          comparator->Compare(file.largestkey, *interval.begin) >= 0) &&
-         (!interval.end.has_value() ||
-          comparator->Compare(file.smallestkey, *interval.end) < 0);
 }
 
 // Of a file that metadata says nothing against. The tail is really rewritten
@@ -147,7 +136,8 @@ std::vector<FilePlan> ListFiles(rocksdb::DB* db,
                           : 1;
     }
     for (const rocksdb::SstFileMetaData& file : level.files) {
-      if (Touches(comparator, interval, file)) {
+      if (MeetsSpan(interval, comparator, file.smallestkey,
+                    file.largestkey)) {
         files.push_back(Describe(comparator, interval, file));
       }
     }

@@ -4,6 +4,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "pipeline/key_interval.h"
 #include "pipeline/source/cut_points.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/metadata.h"
@@ -12,7 +13,6 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Comparator;
-using rocksdb::Slice;
 using rocksdb::Status;
 
 // A key with the bytes that lie between it and the anchor before it.
@@ -20,14 +20,6 @@ struct Weight {
   std::string key;
   uint64_t bytes = 0;
 };
-
-bool InInterval(const Comparator* comparator, const KeyInterval& interval,
-                const Slice& key) {
-  return (!interval.begin.has_value() ||
-          comparator->Compare(key, *interval.begin) >= 0) &&
-         (!interval.end.has_value() ||
-          comparator->Compare(key, *interval.end) < 0);
-}
 
 // Neighbouring files that are rebuilt, and the interval they lie in.
 struct Region {
@@ -127,7 +119,7 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
   uint64_t inside = 0;
   for (const CutPoint& point : points) {
     const auto bytes = static_cast<uint64_t>(point.bytes * factor);
-    if (InInterval(comparator_, options_.interval, point.key)) {
+    if (Holds(options_.interval, comparator_, point.key)) {
       inside += bytes;
       if (point.key.size() <= kMaxKeyBytes && !family_.one_range) {
         region->weights.push_back({point.key, bytes});

@@ -5,6 +5,7 @@
 #include "format/sst_check.h"
 #include "pipeline/blocked_time.h"
 #include "pipeline/file_source.h"
+#include "pipeline/key_interval.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/durable.h"
 
@@ -285,10 +286,7 @@ Status LaneClient::CheckBounds(const Range& range, const ChunkEnd& end) const {
       state_->families[range.family].comparator;
   const bool inside =
       order->Compare(end.smallest, end.largest) <= 0 &&
-      (!range.interval.begin.has_value() ||
-       order->Compare(end.smallest, *range.interval.begin) >= 0) &&
-      (!range.interval.end.has_value() ||
-       order->Compare(end.largest, *range.interval.end) < 0) &&
+      HoldsSpan(range.interval, order, end.smallest, end.largest) &&
       (range_totals_.chunks == 0 ||
        order->Compare(end.smallest, last_key_) > 0);
   if (inside && end.range_id == range.id &&
