@@ -238,11 +238,14 @@ std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file) {
       file.largest.size() > kMaxKeyBytes) {
     return "a key is longer than " + std::to_string(kMaxKeyBytes) + " bytes";
   }
-  if (file.bytes > rules.max_bytes) {
-    return "larger than a chunk of " + std::to_string(rules.max_bytes) +
-           " bytes";
-  }
-  return "";
+  return ObstacleInSize(rules, file.bytes);
+}
+
+std::string ObstacleInSize(const CarryRules& rules, uint64_t bytes) {
+  return bytes > rules.max_bytes
+             ? "larger than a chunk of " + std::to_string(rules.max_bytes) +
+                   " bytes"
+             : "";
 }
 
 std::string ObstacleInTable(const CarryRules& rules, const TableFacts& table) {

@@ -70,6 +70,9 @@ struct CarryRules {
 // What its metadata says against carrying a file; empty: nothing.
 std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file);
 
+// What its size says: as it lies there, or as it would be carried.
+std::string ObstacleInSize(const CarryRules& rules, uint64_t bytes);
+
 // What is read of a table's end.
 struct TableFacts {
   SstFooter footer;

@@ -62,9 +62,8 @@ Status DecideByTable(const CarryRules& rules, const SstReader& reader,
     return status;
   }
   file->carried_bytes = tail.body_bytes + tail.bytes.size();
-  if (file->carried_bytes > rules.max_bytes) {
-    file->reason = "larger than a chunk of " +
-                   std::to_string(rules.max_bytes) + " bytes";
+  file->reason = ObstacleInSize(rules, file->carried_bytes);
+  if (!file->reason.empty()) {
     return Status::OK();
   }
   file->carry = true;
