@@ -123,14 +123,12 @@ Status Verifier::OpenSide(VerifySide* side) {
   if (!status.ok()) {
     return status;
   }
-  OpenRequest request;
-  request.database = side->database;
-  request.purpose = Purpose::kVerify;
-  request.families = options_.selection.families;
-  request.interval = options_.selection.interval;
-  request.lanes = options_.lanes;
-  request.chunk_bytes = PullOptions().chunk_bytes;
-  status = side->session->Open(request, &side->plan);
+  PullOptions as_pulled;  // cut into ranges as a pull would be
+  as_pulled.selection = options_.selection;
+  as_pulled.lanes = options_.lanes;
+  status = side->session->Open(
+      MakeOpenRequest(as_pulled, side->database, Purpose::kVerify),
+      &side->plan);
   if (status.ok()) {
     status = WithContext(
         CheckFamilies(side->plan, options_.selection.families),

@@ -124,7 +124,7 @@ class SourceSession {
 // The Hello this process sends.
 Hello MakeHello();
 
-// What a pull with these options asks of a source, and the plan of one.
+// What a pull with these options asks of a source, the plan of one, and verify.
 OpenRequest MakeOpenRequest(const PullOptions& options,
                             const std::string& name, Purpose purpose);
 
