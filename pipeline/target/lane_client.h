@@ -41,13 +41,13 @@ class LaneClient {
                                             const ChunkEnd& end) const;
   [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
                                               const RangeEnd& end);
-  // What a ChunkData frame holds, decompressed where it says so.
   void CountBytes(const Range& range, uint64_t bytes);
   [[nodiscard]] rocksdb::Status Receive(Frame* frame);
   [[nodiscard]] rocksdb::Status ReceiveInto(StagingFile* file, Frame* frame,
                                             size_t* data_bytes);
   [[nodiscard]] rocksdb::Status RoomForData(size_t bytes, StagingFile* file,
                                             char** room);
+  // What a ChunkData frame holds, decompressed where it says so.
   [[nodiscard]] rocksdb::Status Unpack(const Frame& frame, StagingFile* file,
                                        size_t* data_bytes);
 
