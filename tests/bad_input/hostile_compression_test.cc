@@ -22,10 +22,7 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 
 PullOptions PullFromPeer(const HostPort& where, const ScratchDir& dir) {
-  PullOptions options = PullFrom("", dir / "target");
-  options.source.host = where.host;
-  options.source.port = where.port;
-  options.source.name = "db";
+  PullOptions options = PullFrom(where, dir / "target");
   options.compression = WireCompression::kZstd;
   options.connect_timeout = milliseconds(2000);
   options.peer_timeout = milliseconds(2000);

@@ -12,10 +12,7 @@ namespace sstferry {
 namespace {
 
 PullOptions PullFromPeer(const FakeSource& source, const ScratchDir& dir) {
-  PullOptions options = PullFrom("", dir / "target");
-  options.source.host = source.address().host;
-  options.source.port = source.address().port;
-  options.source.name = "db";
+  PullOptions options = PullFrom(source.address(), dir / "target");
   options.connect_timeout = std::chrono::milliseconds(2000);
   options.peer_timeout = std::chrono::milliseconds(2000);
   return options;
@@ -427,12 +424,9 @@ TEST_CASE("Pull of something that is no sstferry says so",
       while (got > 0 && connection->Read(buffer, sizeof(buffer), limit, &got).ok()) {
       }
     });
-    PullOptions options = PullFrom("", dir / "target");
     HostPort where;
     REQUIRE_OK(ParseHostPort(listener->address(), &where));
-    options.source.host = where.host;
-    options.source.port = where.port;
-    options.source.name = "db";
+    PullOptions options = PullFrom(where, dir / "target");
     options.connect_timeout = std::chrono::milliseconds(500);
     const Summary summary = RunPull(options);
     thread.join();

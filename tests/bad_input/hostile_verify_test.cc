@@ -15,18 +15,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-SourceAddress AddressOf(const FakeSource& source) {
-  SourceAddress address;
-  address.host = source.address().host;
-  address.port = source.address().port;
-  address.name = "db";
-  return address;
-}
-
 VerifyOptions VerifyOf(const FakeSource& left, const FakeSource& right) {
   VerifyOptions options;
-  options.left = AddressOf(left);
-  options.right = AddressOf(right);
+  options.left = AddressAt(left.address());
+  options.right = AddressAt(right.address());
   options.lanes = 2;
   options.stall_timeout = milliseconds(10'000);  // honest ones are silent, too
   return options;
@@ -154,7 +146,7 @@ TEST_CASE("A pull can be cancelled while it is verified",
   Silence silence;
   const std::unique_ptr<FakeSource> source = LyingSource(silence.lies());
   PullOptions options = PullFrom("", dir / "target");
-  options.source = AddressOf(*source);
+  options.source = AddressAt(source->address());
   options.verify = true;
   const std::unique_ptr<Operation> pull = MakePull(options);
   Summary summary;

@@ -39,10 +39,7 @@ struct Bench {
     server = std::make_unique<TestServer>(options, server_tls);
   }
   PullOptions Pull(const std::string& name) const {
-    PullOptions options = PullFrom("", dir / name);
-    options.source.host = server->address().host;
-    options.source.port = server->address().port;
-    options.source.name = "db";
+    PullOptions options = PullFrom(server->address(), dir / name);
     options.peer_timeout = milliseconds(4000);
     options.tls = tls;
     return options;
@@ -246,10 +243,7 @@ TEST_CASE("serve goes on when it has run out of descriptors",
     Flood flood;
     flood.Add(where, 200);
   }
-  PullOptions options = PullFrom("", dir / "target");
-  options.source.host = where.host;
-  options.source.port = where.port;
-  options.source.name = "db";
+  PullOptions options = PullFrom(where, dir / "target");
   REQUIRE_OK(RunPull(options).status);
 }
 

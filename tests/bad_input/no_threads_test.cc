@@ -62,10 +62,7 @@ TEST_CASE("Server without a thread to spare refuses and goes on serving",
   }
   REQUIRE(g_threads_left < 0);
   control.reset();
-  PullOptions options = PullFrom("", dir / "target");
-  options.source.host = where.host;
-  options.source.port = where.port;
-  options.source.name = "db";
+  PullOptions options = PullFrom(where, dir / "target");
   REQUIRE_OK(RunPull(options).status);
 }
 

@@ -17,10 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 PullOptions PullFromServer(const HostPort& where, const std::string& target) {
-  PullOptions options = PullFrom("", target);
-  options.source.host = where.host;
-  options.source.port = where.port;
-  options.source.name = "db";
+  PullOptions options = PullFrom(where, target);
   options.peer_timeout = milliseconds(2000);
   return options;
 }

@@ -12,18 +12,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-SourceAddress AddressOf(const FakeSource& source) {
-  SourceAddress address;
-  address.host = source.address().host;
-  address.port = source.address().port;
-  address.name = "db";
-  return address;
-}
-
 PullOptions PullOf(const FakeSource& source, const ScratchDir& dir) {
-  PullOptions options = PullFrom("", dir / "target");
-  options.source = AddressOf(source);
-  return options;
+  return PullFrom(source.address(), dir / "target");
 }
 
 void RequireTooSlow(const rocksdb::Status& status,
@@ -83,8 +73,8 @@ TEST_CASE("Verify gives up on a side that is there and does nothing",
   const std::unique_ptr<FakeSource> left = LyingSource({});
   const std::unique_ptr<FakeSource> right = LyingSource({});
   VerifyOptions options;
-  options.left = AddressOf(*left);
-  options.right = AddressOf(*right);
+  options.left = AddressAt(left->address());
+  options.right = AddressAt(right->address());
   options.stall_timeout = milliseconds(300);
   Summary summary;
   RequireTooSlow(MakeVerify(options)->Run(&summary),

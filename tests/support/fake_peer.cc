@@ -103,6 +103,14 @@ ServeOptions ServeSample(const std::string& directory) {
   return options;
 }
 
+SourceAddress AddressAt(const HostPort& where, const std::string& name) {
+  SourceAddress address;
+  address.host = where.host;
+  address.port = where.port;
+  address.name = name;
+  return address;
+}
+
 Status DialControl(const HostPort& where, std::unique_ptr<Channel>* channel,
                    const TlsFiles& tls) {
   return Dial(where, MakeHello(), tls, channel);

@@ -40,6 +40,10 @@ class TestServer {
 // Serves `directory` as "db" with short timeouts.
 ServeOptions ServeSample(const std::string& directory);
 
+// A database that is served there.
+SourceAddress AddressAt(const HostPort& where,
+                        const std::string& name = "db");
+
 // Connects and shakes hands as a target would, with TLS where files are given.
 rocksdb::Status DialControl(const HostPort& where,
                             std::unique_ptr<Channel>* channel,

@@ -10,6 +10,7 @@
 
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
 
 namespace sstferry {
 
@@ -61,6 +62,12 @@ PullOptions PullFrom(const std::string& source, const std::string& target) {
   options.target_dir = target;
   options.lanes = 2;
   options.chunk_bytes = 256u << 10;
+  return options;
+}
+
+PullOptions PullFrom(const HostPort& where, const std::string& target) {
+  PullOptions options = PullFrom("", target);
+  options.source = AddressAt(where);
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/target.h"
+#include "pipeline/wire/transport.h"
 #include "rocksdb/options.h"
 
 namespace sstferry {
@@ -25,6 +26,9 @@ std::map<std::string, std::string> EntriesOf(const std::string& path);
 
 // Options for a pull from a directory, small chunks.
 PullOptions PullFrom(const std::string& source, const std::string& target);
+
+// The same from "db" of a server there.
+PullOptions PullFrom(const HostPort& where, const std::string& target);
 
 // Runs a pull; the summary says how it ended.
 Summary RunPull(const PullOptions& options);

@@ -16,6 +16,7 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
 
 namespace sstferry::test {
 namespace {
@@ -53,13 +54,7 @@ class LoopbackServer {
     thread_.join();
     ended_.PermitUncheckedError();
   }
-  SourceAddress AddressOf(const std::string& name) const {
-    SourceAddress address;
-    address.host = address_.host;
-    address.port = address_.port;
-    address.name = name;
-    return address;
-  }
+  const HostPort& address() const { return address_; }
 
  private:
   std::unique_ptr<SourceServer> server_;
@@ -261,7 +256,7 @@ Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
     serve.registry = options.registry;
     serve.databases.push_back({"source", source_dir, nullptr, {}});
     const LoopbackServer server(serve);
-    options.source = server.AddressOf("source");
+    options.source = AddressAt(server.address(), "source");
     result = Run(options);
   }
   REQUIRE(Fingerprint(source_dir) == before);
@@ -278,7 +273,7 @@ Ferried FerryOpen(const ServedDatabase& served, const std::string& target_dir,
     ServeOptions serve;
     serve.databases.push_back(served);
     const LoopbackServer server(serve);
-    options.source = server.AddressOf(served.name);
+    options.source = AddressAt(server.address(), served.name);
     result = Run(options);
   }
   RequireNoLeftovers(result, target_dir, names);

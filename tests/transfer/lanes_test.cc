@@ -107,9 +107,7 @@ Summary PullMetered(const TempDir& dir, const std::string& target,
   serve.max_rate_bytes_per_sec = serve_rate;
   TestServer server(serve);
   PullOptions options;
-  options.source.host = server.address().host;
-  options.source.port = server.address().port;
-  options.source.name = "db";
+  options.source = AddressAt(server.address());
   options.target_dir = dir / target;
   options.chunk_bytes = 256u << 10;
   options.max_rate_bytes_per_sec = pull_rate;
