@@ -1,7 +1,6 @@
 // Input: a script that a target says to the source's end of a connection:
 // handshake, then whatever comes on a control connection. "db" is served and
 // costs a snapshot; "gone" is served and its directory is not there.
-#include "pipeline/rocksdb_compat.h"
 #include "pipeline/source/control_session.h"
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/tiny_database.h"
@@ -53,11 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Slice script(reinterpret_cast<const char*>(data), size);
   Channel channel(std::make_unique<fuzz::ScriptConnection>(script, true));
   Hello hello;
-  HelloAck ack;
-  const Status status =
-      ServerHandshake(&channel, "sstferry fuzzed", RocksDbVersion(),
-                      WaitLimit::Within(std::chrono::seconds(1)), &hello, &ack);
-  if (status.ok() && hello.kind == ConnectionKind::kControl) {
+  if (fuzz::ShakesHands(&channel, ConnectionKind::kControl, &hello)) {
     ControlSession(world.host, hello, &channel).Run();
   }
   return 0;

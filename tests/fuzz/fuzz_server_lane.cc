@@ -1,6 +1,5 @@
 // Input: a script that a target says to the source on a lane of a transfer
 // that is pinned and planned: handshake, then requests of every kind.
-#include "pipeline/rocksdb_compat.h"
 #include "pipeline/source/lane_session.h"
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/tiny_database.h"
@@ -67,11 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Slice script(reinterpret_cast<const char*>(data), size);
   Channel channel(std::make_unique<fuzz::ScriptConnection>(script, false));
   Hello hello;
-  HelloAck ack;
-  const Status status =
-      ServerHandshake(&channel, "sstferry fuzzed", RocksDbVersion(),
-                      WaitLimit::Within(std::chrono::seconds(1)), &hello, &ack);
-  if (!status.ok() || hello.kind != ConnectionKind::kLane) {
+  if (!fuzz::ShakesHands(&channel, ConnectionKind::kLane, &hello)) {
     return 0;
   }
   auto transfer =

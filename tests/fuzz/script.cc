@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/wire/patience.h"
 #include "tests/format/samples.h"
 
@@ -36,6 +37,14 @@ void AddStep(FrameType type, uint8_t flags, const std::string& payload,
   script->push_back(static_cast<char>(payload.size()));
   script->push_back(static_cast<char>(payload.size() >> 8));
   script->append(payload);
+}
+
+bool ShakesHands(Channel* channel, ConnectionKind kind, Hello* hello) {
+  HelloAck ack;
+  const Status status =
+      ServerHandshake(channel, "sstferry fuzzed", RocksDbVersion(),
+                      WaitLimit::Within(std::chrono::seconds(1)), hello, &ack);
+  return status.ok() && hello->kind == kind;
 }
 
 uint8_t TakeByte(Slice* input) {

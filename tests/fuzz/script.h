@@ -16,6 +16,7 @@
 
 #include "format/messages.h"
 #include "format/frame.h"
+#include "pipeline/wire/channel.h"
 #include "pipeline/wire/transport.h"
 
 namespace sstferry::fuzz {
@@ -87,6 +88,10 @@ class ScriptDialer final : public Dialer {
   rocksdb::Slice scripts_[2];
   size_t next_ = 0;
 };
+
+// A server's handshake with the script behind `channel`; OK when it asks for a
+// connection of that kind.
+bool ShakesHands(Channel* channel, ConnectionKind kind, Hello* hello);
 
 // Takes one byte off the front; 0 when there is none.
 uint8_t TakeByte(rocksdb::Slice* input);
