@@ -127,16 +127,24 @@ void RequireTiles(const KeyInterval& whole, const std::vector<Range>& ranges,
   REQUIRE(next == whole.end);
 }
 
+// A family to cut, of a database that only has to be there.
+struct OpenedFamily {
+  explicit OpenedFamily(const std::string& path) {
+    MakeSampleDatabase(path);
+    rocksdb::DB* raw = nullptr;
+    REQUIRE_OK(
+        rocksdb::DB::OpenForReadOnly(rocksdb::Options(), path, &raw));
+    db.reset(raw);
+    family.handle = db->DefaultColumnFamily();
+  }
+  std::unique_ptr<rocksdb::DB> db;
+  PlannerFamily family;
+};
+
 TEST_CASE("Ranges end before a carried file, whatever the indexes say",
           "[source][carry][planner]") {
-  ScratchDir dir;
-  MakeSampleDatabase(dir / "db");
-  rocksdb::DB* raw = nullptr;
-  REQUIRE_OK(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), dir / "db",
-                                          &raw));
-  const std::unique_ptr<rocksdb::DB> db(raw);
-  PlannerFamily family;
-  family.handle = db->DefaultColumnFamily();
+  const ScratchDir dir;
+  const OpenedFamily opened(dir / "db");
   // Several runs over the same keys, each with its last cut point at "l".
   FamilyPlan plan;
   for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
@@ -147,21 +155,15 @@ TEST_CASE("Ranges end before a carried file, whatever the indexes say",
   plan.files.back().carried_bytes = 9;
   std::vector<Range> ranges;
   std::vector<CarriedFile> carried;
-  REQUIRE_OK(CutFamily(family, {}, 500'000, &plan, &ranges, &carried));
+  REQUIRE_OK(CutFamily(opened.family, {}, 500'000, &plan, &ranges, &carried));
   REQUIRE(ranges.size() >= 3);
   RequireTiles({}, ranges, 0);
 }
 
 TEST_CASE("Carried files and what lies between tile the interval",
           "[source][carry][planner]") {
-  ScratchDir dir;
-  MakeSampleDatabase(dir / "db");
-  rocksdb::DB* raw = nullptr;
-  REQUIRE_OK(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), dir / "db",
-                                          &raw));
-  const std::unique_ptr<rocksdb::DB> db(raw);
-  PlannerFamily family;
-  family.handle = db->DefaultColumnFamily();
+  const ScratchDir dir;
+  const OpenedFamily opened(dir / "db");
   const std::vector<FilePlan> files = {
       WriteTable(dir, 0, 90), WriteTable(dir, 100, 900),
       WriteTable(dir, 900, 990), WriteTable(dir, 2000, 2990)};
@@ -183,7 +185,7 @@ TEST_CASE("Carried files and what lies between tile the interval",
     std::vector<Range> ranges(3);  // of families before this one
     std::vector<CarriedFile> carried;
     REQUIRE_OK(
-        CutFamily(family, options, 100'000, &plan, &ranges, &carried));
+        CutFamily(opened.family, options, 100'000, &plan, &ranges, &carried));
     INFO("choice " << choice);
     REQUIRE(carried.size() == count);
     REQUIRE(ranges.size() > 3);
