@@ -72,6 +72,13 @@ class Bench {
     StageClock clock(&totals_, Stage::kIdle);
     return ingestor->Add(std::move(chunk), &clock);
   }
+  // From another lane's thread.
+  std::future<Status> AddAside(Ingestor* ingestor, StagedChunk chunk) {
+    return std::async(std::launch::async,
+                      [this, ingestor, chunk = std::move(chunk)]() mutable {
+                        return Add(ingestor, std::move(chunk));
+                      });
+  }
   Status Flush(Ingestor* ingestor) {
     StageClock clock(&totals_, Stage::kIdle);
     return ingestor->Flush(&clock);
@@ -128,10 +135,8 @@ TEST_CASE("Ingestor takes all that waits in one call", "[target][ingest]") {
   Gate gate;
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "b")));
   REQUIRE(ingestor->ingest_calls() == 0);  // one alone waits for a second
-  StagedChunk second = bench.Chunk("c", "d");
-  std::future<Status> first_call = std::async(
-      std::launch::async,
-      [&] { return bench.Add(ingestor.get(), std::move(second)); });
+  std::future<Status> first_call =
+      bench.AddAside(ingestor.get(), bench.Chunk("c", "d"));
   gate.Await();
   // While that call is under way these return, and share the next one.
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("g", "h")));
@@ -166,17 +171,13 @@ TEST_CASE("Ingestor makes a lane wait while its queue is full",
   const auto ingestor = bench.Make(2);
   Gate gate;
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "a")));
-  StagedChunk second = bench.Chunk("b", "b");
-  std::future<Status> first_call = std::async(
-      std::launch::async,
-      [&] { return bench.Add(ingestor.get(), std::move(second)); });
+  std::future<Status> first_call =
+      bench.AddAside(ingestor.get(), bench.Chunk("b", "b"));
   gate.Await();
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("c", "c")));
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("d", "d")));
-  StagedChunk fifth = bench.Chunk("e", "e");
-  std::future<Status> waits = std::async(
-      std::launch::async,
-      [&] { return bench.Add(ingestor.get(), std::move(fifth)); });
+  std::future<Status> waits =
+      bench.AddAside(ingestor.get(), bench.Chunk("e", "e"));
   std::future<Status> flush = std::async(
       std::launch::async, [&] { return bench.Flush(ingestor.get()); });
   // Too short a look could only miss a fault, never make one up.
@@ -220,15 +221,12 @@ TEST_CASE("Ingestor wakes a lane that waits when a call fails",
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "a")));
   StagedChunk lost = bench.Chunk("b", "b");
   std::filesystem::remove(lost.path);
-  std::future<Status> first_call = std::async(
-      std::launch::async, [&] { return bench.Add(ingestor.get(), lost); });
+  std::future<Status> first_call = bench.AddAside(ingestor.get(), lost);
   gate.Await();
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("c", "c")));
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("d", "d")));
-  StagedChunk fifth = bench.Chunk("e", "e");
-  std::future<Status> waits = std::async(
-      std::launch::async,
-      [&] { return bench.Add(ingestor.get(), std::move(fifth)); });
+  std::future<Status> waits =
+      bench.AddAside(ingestor.get(), bench.Chunk("e", "e"));
   gate.Open();
   const Status first = first_call.get();
   REQUIRE_FALSE(first.ok());
