@@ -16,7 +16,6 @@
 #include "pipeline/rocksdb_compat.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
-#include "rocksdb/sst_file_writer.h"
 #include "tests/support/carried_sst.h"
 #include "tests/support/catch.h"
 
@@ -92,14 +91,8 @@ TEST_CASE("Golden table files of this version are written", "[.rewrite-sst]") {
 
   const auto env = test::NewMemoryEnv();
   shape = Shape(newest, rocksdb::kCRC32c);
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(),
-                                shape.ToOptions(env.get()));
-  REQUIRE_OK(writer.Open("/f.sst"));
-  for (const auto& [key, value] : shape.entries) {
-    REQUIRE_OK(writer.Put(key, value));
-  }
-  REQUIRE_OK(writer.Finish());
-  Write("ingested", test::ReadWhole(env.get(), "/f.sst"));
+  Write("ingested",
+        test::WriteSst(shape.ToOptions(env.get()), shape.entries));
 }
 
 std::vector<fs::path> GoldenFiles() {

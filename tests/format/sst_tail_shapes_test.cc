@@ -7,7 +7,6 @@
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
-#include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table_properties.h"
 #include "tests/support/carried_sst.h"
 #include "tests/support/catch.h"
@@ -263,14 +262,8 @@ TEST_CASE("A file that was ingested itself is carried", "[sst][carry]") {
   for (const uint32_t version : test::WritableVersions()) {
     shape.table.format_version = version;
     const auto env = test::NewMemoryEnv();
-    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(),
-                                  shape.ToOptions(env.get()));
-    REQUIRE_OK(writer.Open("/f.sst"));
-    for (const auto& [key, value] : shape.entries) {
-      REQUIRE_OK(writer.Put(key, value));
-    }
-    REQUIRE_OK(writer.Finish());
-    const std::string made = test::ReadWhole(env.get(), "/f.sst");
+    const std::string made =
+        test::WriteSst(shape.ToOptions(env.get()), shape.entries);
     const std::string ingested =
         test::RequireIngests(shape, made, shape.entries);
     RequireCarries(shape, ingested);

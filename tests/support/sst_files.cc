@@ -78,13 +78,18 @@ KeyValues SampleEntries(size_t count, size_t value_bytes) {
 
 std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
                      const KeyValues& entries) {
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), shape.ToOptions(env));
+  return WriteSst(shape.ToOptions(env), entries);
+}
+
+std::string WriteSst(const rocksdb::Options& options,
+                     const KeyValues& entries) {
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
   REQUIRE_OK(writer.Open("/f.sst"));
   for (const auto& [key, value] : entries) {
     REQUIRE_OK(writer.Put(key, value));
   }
   REQUIRE_OK(writer.Finish());
-  return ReadWhole(env, "/f.sst");
+  return ReadWhole(options.env, "/f.sst");
 }
 
 std::vector<uint32_t> WritableVersions() {

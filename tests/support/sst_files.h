@@ -47,6 +47,9 @@ KeyValues SampleEntries(size_t count, size_t value_bytes = 40);
 // The file /f.sst in env, made by SstFileWriter.
 std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
                      const KeyValues& entries);
+// The same in options.env.
+std::string WriteSst(const rocksdb::Options& options,
+                     const KeyValues& entries);
 
 // The versions the linked RocksDB writes, from 2 on.
 std::vector<uint32_t> WritableVersions();
