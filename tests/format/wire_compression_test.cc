@@ -5,42 +5,23 @@
 #include <rapidcheck.h>
 #include <zstd.h>
 
-#include <random>
-
 #include "format/coding.h"
 #include "format/digest.h"
 #include "format/limits.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 
 namespace sstferry {
 
 using rocksdb::Slice;
 using rocksdb::Status;
+using test::RandomBytes;
+using test::ShrinkingBytes;
 
 namespace {
 
 constexpr size_t kGuardBytes = 64;
-
-std::string Noise(size_t bytes) {
-  std::mt19937_64 random(bytes);
-  std::string text(bytes, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
-  return text;
-}
-
-// A quarter of it is noise.
-std::string Shrinking(size_t bytes) {
-  std::string text = Noise(bytes);
-  for (size_t i = 0; i < bytes; ++i) {
-    if (i % 64 >= 16) {
-      text[i] = static_cast<char>('a' + i % 4);
-    }
-  }
-  return text;
-}
 
 std::string Compressed(const std::string& raw, int level = 1) {
   WireCompressor compressor(level);
@@ -118,7 +99,7 @@ TEST_CASE("Compressed chunk data gives back its bytes", "[format]") {
          {size_t{1}, size_t{100}, size_t{4096}, size_t{70'001},
           size_t{kMaxPayloadBytes}}) {
       INFO("level " << level << ", " << bytes << " bytes");
-      const std::string raw = Shrinking(bytes);
+      const std::string raw = ShrinkingBytes(bytes);
       Slice payload;
       REQUIRE(compressor.Compress(raw, kMaxPayloadBytes, &payload));
       std::string back;
@@ -151,9 +132,9 @@ TEST_CASE("Random chunk data survives compression", "[format]") {
 TEST_CASE("What does not shrink enough is left as it is", "[format]") {
   WireCompressor compressor(1);
   Slice payload;
-  const std::string noise = Noise(100'000);
+  const std::string noise = RandomBytes(100'000, 1);
   REQUIRE_FALSE(compressor.Compress(noise, noise.size(), &payload));
-  const std::string shrinking = Shrinking(100'000);
+  const std::string shrinking = ShrinkingBytes(100'000);
   REQUIRE(compressor.Compress(shrinking, shrinking.size(), &payload));
   const size_t bytes = payload.size();
   for (size_t most = bytes / 2; most < bytes + 100; most += 7) {
@@ -175,7 +156,7 @@ TEST_CASE("The hand-written compressed frame is understood", "[format]") {
 
 TEST_CASE("Every truncation of compressed chunk data is refused",
           "[format][corruption]") {
-  const std::string payload = Compressed(Shrinking(5000));
+  const std::string payload = Compressed(ShrinkingBytes(5000));
   for (size_t bytes = 0; bytes < payload.size(); ++bytes) {
     INFO(bytes);
     REQUIRE(Receive(payload.substr(0, bytes)).IsCorruption());
@@ -186,7 +167,7 @@ TEST_CASE("Every truncation of compressed chunk data is refused",
 
 TEST_CASE("Every single-bit flip of compressed chunk data is refused",
           "[format][corruption]") {
-  const std::string raw = Shrinking(3000);
+  const std::string raw = ShrinkingBytes(3000);
   const std::string payload = Compressed(raw);
   WireDecompressor decompressor;
   size_t harmless = 0;
@@ -216,7 +197,7 @@ TEST_CASE("The digest finds bytes that zstd does not", "[format][corruption]") {
 }
 
 TEST_CASE("A wrong raw size is refused", "[format][corruption]") {
-  const std::string raw = Shrinking(5000);
+  const std::string raw = ShrinkingBytes(5000);
   const std::string good = Compressed(raw);
   for (const uint32_t size :
        {0u, 1u, 4999u, 5001u, kMaxPayloadBytes, kMaxPayloadBytes + 1, ~0u}) {
@@ -263,7 +244,7 @@ TEST_CASE("A huge window takes no memory", "[format][corruption]") {
 
 TEST_CASE("Only one zstd frame that tells its size is taken",
           "[format][corruption]") {
-  const std::string raw = Shrinking(500);
+  const std::string raw = ShrinkingBytes(500);
   SECTION("no size") {
     // Window 2^10, no size; one run.
     const std::string zstd("\x28\xb5\x2f\xfd\x00\x00\x23\x03\0a", 10);

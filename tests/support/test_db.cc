@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <sstream>
 #include <thread>
 
@@ -181,18 +180,6 @@ std::string NumberedKey(uint64_t number) {
   snprintf(key, sizeof(key), "k%08llu",
            static_cast<unsigned long long>(number));
   return key;
-}
-
-std::string RandomBytes(size_t bytes, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::string out(bytes, '\0');
-  for (size_t i = 0; i < bytes; i += 8) {
-    const uint64_t word = random();
-    for (size_t j = i; j < std::min(bytes, i + 8); ++j) {
-      out[j] = static_cast<char>(word >> (8 * (j - i)));
-    }
-  }
-  return out;
 }
 
 std::vector<std::string> PathsWith(const std::string& directory,

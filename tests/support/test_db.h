@@ -13,6 +13,7 @@
 #include "pipeline/source.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
+#include "tests/support/sample_bytes.h"
 
 namespace sstferry::test {
 
@@ -73,8 +74,6 @@ class OpenDb {
 
 // "k00000042"
 std::string NumberedKey(uint64_t number);
-// Incompressible, the same for the same seed.
-std::string RandomBytes(size_t bytes, uint64_t seed);
 uint64_t FileCount(const std::string& directory, const std::string& suffix);
 std::vector<std::string> PathsWith(const std::string& directory,
                                    const std::string& suffix);

@@ -1,34 +1,18 @@
 // When a lane tries to compress, and when it leaves that.
 #include "pipeline/source/lane_compressor.h"
 
-#include <random>
-
 #include "format/limits.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
 
 namespace sstferry {
 namespace {
 
 using rocksdb::Slice;
+using test::RandomBytes;
+using test::ShrinkingBytes;
 
 constexpr size_t kPieceBytes = kMaxPayloadBytes;
-
-std::string Noise(size_t bytes) {
-  std::mt19937_64 random(7);
-  std::string text(bytes, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
-  return text;
-}
-
-std::string Shrinking(size_t bytes) {
-  std::string text = Noise(bytes);
-  for (size_t i = 0; i < bytes; ++i) {
-    text[i] = i % 64 < 16 ? text[i] : 'v';
-  }
-  return text;
-}
 
 // How many of `count` pieces were compressed.
 int Send(LaneCompressor* lane, const std::string& piece, int count) {
@@ -44,17 +28,17 @@ TEST_CASE("Lane compresses every piece of data that shrinks",
           "[source][compression]") {
   LaneCompressor lane(1);
   lane.BeginChunk();
-  REQUIRE(Send(&lane, Shrinking(kPieceBytes), 20) == 20);
+  REQUIRE(Send(&lane, ShrinkingBytes(kPieceBytes), 20) == 20);
   // One sample was enough.
   REQUIRE(lane.sampled_bytes() ==
           LaneCompressor::kSamples * LaneCompressor::kSampleBytes);
-  REQUIRE(Send(&lane, Shrinking(1), 1) == 0);
-  REQUIRE(Send(&lane, Shrinking(500), 1) == 0);  // still skipping
+  REQUIRE(Send(&lane, ShrinkingBytes(1), 1) == 0);
+  REQUIRE(Send(&lane, ShrinkingBytes(500), 1) == 0);  // still skipping
 }
 
 TEST_CASE("Lane samples noise ever less often", "[source][compression]") {
   LaneCompressor lane(1);
-  const std::string noise = Noise(kPieceBytes);
+  const std::string noise = RandomBytes(kPieceBytes, 7);
   constexpr uint64_t kSample =
       LaneCompressor::kSamples * LaneCompressor::kSampleBytes;
   uint64_t sampled = 0;
@@ -84,15 +68,15 @@ TEST_CASE("Lane samples noise ever less often", "[source][compression]") {
 TEST_CASE("Lane asks again in a new chunk whether data shrinks",
           "[source][compression]") {
   LaneCompressor lane(1);
-  const std::string noise = Noise(kPieceBytes);
-  const std::string shrinking = Shrinking(kPieceBytes);
+  const std::string noise = RandomBytes(kPieceBytes, 7);
+  const std::string shrinking = ShrinkingBytes(kPieceBytes);
   lane.BeginChunk();
   REQUIRE(Send(&lane, noise, 20) == 0);
   REQUIRE(Send(&lane, shrinking, 1) == 0);  // skipped by the verdict
   lane.BeginChunk();
   REQUIRE(Send(&lane, shrinking, 5) == 5);
   // The filter at a chunk's end does not spoil the next one.
-  REQUIRE(Send(&lane, Noise(100'000), 1) == 0);
+  REQUIRE(Send(&lane, RandomBytes(100'000, 7), 1) == 0);
   lane.BeginChunk();
   REQUIRE(Send(&lane, shrinking, 5) == 5);
 }
@@ -101,14 +85,14 @@ TEST_CASE("Lane finds data that begins to shrink inside a chunk",
           "[source][compression]") {
   LaneCompressor lane(1);
   lane.BeginChunk();
-  REQUIRE(Send(&lane, Noise(kPieceBytes), 100) == 0);
-  REQUIRE(Send(&lane, Shrinking(kPieceBytes), 40) >= 8);
+  REQUIRE(Send(&lane, RandomBytes(kPieceBytes, 7), 100) == 0);
+  REQUIRE(Send(&lane, ShrinkingBytes(kPieceBytes), 40) >= 8);
 }
 
 TEST_CASE("Lane does not sample each of many small chunks of noise",
           "[source][compression]") {
   LaneCompressor lane(1);
-  const std::string noise = Noise(100'000);
+  const std::string noise = RandomBytes(100'000, 7);
   for (int i = 0; i < 1000; ++i) {
     lane.BeginChunk();
     REQUIRE(Send(&lane, noise, 1) == 0);
@@ -119,7 +103,7 @@ TEST_CASE("Lane does not sample each of many small chunks of noise",
 TEST_CASE("Lane leaves a piece whose sample promised too much",
           "[source][compression]") {
   // What is sampled shrinks, all else is noise.
-  std::string piece = Noise(kPieceBytes);
+  std::string piece = RandomBytes(kPieceBytes, 7);
   const size_t step = (piece.size() - LaneCompressor::kSampleBytes) /
                       (LaneCompressor::kSamples - 1);
   for (size_t i = 0; i < LaneCompressor::kSamples; ++i) {
