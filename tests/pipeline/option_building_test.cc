@@ -12,6 +12,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
 
 namespace sstferry {
 namespace {
@@ -20,21 +21,7 @@ using rocksdb::BlockBasedTableOptions;
 using rocksdb::ColumnFamilyOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
-
-class NamedComparator : public rocksdb::Comparator {
- public:
-  explicit NamedComparator(const char* name, size_t timestamp_bytes = 0)
-      : Comparator(timestamp_bytes), name_(name) {}
-  const char* Name() const override { return name_; }
-  int Compare(const Slice& a, const Slice& b) const override {
-    return a.compare(b);
-  }
-  void FindShortestSeparator(std::string*, const Slice&) const override {}
-  void FindShortSuccessor(std::string*) const override {}
-
- private:
-  const char* name_;
-};
+using test::NamedComparator;
 
 class NamedMergeOperator : public rocksdb::AssociativeMergeOperator {
  public:

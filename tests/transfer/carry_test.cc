@@ -5,6 +5,7 @@
 #include "rocksdb/table.h"
 #include "tests/support/carried.h"
 #include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
 
 namespace sstferry::test {
 namespace {
@@ -12,15 +13,12 @@ namespace {
 using rocksdb::BlockBasedTableOptions;
 
 // Nobody but its maker knows it.
-class OwnOrder : public rocksdb::Comparator {
+class OwnOrder : public NamedComparator {
  public:
-  const char* Name() const override { return "sstferry.test.OwnOrder"; }
+  OwnOrder() : NamedComparator("sstferry.test.OwnOrder") {}
   int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
     return b.compare(a);
   }
-  void FindShortestSeparator(std::string*,
-                             const rocksdb::Slice&) const override {}
-  void FindShortSuccessor(std::string*) const override {}
 };
 
 // A source of several compacted files.

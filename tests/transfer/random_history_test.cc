@@ -14,21 +14,19 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
 namespace {
 
 // Orders keys by length, then bytewise: not what any built-in one does.
-class ByLength : public rocksdb::Comparator {
+class ByLength : public NamedComparator {
  public:
-  const char* Name() const override { return "sstferry.test.ByLength"; }
+  ByLength() : NamedComparator("sstferry.test.ByLength") {}
   int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
     return a.size() != b.size() ? (a.size() < b.size() ? -1 : 1) : a.compare(b);
   }
-  void FindShortestSeparator(std::string*,
-                             const rocksdb::Slice&) const override {}
-  void FindShortSuccessor(std::string*) const override {}
 };
 const ByLength kByLength;
 

@@ -8,24 +8,22 @@
 #include "rocksdb/merge_operator.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/named_comparator.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
 namespace {
 
 // By the last byte first.
-class BackToFront : public rocksdb::Comparator {
+class BackToFront : public NamedComparator {
  public:
-  const char* Name() const override { return "sstferry.test.BackToFront"; }
+  BackToFront() : NamedComparator("sstferry.test.BackToFront") {}
   int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
     const std::string x(a.data(), a.size());
     const std::string y(b.data(), b.size());
     return std::string(x.rbegin(), x.rend())
         .compare(std::string(y.rbegin(), y.rend()));
   }
-  void FindShortestSeparator(std::string*,
-                             const rocksdb::Slice&) const override {}
-  void FindShortSuccessor(std::string*) const override {}
 };
 const BackToFront kBackToFront;
 

@@ -5,23 +5,12 @@
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
 
 namespace sstferry {
 namespace {
 
 using rocksdb::BlockBasedTableOptions;
-
-class Stamped : public rocksdb::Comparator {
- public:
-  Stamped() : Comparator(/*ts_sz=*/8) {}
-  const char* Name() const override { return "sstferry.test.Stamped"; }
-  int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
-    return a.compare(b);
-  }
-  void FindShortestSeparator(std::string*,
-                             const rocksdb::Slice&) const override {}
-  void FindShortSuccessor(std::string*) const override {}
-};
 
 // A file that nothing speaks against, as a case changes it.
 struct Subject {
@@ -86,7 +75,8 @@ TEST_CASE("Metadata names each obstacle to carrying", "[source][carry]") {
        [](Subject* s) { s->rules.target_takes_carried = false; }},
       {"keys carry timestamps",
        [](Subject* s) {
-         static const Stamped kStamped;
+         static const test::NamedComparator kStamped(
+             "sstferry.test.Stamped", /*timestamp_bytes=*/8);
          s->rules.comparator = &kStamped;
        }},
       {"in a family of plain tables",

@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "pipeline/source/snapshot.h"
-#include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
 
 namespace sstferry {
 namespace {
@@ -22,19 +22,6 @@ rocksdb::Options Plain() {
   options.disable_auto_compactions = true;
   return options;
 }
-
-// Orders as bytewise does, under a name RocksDB does not know.
-class HouseComparator : public rocksdb::Comparator {
- public:
-  const char* Name() const override { return "house.Comparator"; }
-  int Compare(const rocksdb::Slice& a,
-              const rocksdb::Slice& b) const override {
-    return a.compare(b);
-  }
-  void FindShortestSeparator(std::string*,
-                             const rocksdb::Slice&) const override {}
-  void FindShortSuccessor(std::string*) const override {}
-};
 
 class HouseMerge : public rocksdb::AssociativeMergeOperator {
  public:
@@ -235,7 +222,7 @@ TEST_CASE("Snapshot refuses files outside the database directory",
 TEST_CASE("Snapshot refuses a comparator nobody here has, unless it is given",
           "[snapshot]") {
   TempTree tree;
-  const HouseComparator comparator;
+  const test::NamedComparator comparator("house.Comparator");
   rocksdb::Options house = Plain();
   house.comparator = &comparator;
   {
