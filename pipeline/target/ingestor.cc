@@ -129,6 +129,7 @@ Status Ingestor::Record(const std::vector<StagedChunk>& batch,
   if (sync_journal_) {
     // A record promises its file: the file's name must be durable, too.
     status = SyncDirectory(
+        db_->GetFileSystem(),
         std::filesystem::path(batch.front().path).parent_path().string());
     status = status.ok() ? journal_->Sync() : status;
   }

@@ -32,16 +32,15 @@ Puller::Puller(const PullOptions& options, Dialer* dialer)
     : options_(options),
       dialer_(dialer),
       started_(steady_clock::now()),
-      file_system_(options.file_system != nullptr
-                       ? options.file_system
-                       : rocksdb::FileSystem::Default()),
+      disk_(options.file_system != nullptr ? options.file_system
+                                           : rocksdb::FileSystem::Default()),
+      file_system_(options.durability == Durability::kNone
+                       ? MakeDeferredSyncFileSystem(disk_)
+                       : MakeSyncedFilesFileSystem(disk_)),
       guard_(options.stall_timeout,
              [this] { return session_->progress(); }),
       started_at_(NowRfc3339()) {
   state_.guard = &guard_;
-  file_system_ = options_.durability == Durability::kNone
-                     ? MakeDeferredSyncFileSystem(file_system_)
-                     : MakeSyncedFilesFileSystem(file_system_);
 }
 
 Puller::~Puller() = default;
@@ -85,11 +84,8 @@ Status Puller::RunSteps() {
 Status Puller::Connect() {
   // Never the file system that defers syncs: the record of an exchange must
   // be on disk before the exchange.
-  Status status = Workspace::Open(
-      options_.target_dir, options_.replace,
-      options_.file_system != nullptr ? options_.file_system
-                                      : rocksdb::FileSystem::Default(),
-      options_.log, &workspace_);
+  Status status = Workspace::Open(options_.target_dir, options_.replace, disk_,
+                                  options_.log, &workspace_);
   if (!status.ok()) {
     return status;
   }
@@ -204,7 +200,7 @@ Status Puller::WriteJournalHead() {
   if (status.ok()) {
     status = journal_->Sync();
   }
-  return status.ok() ? SyncDirectory(workspace_->dir()) : status;
+  return status.ok() ? SyncDirectory(disk_.get(), workspace_->dir()) : status;
 }
 
 Status Puller::OpenLane(uint32_t lane, Channel** channel) {
@@ -342,8 +338,8 @@ Status Puller::FinishDatabase() {
   }
   if (status.ok()) {
     status = options_.durability == Durability::kNone
-                 ? SyncTree(workspace_->db_dir())
-                 : SyncDirectory(workspace_->db_dir());
+                 ? SyncTree(disk_.get(), workspace_->db_dir())
+                 : SyncDirectory(disk_.get(), workspace_->db_dir());
   }
   sync_seconds_ += SecondsSince(closing);
   return status;
@@ -424,7 +420,7 @@ Status Puller::Publish() {
       file_system_.get(), workspace_->db_dir() + "/last_transfer.json",
       SummaryToJson(summary, "pull") + "\n");
   if (status.ok() && options_.durability == Durability::kNone) {
-    status = SyncTree(workspace_->db_dir());
+    status = SyncTree(disk_.get(), workspace_->db_dir());
   }
   if (status.ok() && failed_) {
     status = failure();

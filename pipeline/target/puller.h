@@ -74,7 +74,8 @@ class Puller {
   const PullOptions options_;
   Dialer* const dialer_;
   const std::chrono::steady_clock::time_point started_;
-  std::shared_ptr<rocksdb::FileSystem> file_system_;
+  const std::shared_ptr<rocksdb::FileSystem> disk_;  // as the caller gave it
+  const std::shared_ptr<rocksdb::FileSystem> file_system_;
 
   std::unique_ptr<Workspace> workspace_;
   ChannelSet handshakes_;

@@ -1,10 +1,8 @@
 #include "pipeline/target/workspace.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +20,7 @@ namespace sstferry {
 namespace {
 
 namespace fs = std::filesystem;
+using rocksdb::IOOptions;
 using rocksdb::Status;
 
 constexpr char kLockMark[] = "sstferry workspace 1\n";
@@ -37,8 +36,8 @@ Status Errno(const std::string& what, int error) {
   return MakeStatus(state, what + ": " + strerror(error));
 }
 
-Status FromError(const std::string& what, const std::error_code& error) {
-  return error ? Errno(what, error.value()) : Status::OK();
+Status At(const std::string& what, const Status& status) {
+  return WithContext(status, EndStateOf(status), what);
 }
 
 std::string WithoutTrailingSlash(std::string path) {
@@ -158,11 +157,6 @@ bool IsMountRoot(const std::string& dir) {
   return statx(AT_FDCWD, dir.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
          (info.stx_attributes_mask & info.stx_attributes &
           STATX_ATTR_MOUNT_ROOT) != 0;
-}
-
-int RenameAt2(const std::string& from, const std::string& to, unsigned flags) {
-  return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from.c_str(),
-                                  AT_FDCWD, to.c_str(), flags));
 }
 
 }  // namespace
@@ -317,12 +311,15 @@ Status Workspace::Lock() {
                       dir_ + " exists and was not made by sstferry; move it "
                       "away");
   }
-  fs::create_directory(dir_, error);
-  if (error) {
-    return Errno("create " + dir_, error.value());
+  Status status = CreateDirectory(dir_);
+  if (status.ok()) {
+    FaultPoint("Workspace:Created");
+    status = CreateLockFile(path);
   }
-  FaultPoint("Workspace:Created");
-  lock_fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (!status.ok()) {
+    return status;
+  }
+  lock_fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (lock_fd_ < 0) {
     return Errno("open " + path, errno);
   }
@@ -340,12 +337,41 @@ Status Workspace::Lock() {
                                            ": another pull ended just now; "
                                            "start again");
   }
-  const size_t bytes = strlen(kLockMark);
-  if (pwrite(lock_fd_, kLockMark, bytes, 0) != static_cast<ssize_t>(bytes) ||
-      fsync(lock_fd_) != 0) {
-    return Errno("write " + path, errno);
+  return WriteLockMark(path);
+}
+
+Status Workspace::CreateDirectory(const std::string& path) {
+  return At("create " + path, file_system_->CreateDirIfMissing(
+                                  path, IOOptions(), nullptr));
+}
+
+// What is there stays as it is: another pull may hold it.
+Status Workspace::CreateLockFile(const std::string& path) {
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  rocksdb::IOStatus status = file_system_->ReopenWritableFile(
+      path, rocksdb::FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Close(IOOptions(), nullptr);
   }
-  return Status::OK();
+  return At("open " + path, status);
+}
+
+// flock is held; a file's lock stays when others' descriptors are closed.
+Status Workspace::WriteLockMark(const std::string& path) {
+  std::unique_ptr<rocksdb::FSRandomRWFile> file;
+  rocksdb::IOStatus status = file_system_->NewRandomRWFile(
+      path, rocksdb::FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Write(0, kLockMark, IOOptions(), nullptr);
+  }
+  if (status.ok()) {
+    status = file->Fsync(IOOptions(), nullptr);
+  }
+  if (file != nullptr) {
+    const rocksdb::IOStatus closed = file->Close(IOOptions(), nullptr);
+    status = status.ok() ? closed : status;
+  }
+  return At("write " + path, status);
 }
 
 // exchange holds three lines: the transfer id, the identity of the new
@@ -374,10 +400,10 @@ Status Workspace::FinishExchange() {
                           " is of no use, remove " + dir_);
   }
   const std::string old_dir = target_dir_ + ".old-" + transfer_id;
-  if (RenameAt2(db_dir(), old_dir, RENAME_NOREPLACE) != 0) {
-    return Errno("rename " + db_dir() + " to " + old_dir, errno);
+  Status status = RenameToNew(file_system_.get(), db_dir(), old_dir);
+  if (status.ok()) {
+    status = SyncDirectory(file_system_.get(), parent_);
   }
-  const Status status = SyncDirectory(parent_);
   if (status.ok() && log_) {
     log_(LogLevel::kWarning,
          "completed the exchange of transfer " + transfer_id +
@@ -387,21 +413,19 @@ Status Workspace::FinishExchange() {
 }
 
 Status Workspace::RemoveLeftovers() {
-  std::error_code error;
   for (const char* name : {"exchange", "journal", "staging", "db"}) {
-    const std::string path = dir_ + "/" + name;
-    fs::remove_all(path, error);
-    if (error) {
-      return Errno("remove " + path, error.value());
+    const Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
+    if (!status.ok()) {
+      return status;
     }
   }
   for (const std::string& path : {staging_dir(), db_dir()}) {
-    fs::create_directory(path, error);
-    if (error) {
-      return Errno("create " + path, error.value());
+    const Status status = CreateDirectory(path);
+    if (!status.ok()) {
+      return status;
     }
   }
-  return SyncDirectory(dir_);
+  return SyncDirectory(file_system_.get(), dir_);
 }
 
 Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
@@ -411,12 +435,14 @@ Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
   Status status;
   if (target_exists_) {
     status = Exchange(transfer_id, old_dir);
-  } else if (rename(db_dir().c_str(), target_dir_.c_str()) != 0) {
-    status = Errno("rename " + db_dir() + " to " + target_dir_, errno);
+  } else {
+    status = At("rename " + db_dir() + " to " + target_dir_,
+                file_system_->RenameFile(db_dir(), target_dir_, IOOptions(),
+                                         nullptr));
   }
   if (status.ok()) {
     FaultPoint("Workspace:Renamed");
-    status = SyncDirectory(parent_);
+    status = SyncDirectory(file_system_.get(), parent_);
   }
   if (!status.ok()) {
     return status;
@@ -443,35 +469,28 @@ Status Workspace::Exchange(const std::string& transfer_id,
     return status;
   }
   FaultPoint("Workspace:ExchangeRecorded");
-  if (RenameAt2(db_dir(), target_dir_, RENAME_EXCHANGE) != 0) {
-    return Errno("exchange " + db_dir() + " and " + target_dir_, errno);
+  status = ExchangeNames(file_system_.get(), db_dir(), target_dir_);
+  if (status.ok()) {
+    status = SyncDirectory(file_system_.get(), parent_);
   }
-  status = SyncDirectory(parent_);
   if (!status.ok()) {
     return status;
   }
   FaultPoint("Workspace:Exchanged");
-  if (RenameAt2(db_dir(), *old_dir, RENAME_NOREPLACE) != 0) {
-    return Errno("rename " + db_dir() + " to " + *old_dir, errno);
-  }
-  return Status::OK();
+  return RenameToNew(file_system_.get(), db_dir(), *old_dir);
 }
 
 Status Workspace::RemoveWorkspace() {
-  std::error_code error;
   // The journal last: it says whose workspace this was.
-  for (const char* name : {"exchange", "staging", "journal"}) {
-    fs::remove_all(dir_ + "/" + name, error);
-    if (error) {
-      return Errno("remove " + dir_ + "/" + name, error.value());
+  for (const char* name : {"exchange", "staging", "journal", "lock"}) {
+    const Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
+    if (!status.ok()) {
+      return status;
     }
   }
   // db/ has been renamed away; were it still there, this would fail.
-  fs::remove(dir_ + "/lock", error);
-  if (!error) {
-    fs::remove(dir_, error);
-  }
-  return FromError("remove " + dir_, error);
+  return At("remove " + dir_,
+            file_system_->DeleteDir(dir_, IOOptions(), nullptr));
 }
 
 }  // namespace sstferry

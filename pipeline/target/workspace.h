@@ -62,6 +62,9 @@ class Workspace {
   [[nodiscard]] rocksdb::Status RefuseNonEmpty();
   std::string FinishedTransfer() const;
   [[nodiscard]] rocksdb::Status Lock();
+  [[nodiscard]] rocksdb::Status CreateDirectory(const std::string& path);
+  [[nodiscard]] rocksdb::Status CreateLockFile(const std::string& path);
+  [[nodiscard]] rocksdb::Status WriteLockMark(const std::string& path);
   [[nodiscard]] rocksdb::Status FinishExchange();
   [[nodiscard]] rocksdb::Status RemoveLeftovers();
   [[nodiscard]] rocksdb::Status Exchange(const std::string& transfer_id,
