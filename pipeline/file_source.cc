@@ -1,7 +1,5 @@
 #include "pipeline/file_source.h"
 
-#include "format/end_state.h"
-
 namespace sstferry {
 
 using rocksdb::IOOptions;
@@ -9,12 +7,24 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 FileSource::FileSource(std::string path, uint64_t size,
-                       std::unique_ptr<rocksdb::FSRandomAccessFile> file)
-    : path_(std::move(path)), size_(size), file_(std::move(file)) {}
+                       std::unique_ptr<rocksdb::FSRandomAccessFile> file,
+                       EndState when_unreadable)
+    : path_(std::move(path)),
+      size_(size),
+      file_(std::move(file)),
+      when_unreadable_(when_unreadable) {}
+
+Status FileSource::Failed(const Status& status, EndState when_unreadable,
+                          const std::string& path) {
+  const EndState state = EndStateOf(status);
+  return WithContext(
+      status, state == EndState::kInternal ? when_unreadable : state, path);
+}
 
 Status FileSource::Open(rocksdb::FileSystem* file_system,
                         const std::string& path,
-                        std::unique_ptr<FileSource>* out) {
+                        std::unique_ptr<FileSource>* out,
+                        EndState when_unreadable) {
   uint64_t size = 0;
   rocksdb::IOStatus status =
       file_system->GetFileSize(path, IOOptions(), &size, nullptr);
@@ -24,9 +34,9 @@ Status FileSource::Open(rocksdb::FileSystem* file_system,
                                               &file, nullptr);
   }
   if (!status.ok()) {
-    return WithContext(status, EndStateOf(status), path);
+    return Failed(status, when_unreadable, path);
   }
-  out->reset(new FileSource(path, size, std::move(file)));
+  out->reset(new FileSource(path, size, std::move(file), when_unreadable));
   return Status::OK();
 }
 
@@ -36,7 +46,7 @@ Status FileSource::Read(uint64_t offset, size_t n, std::string* scratch,
   const rocksdb::IOStatus status =
       file_->Read(offset, n, IOOptions(), out, scratch->data(), nullptr);
   if (!status.ok()) {
-    return WithContext(status, EndStateOf(status), path_);
+    return Failed(status, when_unreadable_, path_);
   }
   if (out->size() != n) {
     return MakeStatus(EndState::kCorrupt,

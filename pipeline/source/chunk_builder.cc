@@ -4,6 +4,7 @@
 #include "format/limits.h"
 #include "pipeline/interval_reader.h"
 #include "pipeline/rocksdb_compat.h"
+#include "pipeline/source/read_failure.h"
 #include "rocksdb/sst_file_writer.h"
 
 namespace sstferry {
@@ -103,7 +104,7 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request,
       return status;
     }
   }
-  return WithContext(reader.status(), EndState::kSourceError,
+  return ReadFailure(reader.status(),
                      "read range " + std::to_string(range.id) +
                          " of column family '" + family_->GetName() + "'");
 }
@@ -206,7 +207,7 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
   }
   // Next() leaves Valid() false on an error too: a range that could not be
   // read must not end as if it were complete.
-  return WithContext(reader->status(), EndState::kSourceError,
+  return ReadFailure(reader->status(),
                      "read column family '" + family_->GetName() + "'");
 }
 

@@ -14,8 +14,8 @@ Status ReadCutPoints(const std::string& path, size_t max_count,
     return Status::OK();
   }
   std::unique_ptr<FileSource> source;
-  Status status =
-      FileSource::Open(rocksdb::FileSystem::Default().get(), path, &source);
+  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(), path,
+                                   &source, EndState::kSourceError);
   if (!status.ok()) {
     return status;
   }

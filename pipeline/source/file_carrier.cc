@@ -204,7 +204,8 @@ class Carriage {
 
 Status Carriage::Open() {
   Status status = FileSource::Open(rocksdb::FileSystem::Default().get(),
-                                   file_.path, &source_);
+                                   file_.path, &source_,
+                                   EndState::kSourceError);
   if (status.ok()) {
     status = BodyReader::Open(file_.path, &body_);
   }

@@ -75,7 +75,8 @@ Status DecideByTable(const CarryRules& rules, const SstReader& reader,
 Status DecideOne(const CarryRules& rules, TableSums* sums, FilePlan* file) {
   std::unique_ptr<FileSource> source;
   Status status = FileSource::Open(rocksdb::FileSystem::Default().get(),
-                                   file->path, &source);
+                                   file->path, &source,
+                                   EndState::kSourceError);
   if (!status.ok()) {
     return status;
   }

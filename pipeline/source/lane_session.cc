@@ -4,6 +4,7 @@
 #include "pipeline/blocked_time.h"
 #include "pipeline/interval_reader.h"
 #include "pipeline/source/file_carrier.h"
+#include "pipeline/source/read_failure.h"
 
 namespace sstferry {
 namespace {
@@ -290,11 +291,11 @@ Status LaneSession::SendDigest(const DigestRequest& request) {
   Status status = FindFamily(request.family, &family);
   DigestReply reply;
   if (status.ok()) {
-    status = WithContext(
+    status = ReadFailure(
         DigestInterval(transfer_->db(), family->handle, request.interval,
                        family->readahead_bytes,
                        [this] { return transfer_->ended(); }, &reply),
-        EndState::kSourceError, "digest");
+        "digest");
   }
   return status.ok()
              ? Sent(*transfer_,
@@ -308,10 +309,10 @@ Status LaneSession::SendEntries(const EntriesRequest& request) {
   Status status = FindFamily(request.family, &family);
   EntriesReply reply;
   if (status.ok()) {
-    status = WithContext(
+    status = ReadFailure(
         ReadEntries(transfer_->db(), family->handle, request,
                     family->readahead_bytes, kEntriesPageBytes, &reply),
-        EndState::kSourceError, "entries");
+        "entries");
   }
   return status.ok()
              ? Sent(*transfer_,

@@ -22,9 +22,11 @@ IOStatus StoppedStatus() {
 class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   StoppableRandomFile(std::unique_ptr<FSRandomAccessFile> file,
-                      const Stopped* stopped,
+                      std::string name, uint64_t size, const Stopped* stopped,
                       std::atomic<uint64_t>* read_bytes)
       : FSRandomAccessFileOwnerWrapper(std::move(file)),
+        name_(std::move(name)),
+        size_(size),
         stopped_(stopped),
         read_bytes_(read_bytes) {}
   IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
@@ -35,13 +37,25 @@ class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
     }
     const IOStatus status = FSRandomAccessFileOwnerWrapper::Read(
         offset, n, options, result, scratch, dbg);
-    if (status.ok() && read_bytes_ != nullptr) {
+    if (!status.ok()) {
+      return status;
+    }
+    // RocksDB's readahead asserts that only the end of a file is short.
+    if (result->size() < n && offset + result->size() < size_) {
+      return IOStatus::IOError(
+          name_, "truncated while it was read: expected " +
+                     std::to_string(size_) + " bytes, found " +
+                     std::to_string(offset + result->size()));
+    }
+    if (read_bytes_ != nullptr) {
       read_bytes_->fetch_add(result->size(), std::memory_order_relaxed);
     }
     return status;
   }
 
  private:
+  const std::string name_;
+  const uint64_t size_;  // when it was opened
   const Stopped* const stopped_;
   std::atomic<uint64_t>* const read_bytes_;
 };
@@ -99,11 +113,14 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
                                const FileOptions& options,
                                std::unique_ptr<FSRandomAccessFile>* file,
                                IODebugContext* dbg) override {
-    const IOStatus status =
-        target()->NewRandomAccessFile(name, options, file, dbg);
+    uint64_t size = 0;
+    IOStatus status = target()->NewRandomAccessFile(name, options, file, dbg);
     if (status.ok()) {
-      *file = std::make_unique<StoppableRandomFile>(std::move(*file),
-                                                    &stopped_, read_bytes_);
+      status = target()->GetFileSize(name, options.io_options, &size, dbg);
+    }
+    if (status.ok()) {
+      *file = std::make_unique<StoppableRandomFile>(
+          std::move(*file), name, size, &stopped_, read_bytes_);
     }
     return status;
   }

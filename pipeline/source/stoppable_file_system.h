@@ -1,6 +1,7 @@
 // A file system whose reads and writes fail once somebody says stop, so that
 // work inside RocksDB which cannot be interrupted (replaying a long WAL,
-// skipping a long run of tombstones) ends at its next block.
+// skipping a long run of tombstones) ends at its next block. A file that is
+// found shorter than it was opened fails too: RocksDB's readahead aborts on it.
 #pragma once
 
 #include <atomic>

@@ -7,6 +7,7 @@
 #include "pipeline/interval_reader.h"
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
+#include "pipeline/target/free_space.h"
 #include "pipeline/target/lane_client.h"
 #include "pipeline/target/plan_check.h"
 #include "pipeline/target/synced_files.h"
@@ -157,6 +158,12 @@ Status Puller::PrepareTarget() {
   }
   if (status.ok()) {
     status = CheckTiling(plan_, options_.selection.interval, orders);
+  }
+  if (status.ok()) {
+    status = CheckFreeSpace(
+        file_system_.get(), workspace_->dir(),
+        SpaceNeedOf(plan_.ranges, options_.chunk_bytes, options_.lanes),
+        options_.replace);
   }
   if (status.ok()) {
     status = TargetDb::Create(workspace_->db_dir(), database_options, names,

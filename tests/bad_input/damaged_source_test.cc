@@ -1,7 +1,5 @@
 // Sources that are missing, half there or damaged: the pull fails, names the
 // file, and renames nothing.
-#include <sys/mount.h>
-
 #include <filesystem>
 
 #include "tests/support/catch.h"
@@ -144,30 +142,6 @@ TEST_CASE("A flipped byte anywhere in a WAL fails the pull by its name",
   const Summary summary = RunPull(PullFrom(dir / "source", dir / "target"));
   REQUIRE_OK(summary.status);
   REQUIRE(summary.entries == 400);
-}
-
-TEST_CASE("Pull onto a full disk ends with NO_SPACE and can be done again",
-          "[bad_input][nospace]") {
-  ScratchDir dir;
-  MakeSampleDatabase(dir / "source");
-  fs::create_directory(dir / "small");
-  if (mount("none", (dir / "small").c_str(), "tmpfs", 0, "size=1m") != 0) {
-    WARN("SKIPPED: this process may not mount");
-    return;
-  }
-  const Summary full = RunPull(PullFrom(dir / "source", dir / "small/target"));
-  const bool made = fs::exists(dir / "small/target");
-  const bool grown = mount("none", (dir / "small").c_str(), "tmpfs",
-                           MS_REMOUNT, "size=64m") == 0;
-  const Summary again = RunPull(PullFrom(dir / "source", dir / "small/target"));
-  const size_t names = NamesOf(dir / "small").size();
-  umount((dir / "small").c_str());
-  INFO(full.status.ToString());
-  REQUIRE(EndStateOf(full.status) == EndState::kNoSpace);
-  REQUIRE_FALSE(made);
-  REQUIRE(grown);
-  REQUIRE_OK(again.status);
-  REQUIRE(names == 1);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ using rocksdb::Slice;
 
 const char* NameOf(FileStep step) {
   static constexpr const char* kNames[] = {"create", "append", "sync",
-                                           "rename", "link",   "syncdir"};
+                                           "rename", "link",   "syncdir",
+                                           "read"};
   return kNames[static_cast<int>(step)];
 }
 
@@ -51,6 +52,27 @@ class FaultyFile : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
     const IOStatus status = faults_->Meet(FileStep::kSync, path_);
     return status.ok() ? target()->Fsync(options, dbg) : status;
+  }
+
+ private:
+  const std::string path_;
+  FaultyFileSystem* const faults_;
+};
+
+class FaultyRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  FaultyRandomFile(std::unique_ptr<rocksdb::FSRandomAccessFile> file,
+                   std::string path, FaultyFileSystem* faults)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)),
+        path_(std::move(path)),
+        faults_(faults) {}
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
+                Slice* result, char* scratch,
+                IODebugContext* dbg) const override {
+    const IOStatus status = faults_->Meet(FileStep::kRead, path_);
+    return status.ok() ? FSRandomAccessFileOwnerWrapper::Read(
+                             offset, n, options, result, scratch, dbg)
+                       : status;
   }
 
  private:
@@ -101,6 +123,30 @@ void FaultyFileSystem::FailAt(FileStep step, uint64_t nth,
   faults_.push_back(fault);
 }
 
+void FaultyFileSystem::Heal() {
+  std::lock_guard<std::mutex> lock(mu_);
+  faults_.clear();
+}
+
+void FaultyFileSystem::SetFreeSpace(uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mu_);
+  free_bytes_ = bytes;
+}
+
+IOStatus FaultyFileSystem::GetFreeSpace(const std::string& path,
+                                        const IOOptions& options,
+                                        uint64_t* free_bytes,
+                                        IODebugContext* dbg) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (free_bytes_.has_value()) {
+      *free_bytes = *free_bytes_;
+      return IOStatus::OK();
+    }
+  }
+  return target()->GetFreeSpace(path, options, free_bytes, dbg);
+}
+
 uint64_t FaultyFileSystem::count(FileStep step, const std::string& part) const {
   std::lock_guard<std::mutex> lock(mu_);
   uint64_t found = 0;
@@ -114,7 +160,7 @@ std::vector<std::string> FaultyFileSystem::log() const {
   std::lock_guard<std::mutex> lock(mu_);
   std::vector<std::string> lines;
   for (const auto& [met, path] : met_) {
-    if (met != FileStep::kAppend) {
+    if (met != FileStep::kAppend && met != FileStep::kRead) {
       lines.push_back(std::string(NameOf(met)) + " " + path);
     }
   }
@@ -157,6 +203,17 @@ IOStatus FaultyFileSystem::ReopenWritableFile(
       target()->ReopenWritableFile(name, options, file, dbg);
   if (status.ok()) {
     *file = std::make_unique<FaultyFile>(std::move(*file), name, this);
+  }
+  return status;
+}
+
+IOStatus FaultyFileSystem::NewRandomAccessFile(
+    const std::string& name, const FileOptions& options,
+    std::unique_ptr<rocksdb::FSRandomAccessFile>* file, IODebugContext* dbg) {
+  const IOStatus status =
+      target()->NewRandomAccessFile(name, options, file, dbg);
+  if (status.ok()) {
+    *file = std::make_unique<FaultyRandomFile>(std::move(*file), name, this);
   }
   return status;
 }

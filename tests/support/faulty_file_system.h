@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,15 @@
 
 namespace sstferry {
 
-enum class FileStep { kCreate, kAppend, kSync, kRename, kLink, kSyncDir };
+enum class FileStep {
+  kCreate,
+  kAppend,
+  kSync,
+  kRename,
+  kLink,
+  kSyncDir,
+  kRead,  // of a file that is read at any place
+};
 
 // What a full and what a broken disk say.
 rocksdb::IOStatus DiskFull();
@@ -29,9 +38,13 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   // `part`, fails with `status`, and all later ones too when `for_good`.
   void FailAt(FileStep step, uint64_t nth, const rocksdb::IOStatus& status,
               const std::string& part = "", bool for_good = false);
+  // Nothing fails any more.
+  void Heal();
+  // What GetFreeSpace() says from now on, whatever the disk has.
+  void SetFreeSpace(uint64_t bytes);
   // Steps of that kind so far on paths that hold `part`.
   uint64_t count(FileStep step, const std::string& part = "") const;
-  // "sync /path" and so on, appends left out.
+  // "sync /path" and so on, appends and reads left out.
   std::vector<std::string> log() const;
 
   // For the files this makes.
@@ -45,6 +58,10 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
       const std::string& name, const rocksdb::FileOptions& options,
       std::unique_ptr<rocksdb::FSWritableFile>* file,
       rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus NewRandomAccessFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+      rocksdb::IODebugContext* dbg) override;
   rocksdb::IOStatus NewDirectory(
       const std::string& name, const rocksdb::IOOptions& options,
       std::unique_ptr<rocksdb::FSDirectory>* directory,
@@ -55,6 +72,10 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
                              const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus GetFreeSpace(const std::string& path,
+                                 const rocksdb::IOOptions& options,
+                                 uint64_t* free_bytes,
+                                 rocksdb::IODebugContext* dbg) override;
 
  private:
   struct Fault {
@@ -66,8 +87,9 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   };
 
   mutable std::mutex mu_;
-  std::vector<Fault> faults_;                                  // under mu_
-  std::vector<std::pair<FileStep, std::string>> met_;          // under mu_
+  std::vector<Fault> faults_;                          // under mu_
+  std::vector<std::pair<FileStep, std::string>> met_;  // under mu_
+  std::optional<uint64_t> free_bytes_;                 // under mu_
 };
 
 }  // namespace sstferry

@@ -169,6 +169,84 @@ TEST_CASE("Pull onto a disk that fails ends with its state, nothing renamed",
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
+// Chunks that the journal of a failed pull promises.
+uint64_t RecordedChunks(const std::string& journal_path) {
+  const std::string bytes = BytesOf(journal_path);
+  uint64_t at = kJournalMagicBytes;
+  uint64_t chunks = 0;
+  JournalRecord record;
+  while (ReadJournalRecord(bytes, at, &record).ok()) {
+    chunks += record.type == JournalRecordType::kChunk;
+    at += record.total_bytes;
+  }
+  return chunks;
+}
+
+TEST_CASE("A chunk that could not be synced is not synced again, nor recorded",
+          "[target][durability]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  auto disk = std::make_shared<FaultyFileSystem>();
+  // The kernel reports a lost page once: asked again, it would say yes.
+  disk->FailAt(FileStep::kSync, 3, DiskBroken(), "/staging/");
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.file_system = disk;
+  options.lanes = 1;
+  const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kInternal);
+  REQUIRE(ExitCodeOf(EndState::kInternal) == 1);
+  std::string failed;
+  uint64_t syncs = 0;
+  for (const std::string& line : disk->log()) {
+    if (line.rfind("sync ", 0) == 0 &&
+        line.find("/staging/") != std::string::npos) {
+      failed = ++syncs == 3 ? line : failed;
+    }
+  }
+  REQUIRE(syncs == 3);
+  REQUIRE(MessageOf(summary.status).find(failed) != std::string::npos);
+  REQUIRE(RecordedChunks(dir / "target.sstferry/journal") <= 2);
+  REQUIRE_OK(RunPull(PullFrom(dir / "source", dir / "target")).status);
+}
+
+TEST_CASE("A chunk that cannot be read back is named, and never ingested",
+          "[target]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  auto disk = std::make_shared<FaultyFileSystem>();
+  disk->FailAt(FileStep::kRead, 1, DiskBroken(), "/staging/");
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.file_system = disk;
+  options.lanes = 1;
+  const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kInternal);
+  REQUIRE(MessageOf(summary.status)
+              .find(dir / "target.sstferry/staging/") != std::string::npos);
+  REQUIRE(disk->count(FileStep::kLink) == 0);
+  REQUIRE(RecordedChunks(dir / "target.sstferry/journal") == 0);
+}
+
+TEST_CASE("A MANIFEST that cannot be written is what an ingest fails with",
+          "[target]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  const bool once = GENERATE(true, false);
+  auto disk = std::make_shared<FaultyFileSystem>();
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.file_system = disk;
+  // The ones before make the empty database.
+  disk->FailAt(FileStep::kSync, 5, DiskBroken(), "MANIFEST", !once);
+  const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kInternal);
+  REQUIRE(MessageOf(summary.status).find("ingest of ") != std::string::npos);
+  REQUIRE(MessageOf(summary.status).find(DiskBroken().ToString()) !=
+          std::string::npos);
+  REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+}
+
 uint64_t Syncs(const FaultyFileSystem& disk) {
   return disk.count(FileStep::kSync) + disk.count(FileStep::kSyncDir);
 }

@@ -1,0 +1,69 @@
+#include "pipeline/target/free_space.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <functional>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+std::string Megabytes(uint64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f MB",
+                static_cast<double>(bytes) / 1e6);
+  return text.data();
+}
+
+}  // namespace
+
+SpaceNeed SpaceNeedOf(const std::vector<Range>& ranges, uint64_t chunk_bytes,
+                      uint32_t lanes) {
+  SpaceNeed need;
+  std::vector<uint64_t> chunks;
+  for (const Range& range : ranges) {
+    need.estimated_bytes += range.estimated_bytes;
+    chunks.push_back(std::min(range.estimated_bytes, chunk_bytes));
+  }
+  const size_t at_once = std::min<size_t>(lanes, chunks.size());
+  std::partial_sort(chunks.begin(), chunks.begin() + at_once, chunks.end(),
+                    std::greater<>());
+  for (size_t i = 0; i < at_once; ++i) {
+    need.chunk_bytes += chunks[i];
+  }
+  return need;
+}
+
+Status CheckFreeSpace(rocksdb::FileSystem* file_system, const std::string& dir,
+                      const SpaceNeed& need, bool keeps_old_copy) {
+  uint64_t free_bytes = 0;
+  const rocksdb::IOStatus asked = file_system->GetFreeSpace(
+      dir, rocksdb::IOOptions(), &free_bytes, nullptr);
+  if (asked.IsNotSupported()) {
+    return Status::OK();
+  }
+  if (!asked.ok()) {
+    return WithContext(asked, EndState::kInternal, "free space of " + dir);
+  }
+  if (free_bytes >= need.bytes()) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kNoSpace,
+      "disk of " + dir + ": expected " + Megabytes(need.bytes()) +
+          " free (" + Megabytes(need.estimated_bytes) +
+          " by the source's estimate, a tenth on top, and " +
+          Megabytes(need.chunk_bytes) + " for chunks on their way), found " +
+          Megabytes(free_bytes) +
+          "; make room there, or name a TARGET_DIR on another file system, "
+          "and pull again" +
+          (keeps_old_copy ? "; --replace keeps the old database, so its space "
+                            "does not count"
+                          : ""));
+}
+
+}  // namespace sstferry

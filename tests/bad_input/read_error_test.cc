@@ -1,0 +1,87 @@
+// Source files that cannot be read in the middle of a transfer: the reason and
+// the file's name stand in both ends' reports.
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A plan whose files go wrong before any of it is sent.
+struct Bench {
+  explicit Bench(size_t files) {
+    SampleShape shape;
+    shape.entries = 1600;
+    shape.files = files;
+    MakeSampleDatabase(dir / "source", shape);
+    server = std::make_unique<TestServer>(ServeSample(dir / "source"));
+    REQUIRE_OK(
+        OpenSample(server->address(), &opened, &control, &ranges));
+    REQUIRE_OK(DialLane(server->address(), opened.transfer_id, 0, &lane));
+  }
+  // Applied to every table that the source's snapshot holds.
+  template <typename Damage>
+  void ForEachHeldTable(Damage damage) {
+    std::vector<fs::path> tables;
+    for (const std::string& name : NamesOf(dir.path())) {
+      if (name.rfind("source.sstferry-snapshot-", 0) != 0) {
+        continue;
+      }
+      for (const auto& entry :
+           fs::recursive_directory_iterator(dir / name)) {
+        if (entry.path().extension() == ".sst") {
+          tables.push_back(entry.path());
+        }
+      }
+    }
+    REQUIRE_FALSE(tables.empty());
+    for (const fs::path& table : tables) {
+      damage(table);
+    }
+  }
+  void RequireEnd(EndState state, const std::string& sentence) {
+    Finish totals;
+    REQUIRE_FALSE(TakeRanges(lane.get(), ranges, &totals).ok());
+    const rocksdb::Status told = ReceiveEnd(control.get());
+    const TransferReport report = server->Report(0);
+    INFO(told.ToString() << " / " << report.status.ToString());
+    REQUIRE(EndStateOf(told) == state);
+    REQUIRE(EndStateOf(report.status) == state);
+    for (const rocksdb::Status& status : {told, report.status}) {
+      REQUIRE(status.ToString().find(sentence) != std::string::npos);
+      REQUIRE(status.ToString().find(".sst") != std::string::npos);
+    }
+  }
+  ScratchDir dir;
+  std::unique_ptr<TestServer> server;
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Opened opened;
+  uint32_t ranges = 0;
+};
+
+TEST_CASE("A source file that cannot be read is a SOURCE_ERROR on both ends",
+          "[bad_input][source][end_state]") {
+  // More files than RocksDB keeps open: some are opened when they are read.
+  Bench bench(160);
+  bench.ForEachHeldTable([](const fs::path& table) { fs::remove(table); });
+  bench.RequireEnd(EndState::kSourceError, "No such file or directory");
+  REQUIRE(ExitCodeOf(EndState::kSourceError) == 1);
+}
+
+TEST_CASE("A source file that becomes shorter is a SOURCE_ERROR on both ends",
+          "[bad_input][source][end_state]") {
+  Bench bench(4);
+  bench.ForEachHeldTable([](const fs::path& table) {
+    fs::resize_file(table, fs::file_size(table) / 2);
+  });
+  bench.RequireEnd(EndState::kSourceError, "truncated while it was read");
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,79 @@
+#include "pipeline/target/free_space.h"
+
+#include "format/end_state.h"
+#include "tests/support/catch.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+std::vector<Range> RangesOf(const std::vector<uint64_t>& sizes) {
+  std::vector<Range> ranges;
+  for (const uint64_t bytes : sizes) {
+    ranges.emplace_back();
+    ranges.back().estimated_bytes = bytes;
+  }
+  return ranges;
+}
+
+TEST_CASE("Need is the estimate, a tenth, and the largest chunk of each lane",
+          "[target][nospace]") {
+  const SpaceNeed need = SpaceNeedOf(RangesOf({10, 500, 70, 300, 20}), 100, 3);
+  REQUIRE(need.estimated_bytes == 900);
+  REQUIRE(need.chunk_bytes == 100 + 100 + 70);
+  REQUIRE(need.bytes() == 900 + 90 + 270);
+  REQUIRE(SpaceNeedOf(RangesOf({30}), 100, 4).bytes() == 30 + 3 + 30);
+  REQUIRE(SpaceNeedOf({}, 100, 4).bytes() == 0);
+}
+
+TEST_CASE("CheckFreeSpace takes just enough and refuses one byte less",
+          "[target][nospace]") {
+  ScratchDir dir;
+  FaultyFileSystem disk;
+  SpaceNeed need;
+  need.estimated_bytes = 50'000'000;
+  need.chunk_bytes = 5'000'000;
+  disk.SetFreeSpace(60'000'000);
+  REQUIRE_OK(CheckFreeSpace(&disk, dir.path(), need, false));
+  disk.SetFreeSpace(59'999'999);
+  const bool replace = GENERATE(false, true);
+  const rocksdb::Status status =
+      CheckFreeSpace(&disk, dir.path(), need, replace);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kNoSpace);
+  REQUIRE(MessageOf(status).find(dir.path()) != std::string::npos);
+  REQUIRE(MessageOf(status).find("expected 60.00 MB") != std::string::npos);
+  REQUIRE((MessageOf(status).find("--replace keeps the old database") !=
+           std::string::npos) == replace);
+}
+
+TEST_CASE("A file system that cannot tell its free space is believed to have "
+          "some, one that fails is not",
+          "[target][nospace]") {
+  class Mute : public rocksdb::FileSystemWrapper {
+   public:
+    explicit Mute(rocksdb::IOStatus status)
+        : FileSystemWrapper(FileSystem::Default()),
+          status_(std::move(status)) {}
+    const char* Name() const override { return "Mute"; }
+    rocksdb::IOStatus GetFreeSpace(const std::string&,
+                                   const rocksdb::IOOptions&, uint64_t*,
+                                   rocksdb::IODebugContext*) override {
+      return status_;
+    }
+
+   private:
+    const rocksdb::IOStatus status_;
+  };
+  SpaceNeed need;
+  need.estimated_bytes = 1;
+  Mute silent(rocksdb::IOStatus::NotSupported("no"));
+  REQUIRE_OK(CheckFreeSpace(&silent, "/", need, false));
+  Mute broken(DiskBroken());
+  REQUIRE(EndStateOf(CheckFreeSpace(&broken, "/", need, false)) ==
+          EndState::kInternal);
+}
+
+}  // namespace
+}  // namespace sstferry
