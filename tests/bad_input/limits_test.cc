@@ -227,22 +227,46 @@ TEST_CASE("A lane must show the certificate of its control connection",
   }
 }
 
+size_t DescriptorsOf(pid_t pid) {
+  return NamesOf("/proc/" + std::to_string(pid) + "/fd").size();
+}
+
+// Waits until that process has so many or more, or so many or fewer.
+bool AwaitDescriptors(pid_t pid, bool or_more, size_t count) {
+  const auto until = std::chrono::steady_clock::now() + milliseconds(60'000);
+  while (std::chrono::steady_clock::now() < until) {
+    const size_t now = DescriptorsOf(pid);
+    if (or_more ? now >= count : now <= count) {
+      return true;
+    }
+    std::this_thread::yield();
+  }
+  return false;
+}
+
 TEST_CASE("serve goes on when it has run out of descriptors",
           "[bad_input][peer][limits]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   rlimit old{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &old) == 0);
-  const rlimit few{128, old.rlim_max};
+  constexpr size_t kFew = 128;
+  const rlimit few{kFew, old.rlim_max};
   REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
   ServeProcess server({"--db", std::string("db=").append(dir / "source")});
   REQUIRE(setrlimit(RLIMIT_NOFILE, &old) == 0);
   HostPort where;
   REQUIRE_OK(ParseHostPort(server.address(), &where));
+  const pid_t pid = server.process().pid();
+  const size_t before = DescriptorsOf(pid);
   {
     Flood flood;
     flood.Add(where, 200);
+    REQUIRE(AwaitDescriptors(pid, /*or_more=*/true, kFew));
   }
+  // While it still hangs up on them, a snapshot would find none to open files
+  // with, and say so.
+  REQUIRE(AwaitDescriptors(pid, /*or_more=*/false, before + 2));
   PullOptions options = PullFrom(where, dir / "target");
   REQUIRE_OK(RunPull(options).status);
 }
