@@ -34,7 +34,8 @@ Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
   {
     StageScope scope(clock, Stage::kIngest);
     changed_.wait(lock, [this] {
-      return !status_.ok() || !ingesting_ || waiting_.size() < max_waiting_;
+      return !status_.ok() || stopped_ || !ingesting_ ||
+             waiting_.size() < max_waiting_;
     });
   }
   if (!status_.ok()) {
@@ -44,7 +45,7 @@ Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
   if (!ingesting_) {
     IngestWaiting(kLeastTogether, &lock, clock);
   }
-  return status_;
+  return Verdict();
 }
 
 Status Ingestor::Flush(StageClock* clock) {
@@ -54,7 +55,19 @@ Status Ingestor::Flush(StageClock* clock) {
   if (status_.ok() && !waiting_.empty()) {
     IngestWaiting(1, &lock, clock);
   }
-  return status_;
+  return Verdict();
+}
+
+void Ingestor::Stop() {
+  std::lock_guard<std::mutex> lock(mu_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+Status Ingestor::Verdict() const {
+  return status_.ok() && stopped_
+             ? MakeStatus(EndState::kCancelled, "ingest: stopped on request")
+             : status_;
 }
 
 uint64_t Ingestor::ingest_calls() const {
@@ -65,17 +78,18 @@ uint64_t Ingestor::ingest_calls() const {
 void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                              StageClock* clock) {
   ingesting_ = true;
-  while (status_.ok() && waiting_.size() >= least) {
+  while (status_.ok() && waiting_.size() >= (stopped_ ? 1 : least)) {
     std::vector<StagedChunk> batch;
     batch.swap(waiting_);
-    ingest_calls_++;
+    const bool ingests = !stopped_;
+    ingest_calls_ += ingests ? 1 : 0;
     lock->unlock();
     changed_.notify_all();
     Status status = CheckDisjoint(batch);
     if (status.ok()) {
       status = Record(batch, clock);
     }
-    if (status.ok()) {
+    if (status.ok() && ingests) {
       status = Ingest(batch, clock);
     }
     lock->lock();

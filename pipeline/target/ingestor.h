@@ -50,6 +50,10 @@ class Ingestor {
   // Waits until everything handed over is ingested.
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock);
 
+  // From now on chunks are recorded and not ingested, and callers get
+  // kCancelled instead of waiting; a call of RocksDB under way goes on.
+  void Stop();
+
   uint64_t ingest_calls() const;
 
  private:
@@ -60,6 +64,7 @@ class Ingestor {
   // RocksDB would put all of them into level 0.
   [[nodiscard]] rocksdb::Status CheckDisjoint(
       const std::vector<StagedChunk>& batch) const;
+  [[nodiscard]] rocksdb::Status Verdict() const;  // under mu_
   [[nodiscard]] rocksdb::Status Record(const std::vector<StagedChunk>& batch,
                                        StageClock* clock);
   [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,
@@ -76,6 +81,7 @@ class Ingestor {
   bool ingesting_ = false;            // under mu_, and all below
   std::vector<StagedChunk> waiting_;
   uint64_t ingest_calls_ = 0;
+  bool stopped_ = false;
   rocksdb::Status status_;
 };
 

@@ -62,7 +62,10 @@ Status Puller::Run(Summary* summary) {
     session_->End(status, error_where());
   }
   FillSummary(summary);
-  ingestor_.reset();
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    ingestor_.reset();
+  }
   db_.reset();
   return status;
 }
@@ -258,9 +261,12 @@ Status Puller::Transfer() {
   for (size_t i = 0; i < plan_.families.size(); ++i) {
     families.push_back({db_->handle(i), db_->family(i).keeps_level0});
   }
-  ingestor_ = std::make_unique<Ingestor>(db_->db(), std::move(families),
-                                         journal_.get(), state_.sync_chunks,
-                                         2 * lanes);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    ingestor_ = std::make_unique<Ingestor>(db_->db(), std::move(families),
+                                           journal_.get(), state_.sync_chunks,
+                                           2 * lanes);
+  }
   scheduler_ = std::make_unique<RangeScheduler>(plan_.ranges, lanes);
   state_.scheduler = scheduler_.get();
   state_.ingestor = ingestor_.get();
@@ -466,6 +472,9 @@ void Puller::Fail(const Status& status, const std::string& where) {
   handshakes_.CloseAll();
   if (session_ != nullptr) {
     session_->Cancel();
+  }
+  if (ingestor_ != nullptr) {
+    ingestor_->Stop();
   }
   for (const std::unique_ptr<Channel>& lane : lanes_) {
     if (lane != nullptr) {

@@ -84,7 +84,7 @@ class Puller {
   std::unique_ptr<TargetDb> db_;
   std::unique_ptr<JournalFile> journal_;
   std::unique_ptr<RangeScheduler> scheduler_;
-  std::unique_ptr<Ingestor> ingestor_;
+  std::unique_ptr<Ingestor> ingestor_;  // changes under mu_
   PullState state_;
   const StallGuard guard_;
   std::unique_ptr<Timeline> timeline_;

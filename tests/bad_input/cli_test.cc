@@ -160,6 +160,23 @@ TEST_CASE("A signal ends a throttled pull within five seconds on both ends",
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
+TEST_CASE("A signal ends serve within five seconds in the midst of a transfer",
+          "[bad_input][cli][end_state]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeProcess server({"--db", Db(dir)});
+  const std::unique_ptr<Process> pull = SlowPull(server.url(), dir);
+  server.process().Signal(GENERATE(SIGINT, SIGTERM));
+  REQUIRE(server.process().Wait(std::chrono::seconds(5)) == 0);
+  REQUIRE(server.process().err().find(
+              ": CANCELLED, ") != std::string::npos);
+  REQUIRE(pull->Wait(std::chrono::seconds(10)) == 4);
+  const json object = json::parse(pull->out(), nullptr, false);
+  REQUIRE(object["status"] == "CANCELLED");
+  REQUIRE(NamesOf(dir.path()) ==
+          std::vector<std::string>{"source", "target.sstferry"});
+}
+
 TEST_CASE("A source killed in the middle is a dead peer; the next pull works",
           "[bad_input][cli][crash]") {
   ScratchDir dir;

@@ -66,9 +66,13 @@ TestServer::TestServer(ServeOptions options, const TlsFiles& tls) {
   thread_ = std::thread([this] { server_->Run().PermitUncheckedError(); });
 }
 
-TestServer::~TestServer() {
+TestServer::~TestServer() { Stop(); }
+
+void TestServer::Stop() {
   server_->Stop();
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
 HostPort TestServer::address() const { return Parse(server_->address()); }

@@ -21,6 +21,8 @@ class TestServer {
  public:
   explicit TestServer(ServeOptions options, const TlsFiles& tls = {});
   ~TestServer();  // stops it
+  // Returns when every thread of the server has ended.
+  void Stop();
   HostPort address() const;
   std::string url(const std::string& name) const;
   // The report of the nth ended transfer (0 the first); waits for it.

@@ -128,6 +128,11 @@ void FaultyFileSystem::Heal() {
   faults_.clear();
 }
 
+void FaultyFileSystem::OnStep(
+    std::function<void(FileStep, const std::string& path)> hook) {
+  on_step_ = std::move(hook);
+}
+
 void FaultyFileSystem::SetFreeSpace(uint64_t bytes) {
   std::lock_guard<std::mutex> lock(mu_);
   free_bytes_ = bytes;
@@ -168,6 +173,9 @@ std::vector<std::string> FaultyFileSystem::log() const {
 }
 
 IOStatus FaultyFileSystem::Meet(FileStep step, const std::string& path) {
+  if (on_step_) {
+    on_step_(step, path);
+  }
   std::lock_guard<std::mutex> lock(mu_);
   met_.emplace_back(step, path);
   for (Fault& fault : faults_) {

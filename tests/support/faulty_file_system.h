@@ -1,6 +1,7 @@
 // A file system that fails on request and remembers what it was asked for.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,6 +41,8 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
               const std::string& part = "", bool for_good = false);
   // Nothing fails any more.
   void Heal();
+  // Called before each step, on its thread; set before the first one.
+  void OnStep(std::function<void(FileStep, const std::string& path)> hook);
   // What GetFreeSpace() says from now on, whatever the disk has.
   void SetFreeSpace(uint64_t bytes);
   // Steps of that kind so far on paths that hold `part`.
@@ -86,6 +89,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
     bool for_good;
   };
 
+  std::function<void(FileStep, const std::string&)> on_step_;
   mutable std::mutex mu_;
   std::vector<Fault> faults_;                          // under mu_
   std::vector<std::pair<FileStep, std::string>> met_;  // under mu_

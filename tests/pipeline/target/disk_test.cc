@@ -10,6 +10,7 @@
 #include "pipeline/target/synced_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
+#include "tests/support/journal_records.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
@@ -167,19 +168,6 @@ TEST_CASE("Pull onto a disk that fails ends with its state, nothing renamed",
   }
   REQUIRE_OK(RunPull(PullFrom(dir / "source", dir / "target")).status);
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
-}
-
-// Chunks that the journal of a failed pull promises.
-uint64_t RecordedChunks(const std::string& journal_path) {
-  const std::string bytes = BytesOf(journal_path);
-  uint64_t at = kJournalMagicBytes;
-  uint64_t chunks = 0;
-  JournalRecord record;
-  while (ReadJournalRecord(bytes, at, &record).ok()) {
-    chunks += record.type == JournalRecordType::kChunk;
-    at += record.total_bytes;
-  }
-  return chunks;
 }
 
 TEST_CASE("A chunk that could not be synced is not synced again, nor recorded",

@@ -9,6 +9,7 @@
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
+#include "tests/support/journal_records.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
@@ -211,6 +212,35 @@ TEST_CASE("Ingestor keeps the first failure and ingests nothing after it",
   REQUIRE(bench.Flush(ingestor.get()).ToString() == first.ToString());
   REQUIRE(ingestor->ingest_calls() == 1);
   REQUIRE(bench.Levels() == std::vector<size_t>(7, 0));
+}
+
+TEST_CASE("Ingestor that is stopped records what waits and ingests no more",
+          "[target][ingest]") {
+  Bench bench;
+  const auto ingestor = bench.Make(2);
+  Gate gate;
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "a")));
+  StagedChunk second = bench.Chunk("b", "b");
+  std::future<Status> first_call = std::async(
+      std::launch::async,
+      [&] { return bench.Add(ingestor.get(), std::move(second)); });
+  gate.Await();
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("c", "c")));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("d", "d")));
+  StagedChunk fifth = bench.Chunk("e", "e");
+  std::future<Status> waits = std::async(
+      std::launch::async,
+      [&] { return bench.Add(ingestor.get(), std::move(fifth)); });
+  ingestor->Stop();
+  REQUIRE(EndStateOf(waits.get()) == EndState::kCancelled);
+  gate.Open();
+  REQUIRE(EndStateOf(first_call.get()) == EndState::kCancelled);
+  REQUIRE(EndStateOf(bench.Add(ingestor.get(), bench.Chunk("f", "f"))) ==
+          EndState::kCancelled);
+  REQUIRE(EndStateOf(bench.Flush(ingestor.get())) == EndState::kCancelled);
+  REQUIRE(ingestor->ingest_calls() == 1);
+  REQUIRE(bench.Levels() == std::vector<size_t>{0, 0, 0, 0, 0, 0, 2});
+  REQUIRE(RecordedChunks(bench.dir() / "journal") == 6);
 }
 
 TEST_CASE("Ingestor wakes a lane that waits when a call fails",

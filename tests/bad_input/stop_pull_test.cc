@@ -1,0 +1,258 @@
+// A pull that is cancelled ends within five seconds, whatever it is doing and
+// whatever the source does; each case waits until that is what it does.
+#include <filesystem>
+#include <future>
+#include <iomanip>
+#include <sstream>
+#include <thread>
+
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/gate.h"
+#include "tests/support/relay.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/silent_port.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+PullOptions PullOver(const HostPort& where, const ScratchDir& dir) {
+  PullOptions options = PullFrom("", dir / "target");
+  options.source.host = where.host;
+  options.source.port = where.port;
+  options.source.name = "db";
+  // Only the cancellation may end it.
+  options.connect_timeout = milliseconds(120'000);
+  options.peer_timeout = milliseconds(120'000);
+  return options;
+}
+
+// Runs an operation on a thread of its own until a test cancels it.
+class Running {
+ public:
+  explicit Running(std::unique_ptr<Operation> operation)
+      : operation_(std::move(operation)),
+        status_(std::async(std::launch::async, [this] {
+          return operation_->Run(&summary_);
+        })) {}
+  ~Running() { operation_->Cancel(); }
+  Operation* operation() { return operation_.get(); }
+  bool ended() {
+    return status_.wait_for(milliseconds(0)) == std::future_status::ready;
+  }
+  // `then`, after the cancellation, lets go what a gate holds.
+  void RequireEndsOnCancel(const std::function<void()>& then = nullptr) {
+    REQUIRE_FALSE(ended());
+    const auto start = steady_clock::now();
+    operation_->Cancel();
+    if (then) {
+      then();
+    }
+    const Status status = status_.get();
+    const auto took = steady_clock::now() - start;
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kCancelled);
+    REQUIRE(EndStateOf(summary_.status) == EndState::kCancelled);
+    REQUIRE(took < milliseconds(5000));
+  }
+
+ private:
+  Summary summary_;
+  const std::unique_ptr<Operation> operation_;
+  std::future<Status> status_;
+};
+
+enum Kind { kPull, kPlan, kVerify };
+
+// What every cancelled pull leaves: the workspace, and the source as it was.
+void RequireOnlyWorkspace(const ScratchDir& dir) {
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+  REQUIRE(fs::exists(dir / "target.sstferry"));
+}
+
+// How many sockets of this machine wait for the answer of that port.
+size_t ConnectsTo(uint16_t port) {
+  std::ostringstream wanted;
+  wanted << "0100007F:" << std::uppercase << std::hex << std::setw(4)
+         << std::setfill('0') << port << " 02 ";
+  const std::string table = BytesOf("/proc/net/tcp");
+  size_t found = 0;
+  for (size_t at = table.find(wanted.str()); at != std::string::npos;
+       at = table.find(wanted.str(), at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+TEST_CASE("A pull whose connection is not answered can be cancelled",
+          "[bad_input][stop]") {
+  ScratchDir dir;
+  const SilentPort silent;
+  const size_t before = ConnectsTo(silent.where().port);
+  Running pull(MakePull(PullOver(silent.where(), dir)));
+  while (ConnectsTo(silent.where().port) <= before) {
+    REQUIRE_FALSE(pull.ended());
+    std::this_thread::yield();
+  }
+  pull.RequireEndsOnCancel();
+}
+
+TEST_CASE("What waits for a source's snapshot can be cancelled",
+          "[bad_input][stop]") {
+  ScratchDir dir;
+  std::promise<void> asked;
+  FakeSource source([&asked](Channel* channel) {
+    Hello hello;
+    HelloAck ack;
+    const WaitLimit soon = WaitLimit::Within(milliseconds(20'000));
+    OpenRequest request;
+    if (ServerHandshake(channel, "fake", "0", soon, &hello, &ack).ok() &&
+        channel->ReceiveMessage(FrameType::kOpenRequest, soon, &request)
+            .ok()) {
+      asked.set_value();
+    }
+    ReceiveEnd(channel).PermitUncheckedError();
+  });
+  const PullOptions options = PullOver(source.address(), dir);
+  const Kind kind = GENERATE(kPull, kPlan, kVerify);
+  VerifyOptions verify;
+  verify.left = options.source;
+  verify.right.directory = dir / "right";
+  verify.peer_timeout = options.peer_timeout;
+  if (kind == kVerify) {
+    MakeSampleDatabase(dir / "right");
+  }
+  Running waiting(kind == kPull   ? MakePull(options)
+                  : kind == kPlan ? MakePlan(options)
+                                  : MakeVerify(verify));
+  REQUIRE(asked.get_future().wait_for(std::chrono::seconds(20)) ==
+          std::future_status::ready);
+  waiting.RequireEndsOnCancel();
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+}
+
+TEST_CASE("A pull over a link that stopped in either direction can be "
+          "cancelled",
+          "[bad_input][stop]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeOptions serve = ServeSample(dir / "source");
+  serve.max_rate_bytes_per_sec = 200'000;
+  TestServer server(serve);
+  Relay relay(server.address());
+  const bool to_source = GENERATE(true, false);
+  const bool from_source = GENERATE(true, false);
+  const bool dropped = GENERATE(true, false);
+  Running pull(MakePull(PullOver(relay.address(), dir)));
+  REQUIRE(relay.WaitForBytes(Relay::kToClient, 100'000));
+  if (dropped) {
+    relay.SetDrop(Relay::kToTarget, to_source);
+    relay.SetDrop(Relay::kToClient, from_source);
+  } else {
+    relay.SetStall(Relay::kToTarget, to_source);
+    relay.SetStall(Relay::kToClient, from_source);
+  }
+  pull.RequireEndsOnCancel();
+  RequireOnlyWorkspace(dir);
+}
+
+TEST_CASE("A pull in the midst of an ingest, its queue full, can be cancelled",
+          "[bad_input][stop]") {
+  ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 8000;
+  MakeSampleDatabase(dir / "source", shape);
+  Gate gate;
+  auto disk = std::make_shared<FaultyFileSystem>();
+  disk->OnStep([&gate](FileStep step, const std::string& path) {
+    if (step == FileStep::kLink && path.find("/db/") != std::string::npos) {
+      gate.Pass();
+    }
+  });
+  TestServer server(ServeSample(dir / "source"));
+  PullOptions options = PullOver(server.address(), dir);
+  options.lanes = 4;
+  options.file_system = disk;
+  Running pull(MakePull(options));
+  REQUIRE(gate.AwaitReached());
+  // Two are being ingested, two a lane wait, and the other lanes hold one.
+  const uint64_t staged = 2 + 2 * options.lanes + (options.lanes - 1);
+  while (disk->count(FileStep::kSync, "/staging/") < staged) {
+    REQUIRE_FALSE(pull.ended());
+    std::this_thread::yield();
+  }
+  pull.RequireEndsOnCancel([&gate] { gate.Open(); });
+  RequireOnlyWorkspace(dir);
+  // What was under way, and nothing more.
+  REQUIRE(disk->count(FileStep::kLink, "/db/") <= 2);
+  REQUIRE(EndStateOf(server.Report(0).status) == EndState::kCancelled);
+}
+
+TEST_CASE("A pull that writes, syncs or closes can be cancelled",
+          "[bad_input][stop]") {
+  struct Place {
+    FileStep step;
+    const char* part;
+    const char* phase;
+    bool verify;
+  };
+  const Place place = GENERATE(
+      Place{FileStep::kCreate, "/db/", "plan", false},
+      Place{FileStep::kAppend, "/staging/", "transfer", false},
+      Place{FileStep::kSync, "/staging/", "transfer", false},
+      Place{FileStep::kSync, "/journal", "plan", false},
+      Place{FileStep::kRead, "/db/", "verify", true},
+      Place{FileStep::kAppend, "last_transfer.json", "swap", false});
+  INFO(place.part << " in " << place.phase);
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  Gate gate;
+  auto disk = std::make_shared<FaultyFileSystem>();
+  Operation* running = nullptr;
+  std::mutex mu;  // guards `running`, which is not there from the start
+  disk->OnStep([&](FileStep step, const std::string& path) {
+    if (step != place.step || path.find(place.part) == std::string::npos) {
+      return;
+    }
+    mu.lock();
+    Operation* const pull = running;
+    mu.unlock();
+    if (pull != nullptr && pull->progress().phase == place.phase) {
+      gate.Pass();
+    }
+  });
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.verify = place.verify;
+  options.file_system = disk;
+  std::unique_ptr<Operation> operation = MakePull(options);
+  running = operation.get();
+  Running pull(std::move(operation));
+  REQUIRE(gate.AwaitReached());
+  pull.RequireEndsOnCancel([&gate] { gate.Open(); });
+  RequireOnlyWorkspace(dir);
+}
+
+TEST_CASE("A pull that waits for the source's totals can be cancelled",
+          "[bad_input][stop]") {
+  ScratchDir dir;
+  Gate gate;
+  SourceLies lies;
+  lies.finished = [&gate](Finish*) { gate.Pass(); };
+  const std::unique_ptr<FakeSource> source = LyingSource(lies);
+  Running pull(MakePull(PullOver(source->address(), dir)));
+  REQUIRE(gate.AwaitReached());
+  pull.RequireEndsOnCancel();
+  gate.Open();
+  RequireOnlyWorkspace(dir);
+}
+
+}  // namespace
+}  // namespace sstferry

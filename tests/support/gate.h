@@ -1,0 +1,39 @@
+// A place in another thread where a test lets it wait.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+namespace sstferry {
+
+// Threads: any. Open() before everything that passes is destroyed.
+class Gate {
+ public:
+  // Says that it was reached; goes on once the gate is open.
+  void Pass() {
+    std::unique_lock<std::mutex> lock(mu_);
+    reached_++;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void Open() {
+    std::lock_guard<std::mutex> lock(mu_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  // False when nobody came.
+  bool AwaitReached(
+      std::chrono::seconds limit = std::chrono::seconds(30)) {
+    std::unique_lock<std::mutex> lock(mu_);
+    return changed_.wait_for(lock, limit, [this] { return reached_ > 0; });
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  int reached_ = 0;    // under mu_
+  bool open_ = false;  // under mu_
+};
+
+}  // namespace sstferry
