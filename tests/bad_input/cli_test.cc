@@ -131,6 +131,36 @@ TEST_CASE("serve --once ends with the first transfer's code",
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
+TEST_CASE("serve --once ends with the code of the transfer that failed",
+          "[bad_input][cli][end_state]") {
+  struct Case {
+    const char* status;
+    std::vector<std::string> options;
+    bool damaged;
+  };
+  const Case one = GENERATE(Case{"REFUSED", {"--cf", "nobody"}, false},
+                            Case{"CORRUPT", {}, true});
+  INFO(one.status);
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  for (const std::string& name : NamesOf(dir / "source")) {
+    if (one.damaged && name.ends_with(".sst")) {
+      const std::string path = dir / ("source/" + name);
+      std::string bytes = BytesOf(path);
+      bytes[bytes.size() / 2] ^= 1;
+      WriteBytes(path, bytes);
+    }
+  }
+  ServeProcess server({"--db", Db(dir), "--once"});
+  std::vector<std::string> arguments{"pull", server.url(), dir / "target"};
+  arguments.insert(arguments.end(), one.options.begin(), one.options.end());
+  const Ended ended = RunJson(arguments);
+  RequireEnd(ended, one.status, 1);
+  REQUIRE(server.process().Wait() == ended.code);
+  REQUIRE(server.process().err().find(std::string(": ").append(one.status) +
+                                      ", ") != std::string::npos);
+}
+
 // A pull that is certainly under way, slowly.
 std::unique_ptr<Process> SlowPull(const std::string& url,
                                   const ScratchDir& dir) {

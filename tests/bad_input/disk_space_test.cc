@@ -48,10 +48,7 @@ struct Bench {
     faults = std::make_shared<FaultyFileSystem>();
   }
   Summary Pull() {
-    PullOptions options = PullFrom("", dir / "disk/target");
-    options.source.host = server->address().host;
-    options.source.port = server->address().port;
-    options.source.name = "db";
+    PullOptions options = PullFrom(server->address(), dir / "disk/target");
     options.file_system = faults;
     return RunPull(options);
   }

@@ -25,10 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 PullOptions PullOver(const HostPort& where, const ScratchDir& dir) {
-  PullOptions options = PullFrom("", dir / "target");
-  options.source.host = where.host;
-  options.source.port = where.port;
-  options.source.name = "db";
+  PullOptions options = PullFrom(where, dir / "target");
   // Only the cancellation may end it.
   options.connect_timeout = milliseconds(120'000);
   options.peer_timeout = milliseconds(120'000);

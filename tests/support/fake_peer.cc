@@ -95,6 +95,11 @@ bool TestServer::WaitForLog(const std::string& text) {
   });
 }
 
+bool TestServer::LogHolds(const std::string& text) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return log_.find(text) != std::string::npos;
+}
+
 ServeOptions ServeSample(const std::string& directory) {
   ServeOptions options;
   ServedDatabase database;

@@ -29,6 +29,8 @@ class TestServer {
   TransferReport Report(size_t n);
   // Waits until that text stands in the log; false when it never does.
   bool WaitForLog(const std::string& text);
+  // Whether it stands there now.
+  bool LogHolds(const std::string& text) const;
 
  private:
   mutable std::mutex mu_;

@@ -1,0 +1,289 @@
+// How a transfer ended has one name: in the target's summary, its JSON and
+// exit code, and in the source's report. Each state is provoked once.
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/relay.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+// The exit codes of README's table, written out once more.
+int ReadmeExitCode(EndState state) {
+  switch (state) {
+    case EndState::kOk:
+      return 0;
+    case EndState::kDifferent:
+      return 3;
+    case EndState::kCancelled:
+    case EndState::kDeadline:
+    case EndState::kDeadPeer:
+    case EndState::kTooSlow:
+    case EndState::kSnapshotGone:
+    case EndState::kChangedSince:
+      return 4;
+    case EndState::kBusy:
+      return 5;
+    default:
+      return 1;
+  }
+}
+
+// Everything the target says of its end is the same.
+void RequireTarget(const Summary& summary, EndState state) {
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == state);
+  const auto json = nlohmann::json::parse(SummaryToJson(summary, "pull"));
+  REQUIRE(json["status"] == EndStateName(state));
+  REQUIRE(json["exit_code"] == ReadmeExitCode(state));
+  REQUIRE(ExitCodeOf(state) == ReadmeExitCode(state));
+  REQUIRE(json["error"].is_null() == (state == EndState::kOk));
+  if (state != EndState::kOk) {
+    REQUIRE(json["error"]["message"] == MessageOf(summary.status));
+    REQUIRE(json["error"]["where"] == summary.error_where);
+    REQUIRE_FALSE(summary.error_where.empty());
+  }
+}
+
+bool Holds(const Status& whole, const Status& part) {
+  return MessageOf(whole).find(MessageOf(part)) != std::string::npos;
+}
+
+// A pull from a server of a small database, with one thing wrong.
+struct Bench {
+  explicit Bench(size_t entries = 2000) {
+    SampleShape shape;
+    shape.entries = entries;
+    MakeSampleDatabase(dir / "source", shape);
+    serve = ServeSample(dir / "source");
+    disk = std::make_shared<FaultyFileSystem>();
+  }
+  PullOptions Options() {
+    server = std::make_unique<TestServer>(serve);
+    PullOptions options = PullFrom(server->address(), dir / "target");
+    options.file_system = disk;
+    options.peer_timeout = milliseconds(4000);
+    return options;
+  }
+  // The pull and the source's report end so; who met it, and the other in its
+  // words.
+  void RequireEnd(const Summary& summary, EndState state) {
+    RequireTarget(summary, state);
+    const TransferReport report = server->Report(0);
+    INFO(summary.status.ToString() << " / " << report.status.ToString());
+    REQUIRE(EndStateOf(report.status) == state);
+    REQUIRE((Holds(summary.status, report.status) ||
+             Holds(report.status, summary.status)));
+    REQUIRE(fs::exists(dir / "target") == (state == EndState::kOk));
+  }
+  ScratchDir dir;
+  ServeOptions serve;
+  std::shared_ptr<FaultyFileSystem> disk;
+  std::unique_ptr<TestServer> server;
+};
+
+TEST_CASE("Both ends of a pull give its end the same name",
+          "[bad_input][end_state]") {
+  Bench bench;
+  SECTION("OK") {
+    bench.RequireEnd(RunPull(bench.Options()), EndState::kOk);
+  }
+  SECTION("REFUSED: a family that is not there") {
+    PullOptions options = bench.Options();
+    options.selection.families = {"nobody"};
+    bench.RequireEnd(RunPull(options), EndState::kRefused);
+  }
+  SECTION("INCOMPATIBLE: a format version nobody has") {
+    PullOptions options = bench.Options();
+    options.format_version = 99;
+    bench.RequireEnd(RunPull(options), EndState::kIncompatible);
+  }
+  SECTION("NO_SPACE: met by the target") {
+    bench.disk->FailAt(FileStep::kAppend, 2, DiskFull(), "/staging/");
+    bench.RequireEnd(RunPull(bench.Options()), EndState::kNoSpace);
+  }
+  SECTION("INTERNAL: the target's disk breaks") {
+    bench.disk->FailAt(FileStep::kAppend, 2, DiskBroken(), "/staging/");
+    bench.RequireEnd(RunPull(bench.Options()), EndState::kInternal);
+  }
+  SECTION("INTERNAL: after the totals agreed") {
+    bench.disk->FailAt(FileStep::kCreate, 1, DiskBroken(),
+                       "last_transfer.json");
+    bench.RequireEnd(RunPull(bench.Options()), EndState::kInternal);
+  }
+  SECTION("CORRUPT: a block of the source") {
+    for (const std::string& name : NamesOf(bench.dir / "source")) {
+      if (name.ends_with(".sst")) {
+        const std::string path = bench.dir / ("source/" + name);
+        std::string bytes = BytesOf(path);
+        bytes[bytes.size() / 2] ^= 1;
+        WriteBytes(path, bytes);
+      }
+    }
+    bench.RequireEnd(RunPull(bench.Options()), EndState::kCorrupt);
+  }
+  SECTION("SOURCE_ERROR: no place for a snapshot") {
+    bench.serve.snapshot_dir = bench.dir / "missing";
+    bench.RequireEnd(RunPull(bench.Options()), EndState::kSourceError);
+  }
+  SECTION("TOO_SLOW: the source sends next to nothing") {
+    bench.serve.max_rate_bytes_per_sec = 1000;
+    PullOptions options = bench.Options();
+    options.stall_timeout = milliseconds(500);
+    bench.RequireEnd(RunPull(options), EndState::kTooSlow);
+  }
+  SECTION("CANCELLED: by the target") {
+    bench.serve.max_rate_bytes_per_sec = 200'000;
+    const std::unique_ptr<Operation> pull = MakePull(bench.Options());
+    Summary summary;
+    auto running = std::async(std::launch::async,
+                              [&] { return pull->Run(&summary); });
+    while (pull->progress().done_bytes == 0) {
+      REQUIRE(running.wait_for(milliseconds(1)) ==
+              std::future_status::timeout);
+    }
+    pull->Cancel();
+    running.get().PermitUncheckedError();  // it is in the summary
+    bench.RequireEnd(summary, EndState::kCancelled);
+  }
+  SECTION("CANCELLED: by the source") {
+    bench.serve.max_rate_bytes_per_sec = 200'000;
+    const std::unique_ptr<Operation> pull = MakePull(bench.Options());
+    Summary summary;
+    auto running = std::async(std::launch::async,
+                              [&] { return pull->Run(&summary); });
+    while (pull->progress().done_bytes == 0) {
+      REQUIRE(running.wait_for(milliseconds(1)) ==
+              std::future_status::timeout);
+    }
+    bench.server->Stop();
+    running.get().PermitUncheckedError();
+    bench.RequireEnd(summary, EndState::kCancelled);
+  }
+}
+
+TEST_CASE("What is denied before there is a transfer stands in both logs",
+          "[bad_input][end_state]") {
+  Bench bench;
+  bench.serve.databases[0].allowed = {"somebody else"};
+  const Summary summary = RunPull(bench.Options());
+  RequireTarget(summary, EndState::kDenied);
+  const std::string sentence =
+      "database 'db' is not for a peer without a certificate";
+  REQUIRE(MessageOf(summary.status).find(sentence) != std::string::npos);
+  REQUIRE(bench.server->WaitForLog("DENIED: " + sentence));
+}
+
+TEST_CASE("A link that goes silent is DEAD_PEER on both ends",
+          "[bad_input][end_state]") {
+  Bench bench;
+  bench.serve.max_rate_bytes_per_sec = 300'000;
+  bench.serve.peer_timeout = milliseconds(1000);
+  bench.serve.ping_interval = milliseconds(500);
+  PullOptions options = bench.Options();
+  Relay relay(bench.server->address());
+  options.source.port = relay.address().port;
+  options.peer_timeout = milliseconds(1000);
+  options.retry_for = milliseconds(0);
+  auto running =
+      std::async(std::launch::async, [&] { return RunPull(options); });
+  REQUIRE(relay.WaitForBytes(Relay::kToClient, 100'000));
+  relay.SetDrop(Relay::kToClient, true);
+  relay.SetDrop(Relay::kToTarget, true);
+  RequireTarget(running.get(), EndState::kDeadPeer);
+  REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kDeadPeer);
+}
+
+TEST_CASE("A second pull to the same place is BUSY and tells the source "
+          "nothing",
+          "[bad_input][end_state]") {
+  Bench bench;
+  bench.serve.max_rate_bytes_per_sec = 200'000;
+  const PullOptions options = bench.Options();
+  const std::unique_ptr<Operation> first = MakePull(options);
+  Summary summary;
+  auto running =
+      std::async(std::launch::async, [&] { return first->Run(&summary); });
+  while (first->progress().done_bytes == 0) {
+    REQUIRE(running.wait_for(milliseconds(1)) == std::future_status::timeout);
+  }
+  RequireTarget(RunPull(options), EndState::kBusy);
+  first->Cancel();
+  running.get().PermitUncheckedError();
+  bench.RequireEnd(summary, EndState::kCancelled);  // the only report
+}
+
+TEST_CASE("Verify that finds a difference is no failure of the sources",
+          "[bad_input][end_state]") {
+  Bench bench;
+  SampleShape other;
+  other.entries = 1999;
+  MakeSampleDatabase(bench.dir / "other", other);
+  const PullOptions options = bench.Options();
+  VerifyOptions verify;
+  verify.left = options.source;
+  verify.right.directory = bench.dir / "other";
+  Summary summary;
+  MakeVerify(verify)->Run(&summary).PermitUncheckedError();
+  RequireTarget(summary, EndState::kDifferent);
+  bench.server->Stop();  // every session has ended and logged what it has to
+  REQUIRE_FALSE(bench.server->LogHolds("DIFFERENT"));
+  REQUIRE_FALSE(bench.server->LogHolds("request of"));
+}
+
+// Every state but OK, by its number.
+EndState AnyFailure() {
+  return static_cast<EndState>(
+      GENERATE(range(1, static_cast<int>(kMaxEndState) + 1)));
+}
+
+TEST_CASE("Whatever end a source says is the pull's, with its words",
+          "[bad_input][end_state]") {
+  const EndState state = AnyFailure();
+  INFO(EndStateName(state));
+  SourceLies lies;
+  const auto say = [state](Channel* channel) {
+    SendEnd(channel, MakeStatus(state, "as the source says"), "fake");
+  };
+  lies.before_range = [say](Channel* control, Channel*) { say(control); };
+  const std::unique_ptr<FakeSource> source = LyingSource(lies);
+  ScratchDir dir;
+  PullOptions options = PullFrom(source->address(), dir / "target");
+  options.retry_for = milliseconds(0);
+  const Summary summary = RunPull(options);
+  RequireTarget(summary, state);
+  REQUIRE(MessageOf(summary.status).find("as the source says") !=
+          std::string::npos);
+}
+
+TEST_CASE("Whatever end a target says is the source's report, with its words",
+          "[bad_input][end_state]") {
+  const EndState state = AnyFailure();
+  INFO(EndStateName(state));
+  Bench bench(100);
+  bench.Options();
+  std::unique_ptr<Channel> control;
+  Opened opened;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
+  SendEnd(control.get(), MakeStatus(state, "as the target says"), "fake");
+  const TransferReport report = bench.server->Report(0);
+  INFO(report.status.ToString());
+  REQUIRE(EndStateOf(report.status) == state);
+  REQUIRE(MessageOf(report.status).find("as the target says") !=
+          std::string::npos);
+}
+
+}  // namespace
+}  // namespace sstferry
