@@ -68,8 +68,12 @@ bool IntervalReader::is_entity() const {
   return columns.size() != 1 || !columns[0].name().empty();
 }
 
-Slice IntervalReader::DigestValue(std::string* scratch) const {
-  if (!is_entity()) {
+Slice IntervalReader::DigestValue(std::string* scratch, bool* entity) const {
+  const bool found = is_entity();
+  if (entity != nullptr) {
+    *entity = found;
+  }
+  if (!found) {
     return iterator_->value();
   }
   scratch->clear();
@@ -91,7 +95,9 @@ Status DigestInterval(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   std::string scratch;
   uint64_t looked_at_bytes = 0;
   for (reader.SeekToBegin(); reader.Valid(); reader.Next()) {
-    digest.Add(reader.key(), reader.DigestValue(&scratch), reader.is_entity());
+    bool entity = false;
+    const Slice value = reader.DigestValue(&scratch, &entity);
+    digest.Add(reader.key(), value, entity);
     if (digest.entries() % kCancelInterval != 0 &&
         digest.key_value_bytes() - looked_at_bytes < kCancelIntervalBytes) {
       continue;

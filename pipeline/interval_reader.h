@@ -42,8 +42,9 @@ class IntervalReader {
   rocksdb::Iterator* iterator() { return iterator_.get(); }
 
   // The value as ContentDigest wants it: the value, or an entity's columns
-  // laid out in *scratch.
-  rocksdb::Slice DigestValue(std::string* scratch) const;
+  // laid out in *scratch. *entity (may be null) says which.
+  rocksdb::Slice DigestValue(std::string* scratch,
+                             bool* entity = nullptr) const;
 
  private:
   const KeyInterval interval_;

@@ -99,12 +99,15 @@ struct PullOptions {
   LogFunction log;
 };
 
+// Of one verify: they are kept in memory, with keys cut.
+inline constexpr uint32_t kMaxDifferencesShown = 100'000;
+
 struct VerifyOptions {
   SourceAddress left;
   SourceAddress right;
   Selection selection;
   uint32_t lanes = 4;
-  uint32_t max_differences_shown = 10;
+  uint32_t max_differences_shown = 10;  // all are counted
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds stall_timeout{120'000};  // as a pull's
@@ -140,10 +143,25 @@ struct PlanItemSummary {
   std::string reason;
 };
 
+// Bytes of a key that a report of differences holds; the rest is cut off.
+inline constexpr size_t kMaxShownKeyBytes = 256;
+
 struct DifferenceSummary {
   std::string column_family;
-  std::string key;
-  std::string what;  // "only left", "only right", "value differs"
+  std::string key;         // its first kMaxShownKeyBytes
+  uint64_t key_bytes = 0;  // of the whole key
+  std::string what;        // "only left", "only right", "value differs", ...
+};
+
+// A side of a comparison, as it was pinned for it.
+struct ComparedSide {
+  std::string address;
+  std::string database_id;
+  uint64_t snapshot_sequence = 0;
+  // Of a directory that a pull of the other side's database made, and nothing
+  // else; else empty, and zero.
+  std::string pulled_transfer_id;
+  uint64_t pulled_sequence = 0;
 };
 
 // What a command reports; one struct so that JSON has one shape. Numbers that
@@ -158,6 +176,7 @@ struct Summary {
   std::string mode;         // "seed"
   std::string source;
   std::string target;
+  Selection selection;      // as it was asked for
   std::string replaced;     // where --replace left the old directory
   std::string transfer_id;  // 32 hex digits
   std::string source_database_id;
@@ -189,10 +208,13 @@ struct Summary {
   bool verified = false;           // pull --verify found both sides equal
   std::vector<std::string> notes;  // warnings and dropped options
   // verify
+  ComparedSide left;
+  ComparedSide right;
   uint64_t entries_left = 0;
   uint64_t entries_right = 0;
   uint64_t differences = 0;
-  std::vector<DifferenceSummary> first_differences;
+  std::vector<DifferenceSummary> first_differences;  // in order
+  std::string next;  // after a difference: what to type
   // plan
   std::vector<PlanItemSummary> items;
   std::vector<std::string> served_names;  // plan sst://HOST:PORT

@@ -132,8 +132,22 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["retries"] = summary.retries;
 }
 
+ordered_json Side(const ComparedSide& side) {
+  ordered_json object = {{"address", side.address},
+                         {"database_id", side.database_id},
+                         {"snapshot_sequence", side.snapshot_sequence},
+                         {"pulled", nullptr}};
+  if (!side.pulled_transfer_id.empty()) {
+    object["pulled"] = {{"transfer_id", side.pulled_transfer_id},
+                        {"snapshot_sequence", side.pulled_sequence}};
+  }
+  return object;
+}
+
 void AddVerify(const Summary& summary, ordered_json* out) {
   ordered_json& json = *out;
+  json["left"] = Side(summary.left);
+  json["right"] = Side(summary.right);
   json["entries_left"] = summary.entries_left;
   json["entries_right"] = summary.entries_right;
   json["differences"] = summary.differences;
@@ -142,8 +156,10 @@ void AddVerify(const Summary& summary, ordered_json* out) {
     json["first_differences"].push_back(
         {{"column_family", difference.column_family},
          {"key", KeyToText(difference.key)},
+         {"key_bytes", difference.key_bytes},
          {"what", difference.what}});
   }
+  json["next"] = summary.next;
 }
 
 void AddPlan(const Summary& summary, ordered_json* out) {
@@ -192,6 +208,10 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["source"] = summary.source;
   json["target"] = summary.target;
   json["replaced"] = summary.replaced;
+  json["selection"] = {
+      {"column_families", summary.selection.families},
+      {"begin", Bound(summary.selection.interval.begin)},
+      {"end", Bound(summary.selection.interval.end)}};
   json["transfer_id"] = summary.transfer_id;
   json["source_database_id"] = summary.source_database_id;
   AddTotals(summary, &json);

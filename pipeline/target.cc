@@ -231,6 +231,7 @@ class PlanOperation : public Operation {
     }
     summary->mode = "seed";
     summary->target = options_.target_dir;
+    summary->selection = options_.selection;
     summary->source_versions.software = session->source().software;
     summary->source_versions.rocksdb = session->source().rocksdb_version;
     summary->target_versions.software = SoftwareVersion();

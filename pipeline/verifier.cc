@@ -11,6 +11,7 @@
 namespace sstferry {
 namespace {
 
+using rocksdb::Slice;
 using rocksdb::Status;
 
 // How long a closed lane waits for the control connection to say why; once
@@ -80,6 +81,18 @@ class EntryStream {
   size_t at_ = 0;
 };
 
+ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
+  ComparedSide summary;
+  summary.address = side.address.ToString();
+  summary.database_id = side.database_id;
+  summary.snapshot_sequence = side.sequence;
+  if (IsPulledFrom(side, other)) {
+    summary.pulled_transfer_id = side.record->transfer_id;
+    summary.pulled_sequence = *side.record->snapshot_sequence;
+  }
+  return summary;
+}
+
 }  // namespace
 
 Verifier::Verifier(const VerifyOptions& options, Dialer* left,
@@ -92,6 +105,8 @@ Verifier::Verifier(const VerifyOptions& options, Dialer* left,
   right_.label = "right";
   right_.dialer = right;
   right_.database = right_name;
+  left_.judged.address = options.left;
+  right_.judged.address = options.right;
   for (VerifySide* side : {&left_, &right_}) {
     side->guard = std::make_unique<StallGuard>(
         options.stall_timeout, [side] { return side->session->progress(); });
@@ -183,23 +198,28 @@ Status Verifier::MatchFamilies() {
       right_family_[family.index] = other.index;
     }
     if (right_family_[family.index] == UINT32_MAX) {
-      AddDifference(family.index, "", "column family only left");
+      left_.judged.families_only_here.push_back(family.description.name);
     }
   }
   for (const Family& other : right_.plan.families) {
     if (std::find(right_family_.begin(), right_family_.end(), other.index) ==
         right_family_.end()) {
-      std::lock_guard<std::mutex> lock(mu_);
-      differences_++;
-      first_.push_back(
-          {other.description.name, "", "column family only right"});
+      right_.judged.families_only_here.push_back(other.description.name);
     }
+  }
+  uint64_t place = 0;
+  for (const std::string& name : left_.judged.families_only_here) {
+    AddDifference({0, place++}, name, "", "column family only left");
+  }
+  for (const std::string& name : right_.judged.families_only_here) {
+    AddDifference({0, place++}, name, "", "column family only right");
   }
   // What the left side's ranges leave out would count as equal.
   return CheckTiling(left_.plan, options_.selection.interval, orders_);
 }
 
-Status Verifier::CompareRange(uint32_t lane, const Range& range) {
+Status Verifier::CompareRange(uint32_t lane, size_t at) {
+  const Range& range = left_.plan.ranges[at];
   const uint32_t right_family = right_family_[range.family];
   if (right_family == UINT32_MAX) {
     return Status::OK();
@@ -236,10 +256,13 @@ Status Verifier::CompareRange(uint32_t lane, const Range& range) {
   done_bytes_ += range.estimated_bytes;
   return ours.entries == theirs.entries && ours.content == theirs.content
              ? Status::OK()
-             : ListDifferences(lane, range);
+             : ListDifferences(lane, at);
 }
 
-Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
+Status Verifier::ListDifferences(uint32_t lane, size_t at) {
+  const Range& range = left_.plan.ranges[at];
+  const std::string& family =
+      left_.plan.families[range.family].description.name;
   const rocksdb::Comparator* order = orders_[range.family];
   EntryStream left_stream(left_.lanes[lane].get(), left_.guard.get(),
                           range.family, range.interval, order);
@@ -259,12 +282,12 @@ Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
                                                              right->key);
     ++found;
     if (compared < 0) {
-      AddDifference(range.family, left->key, "only left");
+      AddDifference({at + 1, found}, family, left->key, "only left");
     } else if (compared > 0) {
-      AddDifference(range.family, right->key, "only right");
+      AddDifference({at + 1, found}, family, right->key, "only right");
     } else if (left->value_bytes != right->value_bytes ||
                !(left->value == right->value)) {
-      AddDifference(range.family, left->key, "value differs");
+      AddDifference({at + 1, found}, family, left->key, "value differs");
     } else {
       --found;
     }
@@ -278,19 +301,57 @@ Status Verifier::ListDifferences(uint32_t lane, const Range& range) {
   if (status.ok() && !failed_ && found == 0) {
     // The range's digests differ and tell plain values from entities, the
     // digests of single values do not.
-    AddDifference(range.family, range.interval.begin.value_or(""),
+    AddDifference({at + 1, 0}, family, range.interval.begin.value_or(""),
                   "content of the range that begins here differs");
   }
   return status;
 }
 
-void Verifier::AddDifference(uint32_t family, const std::string& key,
-                             const char* what) {
+void Verifier::AddDifference(const Place& place, const std::string& family,
+                             const Slice& key, const char* what) {
   std::lock_guard<std::mutex> lock(mu_);
   differences_++;
-  if (first_.size() < options_.max_differences_shown) {
-    first_.push_back(
-        {left_.plan.families[family].description.name, key, what});
+  const size_t most = options_.max_differences_shown;
+  if (most == 0 || (first_.size() >= most && first_.rbegin()->first < place)) {
+    return;
+  }
+  first_[place] = {
+      family, Slice(key.data(), std::min(key.size(), kMaxShownKeyBytes))
+                  .ToString(),
+      key.size(), what};
+  if (first_.size() > most) {
+    first_.erase(std::prev(first_.end()));
+  }
+}
+
+// A record counts when it stood there before the side was pinned and still
+// does: a pull may exchange the directory at any time.
+void Verifier::ReadRecords(bool pinned) {
+  for (VerifySide* side : {&left_, &right_}) {
+    const SourceAddress& address = side->judged.address;
+    LastTransfer record;
+    const bool found =
+        address.is_directory() && ReadLastTransfer(address.directory, &record);
+    std::optional<LastTransfer>& known = side->judged.record;
+    if (found && (!pinned || known == record)) {
+      known = record;
+    } else {
+      known.reset();
+    }
+    side->judged.database_id = side->plan.opened.source_database_id;
+    side->judged.sequence = side->plan.opened.snapshot_sequence;
+  }
+}
+
+void Verifier::SayWhatIsCompared() const {
+  std::string text = "comparing";
+  for (const VerifySide* side : {&left_, &right_}) {
+    text += (side == &left_ ? " " : " with ") + side->label + " " +
+            side->judged.address.ToString() + " at sequence " +
+            std::to_string(side->judged.sequence);
+  }
+  if (options_.log) {
+    options_.log(LogLevel::kInfo, text);
   }
 }
 
@@ -308,7 +369,7 @@ void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
   const std::vector<Range>& ranges = left_.plan.ranges;
   for (size_t at = (*next)++; at < ranges.size() && !failed_;
        at = (*next)++) {
-    const Status status = CompareRange(lane, ranges[at]);
+    const Status status = CompareRange(lane, at);
     if (EndStateOf(status) == EndState::kDeadPeer) {
       AwaitLastWords();
     }
@@ -320,6 +381,7 @@ void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
 
 Status Verifier::Run(Summary* summary) {
   summary->started_at = NowRfc3339();
+  ReadRecords(/*pinned=*/false);
   Status status;
   Status right_status;
   std::thread right_opener([&] { right_status = OpenSide(&right_); });
@@ -334,7 +396,9 @@ Status Verifier::Run(Summary* summary) {
     }
   }
   planned_bytes_ = left_.plan.estimated_bytes;
+  ReadRecords(/*pinned=*/true);
   if (status.ok()) {
+    SayWhatIsCompared();
     status = MatchFamilies();
   }
   if (status.ok()) {
@@ -352,18 +416,28 @@ Status Verifier::Run(Summary* summary) {
   }
   HangUp(summary);
   FillSummary(lanes, summary);
+  finished_ = !failed_;
+  return Judge(summary);
+}
+
+Status Verifier::Judge(Summary* summary) const {
   std::lock_guard<std::mutex> lock(mu_);
   if (failed_) {
     return failure_;
   }
-  finished_ = true;
-  if (differences_ > 0) {
-    return MakeStatus(EndState::kDifferent,
-                      std::to_string(differences_) + " differences in " +
-                          std::to_string(entries_left_) + " left and " +
-                          std::to_string(entries_right_) + " right entries");
+  if (differences_ == 0) {
+    return Status::OK();
   }
-  return Status::OK();
+  const Verdict verdict =
+      JudgeDifference(left_.judged, right_.judged, options_.selection);
+  summary->next = verdict.next;
+  return MakeStatus(verdict.state,
+                    std::to_string(differences_) +
+                        (differences_ == 1 ? " difference in "
+                                           : " differences in ") +
+                        std::to_string(entries_left_) + " left and " +
+                        std::to_string(entries_right_) + " right entries; " +
+                        verdict.reason);
 }
 
 void Verifier::HangUp(Summary* summary) {
@@ -386,7 +460,11 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
   std::lock_guard<std::mutex> lock(mu_);
   summary->source = options_.left.ToString();
   summary->target = options_.right.ToString();
-  summary->snapshot_sequence = left_.plan.opened.snapshot_sequence;
+  summary->selection = options_.selection;
+  summary->source_database_id = left_.judged.database_id;
+  summary->snapshot_sequence = left_.judged.sequence;
+  summary->left = SideSummary(left_.judged, right_.judged);
+  summary->right = SideSummary(right_.judged, left_.judged);
   for (const Family& family : left_.plan.families) {
     summary->column_families.push_back(family.description.name);
   }
@@ -397,7 +475,9 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
   summary->entries_left = entries_left_;
   summary->entries_right = entries_right_;
   summary->differences = differences_;
-  summary->first_differences = first_;
+  for (const auto& difference : first_) {
+    summary->first_differences.push_back(difference.second);
+  }
   summary->notes = left_.plan.opened.notes;
   summary->finished_at = NowRfc3339();
   summary->peak_rss_bytes = PeakRssBytes();

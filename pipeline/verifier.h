@@ -9,11 +9,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/options.h"
 #include "pipeline/target/source_session.h"
 #include "pipeline/target/stall_guard.h"
+#include "pipeline/verdict.h"
 #include "rocksdb/comparator.h"
 
 namespace sstferry {
@@ -21,6 +23,7 @@ namespace sstferry {
 // One side of a comparison: a session with its lanes.
 struct VerifySide {
   std::string label;  // "left", "right"
+  JudgedSide judged;  // what is known of it when the sides differ
   Dialer* dialer = nullptr;
   std::string database;
   std::unique_ptr<SourceSession> session;
@@ -38,7 +41,8 @@ class Verifier {
            const std::string& right_name);
   ~Verifier();
 
-  // kDifferent when the sides differ; the summary tells where.
+  // When the sides differ kDifferent, or kChangedSince where writes since a
+  // recorded pull can explain it; the summary tells where.
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;
@@ -50,16 +54,20 @@ class Verifier {
   [[nodiscard]] rocksdb::Status MatchFamilies();
   [[nodiscard]] rocksdb::Status failure() const;
   void RunLane(uint32_t lane, std::atomic<size_t>* next);
-  [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane,
-                                             const Range& range);
-  [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane,
-                                                const Range& range);
+  [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane, size_t at);
+  [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
   void AwaitLastWords();
   void HangUp(Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
   void Fail(const rocksdb::Status& status, const std::string& where);
-  void AddDifference(uint32_t family, const std::string& key,
-                     const char* what);
+  // Where a difference stands among all: families of one side first, then the
+  // keys of range n with n + 1.
+  using Place = std::pair<uint64_t, uint64_t>;
+  void AddDifference(const Place& place, const std::string& family,
+                     const rocksdb::Slice& key, const char* what);
+  void ReadRecords(bool pinned);
+  void SayWhatIsCompared() const;
+  [[nodiscard]] rocksdb::Status Judge(Summary* summary) const;
 
   const VerifyOptions options_;
   const std::chrono::steady_clock::time_point started_;
@@ -82,7 +90,8 @@ class Verifier {
   uint64_t entries_right_ = 0;
   uint64_t key_value_bytes_ = 0;
   uint64_t differences_ = 0;
-  std::vector<DifferenceSummary> first_;
+  // At most as many as are to be shown: those with the lowest places.
+  std::map<Place, DifferenceSummary> first_;
 };
 
 }  // namespace sstferry

@@ -16,6 +16,7 @@ using rocksdb::Status;
 // maximum size on top.
 constexpr size_t kEntriesPageBytes = 256u << 10;
 // Requests of one lane for ranges and digests, far above what a target needs.
+// A verify asks for the other side's ranges.
 constexpr uint64_t kRequestsPerRange = 16;
 constexpr uint64_t kMoreRequests = 1024;
 
@@ -206,7 +207,9 @@ Status LaneSession::Serve() {
 
 Status LaneSession::CountRequest() {
   const uint64_t allowed =
-      kMoreRequests + kRequestsPerRange * transfer_->ranges().size();
+      kMoreRequests + (transfer_->request().purpose == Purpose::kVerify
+                           ? kMaxRanges
+                           : kRequestsPerRange * transfer_->ranges().size());
   return ++requests_ <= allowed
              ? Status::OK()
              : MakeStatus(EndState::kDenied,

@@ -5,6 +5,7 @@
 #include "format/limits.h"
 #include "pipeline/family_options.h"
 #include "pipeline/interval_reader.h"
+#include "pipeline/last_transfer.h"
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/free_space.h"
@@ -430,7 +431,7 @@ Status Puller::Publish() {
   Summary summary;
   FillSummary(&summary);
   Status status = WriteDurably(
-      file_system_.get(), workspace_->db_dir() + "/last_transfer.json",
+      file_system_.get(), workspace_->db_dir() + "/" + kLastTransferName,
       SummaryToJson(summary, "pull") + "\n");
   if (status.ok() && options_.durability == Durability::kNone) {
     status = SyncTree(disk_.get(), workspace_->db_dir());

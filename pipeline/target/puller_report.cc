@@ -87,6 +87,7 @@ void Puller::FillSummary(Summary* summary) const {
   summary->mode = "seed";
   summary->source = options_.source.ToString();
   summary->target = options_.target_dir;
+  summary->selection = options_.selection;
   summary->target_versions.software = SoftwareVersion();
   summary->target_versions.rocksdb = RocksDbVersion();
   if (session_ != nullptr) {

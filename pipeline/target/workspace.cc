@@ -10,10 +10,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "format/journal.h"
+#include "pipeline/last_transfer.h"
 #include "pipeline/target/durable.h"
 
 namespace sstferry {
@@ -24,10 +24,9 @@ using rocksdb::IOOptions;
 using rocksdb::Status;
 
 constexpr char kLockMark[] = "sstferry workspace 1\n";
-// What is read of a journal, for its first record, and of a summary.
+// What is read of a journal, for its first record.
 constexpr size_t kJournalHeadBytes =
     kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
-constexpr size_t kMaxSummaryBytes = 16u << 20;
 
 Status Errno(const std::string& what, int error) {
   const EndState state = error == ENOSPC || error == EDQUOT
@@ -107,16 +106,6 @@ std::string ReadWholeFile(const std::string& path) {
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();
-}
-
-// The first bytes of a file, at most so many.
-std::string ReadStart(const std::string& path, size_t bytes) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  std::string start(error ? 0 : std::min<size_t>(size, bytes), '\0');
-  std::ifstream in(path, std::ios::binary);
-  in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  return in ? start : "";
 }
 
 // Of the transfer a journal is about; empty when it does not say.
@@ -269,11 +258,9 @@ std::string Workspace::FinishedTransfer() const {
   }
   const std::string id =
       JournalTransferId(ReadStart(journal_path(), kJournalHeadBytes));
-  const nlohmann::json last = nlohmann::json::parse(
-      ReadStart(target_dir_ + "/last_transfer.json", kMaxSummaryBytes), nullptr,
-      /*allow_exceptions=*/false);
-  return !id.empty() && last.is_object() && last.contains("transfer_id") &&
-                 last["transfer_id"] == id
+  LastTransfer last;
+  return !id.empty() && ReadLastTransfer(target_dir_, &last) &&
+                 last.transfer_id == id
              ? id
              : "";
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
@@ -99,6 +100,37 @@ TEST_CASE("Every bad address ends with its status and exit code",
   MakeSampleDatabase(dir / "source");
   RequireEnd(RunJson({"verify", dir / "source", "sst://127.0.0.1:1/db"}),
              "DEAD_PEER", 4);
+}
+
+TEST_CASE("verify of a source that went on reports and ends with 4",
+          "[bad_input][cli][end_state]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  RequireEnd(RunJson({"pull", dir / "source", dir / "target"}), "OK", 0);
+  {
+    rocksdb::DB* raw = nullptr;
+    REQUIRE_OK(rocksdb::DB::Open({}, dir / "source", &raw));
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    REQUIRE_OK(db->Put({}, "new", "value"));
+  }
+  const std::vector<std::string> verify{"verify", dir / "source",
+                                        dir / "target", "--show", "1"};
+  const Ended ended = RunJson(verify);
+  RequireEnd(ended, "CHANGED_SINCE", 4, "right was pulled from left");
+  REQUIRE(ended.object["first_differences"].size() == 1);
+  REQUIRE(ended.object["next"] == "sstferry pull " + (dir / "source") + " " +
+                                      (dir / "target") +
+                                      " --replace --verify");
+  Process process(Sstferry(verify));
+  REQUIRE(process.Wait() == 4);
+  REQUIRE(process.out().find("changed since: 1 difference in 2001 left") == 0);
+  REQUIRE(process.out().find("  \"default\": \"new\": only left\nnext: ") !=
+          std::string::npos);
+  REQUIRE(process.err().find("sstferry verify: CHANGED_SINCE: ") !=
+          std::string::npos);
+  REQUIRE(process.err().find("info comparing left " + (dir / "source") +
+                             " at sequence 2001 with right ") !=
+          std::string::npos);
 }
 
 TEST_CASE("serve refuses a port in use and ends with 0 on a signal",

@@ -1,8 +1,10 @@
 // A verify of two sources of which one lies or falls silent, and a pull whose
 // source falls silent while it is verified.
+#include <cstdio>
 #include <filesystem>
 #include <future>
 
+#include "format/digest.h"
 #include "pipeline/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
@@ -94,6 +96,79 @@ TEST_CASE("Verify refuses keys out of order, with a message of bounded length",
   REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
   REQUIRE(message.find("ascending keys, found 0x6161") != std::string::npos);
   REQUIRE(message.size() < 500);
+}
+
+// Answers every request for a digest as a database without an entry would.
+void AnswerNothing(Channel* channel, const Frame& frame) {
+  if (frame.type == FrameType::kDigestRequest) {
+    DigestReply reply;
+    reply.content = ContentDigest().Finish();
+    MustWork(channel->SendMessage(FrameType::kDigestReply, reply));
+  }
+}
+
+TEST_CASE("A verify may ask a small side for the ranges of a large one",
+          "[bad_input][peer]") {
+  constexpr uint32_t kRanges = 3000;  // above what a lane of a pull may ask
+  SourceLies lies;
+  lies.ranges = [](std::vector<Range>* ranges) {
+    ranges->resize(kRanges);
+    for (uint32_t i = 0; i < kRanges; ++i) {
+      char key[16];
+      std::snprintf(key, sizeof(key), "k%08u", i);
+      (*ranges)[i].id = i;
+      if (i > 0) {
+        (*ranges)[i].interval.begin = key;
+        (*ranges)[i - 1].interval.end = key;
+      }
+    }
+  };
+  lies.other_request = AnswerNothing;
+  const std::unique_ptr<FakeSource> large = LyingSource(lies);
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "small", {.entries = 0});
+  VerifyOptions options = VerifyOf(*large, *large);
+  options.right = {};
+  options.right.directory = dir / "small";
+  options.lanes = 1;
+  const Summary summary = RunVerify(options);
+  INFO(summary.status.ToString());
+  REQUIRE(summary.status.ok());
+  REQUIRE(summary.ranges == kRanges);
+}
+
+TEST_CASE("A record counts only if it is that of the directory that was pinned",
+          "[bad_input][peer]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "copy", {.entries = 1});
+  const auto write_record = [&dir](const std::string& id) {
+    WriteBytes(dir / "copy/last_transfer.json",
+               "{\"transfer_id\": \"" + id + "\", \"snapshot_sequence\": 1, "
+               "\"source_database_id\": \"fake\"}");
+  };
+  const bool exchanged = GENERATE(false, true);
+  write_record("first");
+  SourceLies lies;
+  lies.opened = [&](Opened* opened) {
+    opened->snapshot_sequence = 2;
+    if (exchanged) {
+      write_record("second");
+    }
+  };
+  EntriesReply nothing;
+  nothing.complete = true;
+  lies.other_request = [&nothing](Channel* channel, const Frame& frame) {
+    Answer(nothing, 0, channel, frame);
+  };
+  const std::unique_ptr<FakeSource> origin = LyingSource(lies);
+  VerifyOptions options = VerifyOf(*origin, *origin);
+  options.right = {};
+  options.right.directory = dir / "copy";
+  const Summary summary = RunVerify(options);
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == (exchanged ? EndState::kDifferent
+                                                   : EndState::kChangedSince));
+  REQUIRE(summary.right.pulled_transfer_id == (exchanged ? "" : "first"));
 }
 
 // Says when a request for a digest came, and never answers it.

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 const std::vector<std::string> kKeys = {
     "schema", "status", "exit_code", "error", "started_at", "finished_at",
-    "versions", "mode", "source", "target", "transfer_id",
+    "versions", "mode", "source", "target", "selection", "transfer_id",
     "snapshot_sequence", "column_families", "ranges", "chunks",
     "chunks_built", "chunks_carried", "chunks_resumed",
     "chunks_unchecked", "sst_bytes_carried", "entries",
@@ -75,7 +75,12 @@ TEST_CASE("A summary carries its values under their names", "[pipeline]") {
   summary.source_stage_seconds = {{"plan", 0.5}};
   summary.source_versions = {"sstferry 0.1.0", "9.10.0"};
   summary.snapshot_sequence = UINT64_MAX;
+  summary.selection.families = {"x"};
+  summary.selection.interval.begin = std::string(1, '\0');
   const json object = Parse(summary, "pull");
+  REQUIRE(object["selection"] == json({{"column_families", {"x"}},
+                                       {"begin", "0x00"},
+                                       {"end", nullptr}}));
   REQUIRE(object["status"] == "NO_SPACE");
   REQUIRE(object["exit_code"] == 1);
   REQUIRE(object["error"]["message"] == "staging: full");
@@ -121,10 +126,21 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   summary.entries_right = 1;
   summary.differences = 1;
   summary.first_differences = {
-      {"default", std::string("\x00\xff", 2), "only left"}};
+      {"default", std::string("\x00\xff", 2), 2000, "only left"}};
+  summary.left = {"/a", "id-a", 7, "", 0};
+  summary.right = {"/b", "id-b", 8, "00ff", 0};
+  summary.next = "sstferry pull /a /b";
   json object = Parse(summary, "verify");
   RequireKeys(object, {"entries_left", "entries_right", "differences",
                        "first_differences"});
+  REQUIRE(object["left"] == json({{"address", "/a"},
+                                  {"database_id", "id-a"},
+                                  {"snapshot_sequence", 7},
+                                  {"pulled", nullptr}}));
+  REQUIRE(object["right"]["pulled"] ==
+          json({{"transfer_id", "00ff"}, {"snapshot_sequence", 0}}));
+  REQUIRE(object["next"] == summary.next);
+  REQUIRE(object["first_differences"][0]["key_bytes"] == 2000);
   REQUIRE(object["exit_code"] == 3);
   REQUIRE(object["first_differences"][0]["key"] == "0x00FF");
   REQUIRE(object["first_differences"][0]["what"] == "only left");

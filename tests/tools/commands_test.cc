@@ -370,6 +370,16 @@ TEST_CASE("Verify and inspect read their operands", "[tools]") {
   REQUIRE(verify.options.right.name == "b");
   REQUIRE(verify.options.selection.families == Words{"x"});
   REQUIRE(*verify.options.selection.interval.begin == "k");
+  REQUIRE(verify.options.max_differences_shown == 10);
+  for (const uint32_t show : {0u, 100'000u}) {
+    REQUIRE_OK(ParseVerify({"/a", "/b", "--show", std::to_string(show)},
+                           &verify));
+    REQUIRE(verify.options.max_differences_shown == show);
+  }
+  for (const char* show : {"-1", "100001", "all", ""}) {
+    REQUIRE(Refusal(ParseVerify({"/a", "/b", "--show", show}, &verify))
+                .find("--show: ") == 0);
+  }
   REQUIRE(Refusal(ParseVerify({"/a"}, &verify)).find("right: ") == 0);
   REQUIRE(Refusal(ParseVerify({"/a", "sst://h"}, &verify)).find("right: ") ==
           0);
@@ -394,8 +404,8 @@ TEST_CASE("Help of every command lists its options, units and exit codes",
         "auto|never|only", "verify",
         "format-version", "timeline", "SOURCE TARGET_DIR", "tls-cert",
         "tls-key", "tls-ca"}},
-      {"verify", {"LEFT RIGHT", "cf", "begin", "end", "tls-cert", "tls-key",
-                  "tls-ca"}},
+      {"verify", {"LEFT RIGHT", "cf", "begin", "end", "show", "tls-cert",
+                  "tls-key", "tls-ca"}},
       {"plan", {"SOURCE [TARGET_DIR]", "lanes", "chunk-bytes", "cf"}},
       {"inspect", {"FILE"}},
   };

@@ -49,20 +49,50 @@ TEST_CASE("A pull's report is five lines that end with the verdict",
   REQUIRE(PullReport(summary).find("/copy.old-00ff") != std::string::npos);
 }
 
-TEST_CASE("A verify's report says equal or what differs", "[tools]") {
+TEST_CASE("A verify's report says what was compared, and equal or what "
+          "differs",
+          "[tools]") {
   Summary summary;
   summary.entries_left = summary.entries_right = 7;
-  REQUIRE(VerifyReport(summary) == "equal: 7 entries on both sides\n");
+  summary.left = {"/a", "id", 9, "", 0};
+  summary.right = {"/b", "other", 0, "00ff", 9};
+  REQUIRE(VerifyReport(summary) ==
+          "equal: 7 entries on both sides\n"
+          "left:  /a at sequence 9\n"
+          "right: /b at sequence 0, pulled from left at sequence 9\n");
 
-  summary.status = MakeStatus(EndState::kDifferent, "3 differences");
+  const bool changed = GENERATE(false, true);
+  summary.status = MakeStatus(
+      changed ? EndState::kChangedSince : EndState::kDifferent,
+      "3 differences; because");
   summary.differences = 3;
   summary.first_differences = {
-      {"default", std::string("\0k", 2), "value differs"}};
+      {"default", std::string("\0k", 2), 2, "value differs"}};
+  summary.next = "sstferry pull /a /b\x1b";
   const std::string report = VerifyReport(summary);
   INFO(report);
-  REQUIRE(report.find("different: 3 ") == 0);
-  REQUIRE(report.find("\"0x006B\": value differs") != std::string::npos);
-  REQUIRE(report.find("and 2 more") != std::string::npos);
+  REQUIRE(report.find(changed ? "changed since: 3 differences; because\n"
+                              : "different: 3 differences; because\n") == 0);
+  REQUIRE(report.find("left:  /a at sequence 9\n") != std::string::npos);
+  REQUIRE(report.find("\"0x006B\": value differs\n") != std::string::npos);
+  REQUIRE(report.find("and 2 more (--show N") != std::string::npos);
+  REQUIRE(LastLine(report) == "next: sstferry pull /a /b?");
+}
+
+TEST_CASE("A verify's report cuts long keys and names and says how long they "
+          "are",
+          "[tools]") {
+  Summary summary;
+  summary.status = MakeStatus(EndState::kDifferent, "1 difference");
+  summary.differences = 1;
+  summary.first_differences = {{std::string(4096, 'f'),
+                                std::string(kMaxShownKeyBytes, '\0'), 262'144,
+                                "only left"}};
+  const std::string report = VerifyReport(summary);
+  INFO(report);
+  REQUIRE(report.size() < 1200);
+  REQUIRE(report.find("... (4096 bytes): \"0x00") != std::string::npos);
+  REQUIRE(report.find("... (262144 bytes): only left") != std::string::npos);
 }
 
 TEST_CASE("A plan's report shows families, items, disk and notes",

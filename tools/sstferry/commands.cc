@@ -192,8 +192,14 @@ const std::vector<Command>& Commands() {
        "TARGET_DIR, which appears whole or not at all.",
        PullOptionSpecs(), {"source", "target"}, RunPull},
       {"verify", "LEFT RIGHT [options]",
-       "Compares two DATABASEs, LEFT and RIGHT, entry by entry.",
+       "Compares two DATABASEs, LEFT and RIGHT, entry by entry, each as it is\n"
+       "at one moment. A difference is DIFFERENT; where a directory records\n"
+       "that it was pulled from the other side's database, and at a sequence\n"
+       "that this has gone past, it is CHANGED_SINCE.",
        {kFamilyOption, kBeginOption, kEndOption, kLanesOption,
+        {"show", "N",
+         "list the first N differences, 0 to 100000; all are counted\n"
+         "(default 10)"},
         kSnapshotOption, kStallOption, kTlsCertOption, kTlsKeyOption,
         kTlsCaOption},
        {"left", "right"}, RunVerify},

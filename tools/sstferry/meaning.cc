@@ -409,6 +409,10 @@ Status ParseVerify(const std::vector<std::string>& arguments,
     status = ReadCount(texts, "lanes", 1, kMaxLanes, &out->options.lanes);
   }
   if (status.ok()) {
+    status = ReadCount(texts, "show", 0, kMaxDifferencesShown,
+                       &out->options.max_differences_shown);
+  }
+  if (status.ok()) {
     status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
   }
   if (status.ok()) {

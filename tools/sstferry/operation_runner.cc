@@ -25,7 +25,8 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
   std::string result;
   if (arguments.json) {
     result = SummaryToJson(summary, command) + "\n";
-  } else if (state == EndState::kOk || state == EndState::kDifferent) {
+  } else if (state == EndState::kOk || state == EndState::kDifferent ||
+             state == EndState::kChangedSince) {
     result = human(summary);
   }
   return FinishCommand(command, status, summary.error_where, result, console);

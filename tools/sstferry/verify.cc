@@ -1,27 +1,57 @@
 // sstferry verify
+#include <algorithm>
+
 #include "tools/sstferry/commands.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
 
 namespace sstferry {
+namespace {
+
+// A key or a name, at most kMaxShownKeyBytes of it, and how long it is.
+std::string Shown(const std::string& bytes, uint64_t whole) {
+  const size_t shown = std::min(bytes.size(), kMaxShownKeyBytes);
+  return "\"" + KeyToText(rocksdb::Slice(bytes.data(), shown)) + "\"" +
+         (shown < whole ? "... (" + std::to_string(whole) + " bytes)" : "");
+}
+
+std::string SideLine(const char* label, const char* other,
+                     const ComparedSide& side) {
+  std::string line = label + WithoutControls(side.address) + " at sequence " +
+                     std::to_string(side.snapshot_sequence);
+  if (!side.pulled_transfer_id.empty()) {
+    line += ", pulled from " + std::string(other) + " at sequence " +
+            std::to_string(side.pulled_sequence);
+  }
+  return line + "\n";
+}
+
+}  // namespace
 
 std::string VerifyReport(const Summary& summary) {
-  if (EndStateOf(summary.status) != EndState::kDifferent) {
+  const std::string sides = SideLine("left:  ", "right", summary.left) +
+                            SideLine("right: ", "left", summary.right);
+  const EndState state = EndStateOf(summary.status);
+  if (state == EndState::kOk) {
     return "equal: " + std::to_string(summary.entries_left) +
-           " entries on both sides\n";
+           " entries on both sides\n" + sides;
   }
   std::string text =
-      "different: " + std::to_string(summary.differences) +
-      " differences, " + std::to_string(summary.entries_left) +
-      " entries left, " + std::to_string(summary.entries_right) + " right\n";
+      state == EndState::kChangedSince ? "changed since: " : "different: ";
+  text += WithoutControls(MessageOf(summary.status)) + "\n" + sides;
   for (const DifferenceSummary& difference : summary.first_differences) {
-    text += "  " + KeyToText(difference.column_family) + ": \"" +
-            KeyToText(difference.key) + "\": " + difference.what + "\n";
+    text += "  " +
+            Shown(difference.column_family, difference.column_family.size()) +
+            ": " + Shown(difference.key, difference.key_bytes) + ": " +
+            difference.what + "\n";
   }
   const uint64_t shown = summary.first_differences.size();
   if (shown < summary.differences) {
     text += "  and " + std::to_string(summary.differences - shown) +
-            " more\n";
+            " more (--show N lists more)\n";
+  }
+  if (!summary.next.empty()) {
+    text += "next: " + WithoutControls(summary.next) + "\n";
   }
   return text;
 }

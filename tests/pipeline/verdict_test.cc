@@ -1,0 +1,236 @@
+#include "pipeline/verdict.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+JudgedSide Side(const std::string& directory, const std::string& id,
+                uint64_t sequence) {
+  JudgedSide side;
+  side.address.directory = directory;
+  side.database_id = id;
+  side.sequence = sequence;
+  return side;
+}
+
+// A copy of the database "origin" as it was at sequence 150.
+JudgedSide Copy() {
+  JudgedSide side = Side("/copy of it", "copy", 0);
+  side.record.emplace();
+  side.record->transfer_id = "00ff";
+  side.record->source_database_id = "origin";
+  side.record->snapshot_sequence = 150;
+  side.record->column_families = {"default", "a"};
+  return side;
+}
+
+JudgedSide Origin(uint64_t sequence) {
+  return Side("/db", "origin", sequence);
+}
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The same with the sides as they are and exchanged.
+void RequireBothWays(const JudgedSide& copy, const JudgedSide& origin,
+                     const Selection& selection, EndState state,
+                     const std::string& reason) {
+  const Verdict right = JudgeDifference(origin, copy, selection);
+  INFO(right.reason);
+  REQUIRE(right.state == state);
+  REQUIRE(Contains(right.reason, reason));
+  REQUIRE(Contains(right.reason, "right was pulled from left at sequence 150"));
+  const Verdict left = JudgeDifference(copy, origin, selection);
+  REQUIRE(left.state == state);
+  REQUIRE(Contains(left.reason, "left was pulled from right at sequence 150"));
+}
+
+TEST_CASE("A difference is CHANGED_SINCE only past the recorded sequence",
+          "[pipeline][verdict]") {
+  struct Row {
+    uint64_t sequence;
+    EndState state;
+    std::string reason;
+  };
+  const Row rows[] = {
+      {151, EndState::kChangedSince, "at sequence 151: what was written"},
+      {150, EndState::kDifferent, "is still there: no write at"},
+      {149, EndState::kDifferent, "at sequence 149: an older state"}};
+  for (const Row& row : rows) {
+    INFO(row.sequence);
+    RequireBothWays(Copy(), Origin(row.sequence), {}, row.state, row.reason);
+    for (const Verdict& verdict :
+         {JudgeDifference(Origin(row.sequence), Copy(), {}),
+          JudgeDifference(Copy(), Origin(row.sequence), {})}) {
+      REQUIRE(verdict.next ==
+              "sstferry pull /db '/copy of it' --replace --verify");
+    }
+  }
+}
+
+TEST_CASE("Without a recorded sequence a difference is DIFFERENT",
+          "[pipeline][verdict]") {
+  JudgedSide copy = Copy();
+  JudgedSide origin = Origin(200);
+  SECTION("no record") { copy.record.reset(); }
+  SECTION("a record of another database") {
+    copy.record->source_database_id = "another";
+  }
+  SECTION("a record without a sequence") {
+    copy.record->snapshot_sequence.reset();
+  }
+  SECTION("databases without an id") {
+    copy.record->source_database_id.clear();
+    origin.database_id.clear();
+  }
+  const Verdict verdict = JudgeDifference(origin, copy, {});
+  REQUIRE(verdict.state == EndState::kDifferent);
+  REQUIRE(Contains(verdict.reason, "neither side records a pull of the other"));
+  REQUIRE(
+      Contains(verdict.reason, "left at sequence 200, right at sequence 0"));
+  REQUIRE(verdict.next == "sstferry pull /db '/copy of it' --replace --verify");
+}
+
+TEST_CASE("Between two servers no command is known", "[pipeline][verdict]") {
+  JudgedSide left = Origin(1);
+  JudgedSide right = Origin(2);
+  for (JudgedSide* side : {&left, &right}) {
+    REQUIRE_OK(ParseSourceAddress("sst://h/db", &side->address));
+  }
+  REQUIRE(JudgeDifference(left, right, {}).next.empty());
+  left.address = Copy().address;
+  REQUIRE(JudgeDifference(left, right, {}).next ==
+          "sstferry pull sst://h:7420/db '/copy of it' --replace --verify");
+}
+
+TEST_CASE("Families come and go at the source only", "[pipeline][verdict]") {
+  struct Row {
+    const char* what;
+    std::vector<std::string> only_copy;
+    std::vector<std::string> only_origin;
+    EndState state;
+  };
+  const Row rows[] = {
+      {"dropped at the source", {"a"}, {}, EndState::kChangedSince},
+      {"made at the source", {}, {"b"}, EndState::kChangedSince},
+      {"lost by the copy", {}, {"a"}, EndState::kDifferent},
+      {"made at the copy", {"b"}, {}, EndState::kDifferent},
+      {"both", {"a", "b"}, {}, EndState::kDifferent}};
+  for (const Row& row : rows) {
+    INFO(row.what);
+    JudgedSide copy = Copy();
+    JudgedSide origin = Origin(200);
+    copy.families_only_here = row.only_copy;
+    origin.families_only_here = row.only_origin;
+    RequireBothWays(copy, origin, {}, row.state,
+                    row.state == EndState::kDifferent
+                        ? "no write there explains column family '"
+                        : "what was written");
+  }
+  JudgedSide copy = Copy();
+  copy.families_only_here = {std::string(4096, 'x')};
+  REQUIRE(JudgeDifference(Origin(200), copy, {}).reason.size() < 500);
+}
+
+TEST_CASE("What a pull left out is no change at the source",
+          "[pipeline][verdict]") {
+  JudgedSide copy = Copy();
+  copy.record->asked_families = {"a", "it's"};
+  copy.record->begin = "0x00";
+  Selection same;
+  same.families = {"it's", "a"};
+  same.interval.begin = std::string(1, '\0');
+  Selection less = same;
+  less.families = {"a"};
+  less.interval.end = "z";
+  for (const Selection& selection : {same, less}) {
+    RequireBothWays(copy, Origin(200), selection, EndState::kChangedSince, "");
+    REQUIRE(JudgeDifference(Origin(200), copy, selection).next ==
+            "sstferry pull /db '/copy of it' --cf a --cf 'it'\\''s' --begin "
+            "0x00 --replace --verify");
+  }
+  Selection all_families = same;
+  all_families.families.clear();
+  Selection more_families = same;
+  more_families.families.push_back("b");
+  Selection from_start = same;
+  from_start.interval.begin.reset();
+  Selection from_elsewhere = same;
+  from_elsewhere.interval.begin = "b";
+  for (const Selection& selection :
+       {Selection(), all_families, more_families, from_start,
+        from_elsewhere}) {
+    RequireBothWays(copy, Origin(200), selection, EndState::kDifferent,
+                    "and only with --cf a --cf 'it'\\''s' --begin 0x00, which "
+                    "is less than was compared");
+  }
+  REQUIRE(JudgeDifference(Origin(200), copy, {}).next ==
+          "sstferry verify /db '/copy of it' --cf a --cf 'it'\\''s' --begin "
+          "0x00");
+  copy.record->asked_families.clear();
+  copy.record->begin.reset();
+  copy.record->end = "";
+  REQUIRE(JudgeDifference(copy, Origin(200), {}).next ==
+          "sstferry verify '/copy of it' /db --end ''");
+}
+
+void WriteRecord(const ScratchDir& dir, const std::string& text) {
+  std::ofstream(dir / kLastTransferName, std::ios::trunc) << text;
+}
+
+TEST_CASE("A record of a transfer is read as the summary wrote it",
+          "[pipeline][verdict]") {
+  const ScratchDir dir;
+  LastTransfer record;
+  REQUIRE_FALSE(ReadLastTransfer(dir.path(), &record));
+  Summary summary;
+  summary.transfer_id = "00ff";
+  summary.source_database_id = "origin";
+  summary.snapshot_sequence = UINT64_MAX;
+  summary.column_families = {"default", "a"};
+  summary.selection.families = {"a"};
+  summary.selection.interval.begin = std::string("\xff");
+  WriteRecord(dir, SummaryToJson(summary, "pull"));
+  REQUIRE(ReadLastTransfer(dir.path(), &record));
+  const LastTransfer expected{"00ff",        "origin", UINT64_MAX,
+                              {"default", "a"}, {"a"},  "0xFF",
+                              std::nullopt};
+  REQUIRE(record == expected);
+}
+
+TEST_CASE("A record of a transfer may hold anything", "[pipeline][verdict]") {
+  const ScratchDir dir;
+  LastTransfer record;
+  for (const char* text :
+       {"", "{", "[]", "7", "null", "{}", "{\"transfer_id\": 7}",
+        "{\"transfer_id\": \"\"}", "[{\"transfer_id\": \"00ff\"}]"}) {
+    INFO(text);
+    WriteRecord(dir, text);
+    REQUIRE_FALSE(ReadLastTransfer(dir.path(), &record));
+  }
+  LastTransfer expected;
+  expected.transfer_id = "00ff";
+  for (const char* text :
+       {"{\"transfer_id\": \"00ff\"}",
+        "{\"transfer_id\": \"00ff\", \"source_database_id\": [1],"
+        " \"snapshot_sequence\": -1, \"column_families\": {\"a\": 1},"
+        " \"selection\": 3}",
+        "{\"transfer_id\": \"00ff\", \"snapshot_sequence\": \"7\","
+        " \"column_families\": [1, null],"
+        " \"selection\": {\"column_families\": 1, \"begin\": 2}}",
+        "{\"transfer_id\": \"00ff\", \"snapshot_sequence\": 1.5}"}) {
+    INFO(text);
+    WriteRecord(dir, text);
+    REQUIRE(ReadLastTransfer(dir.path(), &record));
+    REQUIRE(record == expected);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry
