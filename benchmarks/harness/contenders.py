@@ -121,12 +121,15 @@ def sstferry_with(*options, tls=False):
     return contender
 
 
-def sstferry_local(run):
+def sstferry_local_with(*options):
     """Both ends in one process: what the sockets cost."""
-    run.start_clock()
-    run.finish(run.spawn("both", [
-        run.settings.sstferry, "pull", run.source, run.target,
-        "--lanes", run.settings.lanes, "--json", "--progress", "never"]))
+    def contender(run):
+        run.start_clock()
+        run.finish(run.spawn("both", [
+            run.settings.sstferry, "pull", run.source, run.target,
+            "--lanes", run.settings.lanes, "--json", "--progress", "never",
+            *options]))
+    return contender
 
 
 def put(run):
@@ -241,7 +244,7 @@ CONTENDERS = {
     "sstferry": sstferry_with(),
     "sstferry-rebuilt": sstferry_with("--carry", "never"),
     "sstferry-tls": sstferry_with(tls=True),
-    "sstferry-local": sstferry_local,
+    "sstferry-local": sstferry_local_with(),
     "put": put,
     "rsync": rsync,
     "backup-engine": backup_engine,
@@ -255,6 +258,7 @@ CONTENDERS = {
 VARIANTS = {
     "sstferry-durability-chunk": sstferry_with("--durability", "chunk"),
     "sstferry-durability-none": sstferry_with("--durability", "none"),
+    "sstferry-local-rebuilt": sstferry_local_with("--carry", "never"),
 }
 
 

@@ -30,6 +30,7 @@ class Process:
         self.ended_at = None
         self.stdout_path = os.path.join(scratch, role + ".stdout")
         self.stderr_path = os.path.join(scratch, role + ".stderr")
+        self.started_at = time.monotonic()
         with open(self.stdout_path, "wb") as out, \
                 open(self.stderr_path, "wb") as err:
             self.popen = subprocess.Popen(
