@@ -106,6 +106,9 @@ struct VerifyOptions {
   SourceAddress left;
   SourceAddress right;
   Selection selection;
+  // A snapshot that left holds for a pull that has not ended, by that pull's
+  // transfer id; none: left as it is.
+  std::optional<TransferId> left_snapshot;
   uint32_t lanes = 4;
   uint32_t max_differences_shown = 10;  // all are counted
   std::chrono::milliseconds connect_timeout{10'000};
@@ -156,6 +159,7 @@ struct DifferenceSummary {
 // A side of a comparison, as it was pinned for it.
 struct ComparedSide {
   std::string address;
+  std::string held_transfer_id;  // whose snapshot was asked for; empty: none
   std::string database_id;
   uint64_t snapshot_sequence = 0;
   // Of a directory that a pull of the other side's database made, and nothing

@@ -141,9 +141,13 @@ Status Verifier::OpenSide(VerifySide* side) {
   PullOptions as_pulled;  // cut into ranges as a pull would be
   as_pulled.selection = options_.selection;
   as_pulled.lanes = options_.lanes;
-  status = side->session->Open(
-      MakeOpenRequest(as_pulled, side->database, Purpose::kVerify),
-      &side->plan);
+  OpenRequest request =
+      MakeOpenRequest(as_pulled, side->database, Purpose::kVerify);
+  if (side == &left_ && options_.left_snapshot.has_value()) {
+    request.snapshot_use = SnapshotUse::kShare;
+    request.held_transfer = *options_.left_snapshot;
+  }
+  status = side->session->Open(request, &side->plan);
   if (status.ok()) {
     status = WithContext(
         CheckFamilies(side->plan, options_.selection.families),
@@ -464,6 +468,9 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
   summary->source_database_id = left_.judged.database_id;
   summary->snapshot_sequence = left_.judged.sequence;
   summary->left = SideSummary(left_.judged, right_.judged);
+  if (options_.left_snapshot.has_value()) {
+    summary->left.held_transfer_id = ToHex(*options_.left_snapshot);
+  }
   summary->right = SideSummary(right_.judged, left_.judged);
   for (const Family& family : left_.plan.families) {
     summary->column_families.push_back(family.description.name);

@@ -137,6 +137,22 @@ TEST_CASE("A verify may ask a small side for the ranges of a large one",
   REQUIRE(summary.ranges == kRanges);
 }
 
+TEST_CASE("A verify of a snapshot that is not held ends with SNAPSHOT_GONE",
+          "[bad_input][end_state]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "left", {.entries = 1});
+  MakeSampleDatabase(dir / "right", {.entries = 1});
+  VerifyOptions options;
+  options.left.directory = dir / "left";
+  options.right.directory = dir / "right";
+  REQUIRE(RunVerify(options).status.ok());
+  options.left_snapshot.emplace().fill(0xab);
+  const Summary summary = RunVerify(options);
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kSnapshotGone);
+  REQUIRE(summary.status.ToString().find("abababab") != std::string::npos);
+}
+
 TEST_CASE("A record counts only if it is that of the directory that was pinned",
           "[bad_input][peer]") {
   ScratchDir dir;

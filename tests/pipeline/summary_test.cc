@@ -127,18 +127,20 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   summary.differences = 1;
   summary.first_differences = {
       {"default", std::string("\x00\xff", 2), 2000, "only left"}};
-  summary.left = {"/a", "id-a", 7, "", 0};
-  summary.right = {"/b", "id-b", 8, "00ff", 0};
+  summary.left = {"/a", "aa00", "id-a", 7, "", 0};
+  summary.right = {"/b", "", "id-b", 8, "00ff", 0};
   summary.next = "sstferry pull /a /b";
   json object = Parse(summary, "verify");
   RequireKeys(object, {"entries_left", "entries_right", "differences",
                        "first_differences"});
   REQUIRE(object["left"] == json({{"address", "/a"},
+                                  {"held_transfer_id", "aa00"},
                                   {"database_id", "id-a"},
                                   {"snapshot_sequence", 7},
                                   {"pulled", nullptr}}));
   REQUIRE(object["right"]["pulled"] ==
           json({{"transfer_id", "00ff"}, {"snapshot_sequence", 0}}));
+  REQUIRE(object["right"]["held_transfer_id"].is_null());
   REQUIRE(object["next"] == summary.next);
   REQUIRE(object["first_differences"][0]["key_bytes"] == 2000);
   REQUIRE(object["exit_code"] == 3);

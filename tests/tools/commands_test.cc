@@ -371,6 +371,15 @@ TEST_CASE("Verify and inspect read their operands", "[tools]") {
   REQUIRE(verify.options.selection.families == Words{"x"});
   REQUIRE(*verify.options.selection.interval.begin == "k");
   REQUIRE(verify.options.max_differences_shown == 10);
+  REQUIRE_FALSE(verify.options.left_snapshot.has_value());
+  const std::string id = "00ff" + std::string(28, 'a');
+  REQUIRE_OK(ParseVerify({"/a", "/b", "--snapshot", id}, &verify));
+  REQUIRE(ToHex(*verify.options.left_snapshot) == id);
+  for (const std::string& wrong :
+       {id + "aa", id.substr(2), "zz" + id.substr(2), std::string()}) {
+    REQUIRE(Refusal(ParseVerify({"/a", "/b", "--snapshot", wrong}, &verify))
+                .find("--snapshot: expected 32 hex digits") == 0);
+  }
   for (const uint32_t show : {0u, 100'000u}) {
     REQUIRE_OK(ParseVerify({"/a", "/b", "--show", std::to_string(show)},
                            &verify));
@@ -404,7 +413,8 @@ TEST_CASE("Help of every command lists its options, units and exit codes",
         "auto|never|only", "verify",
         "format-version", "timeline", "SOURCE TARGET_DIR", "tls-cert",
         "tls-key", "tls-ca"}},
-      {"verify", {"LEFT RIGHT", "cf", "begin", "end", "show", "tls-cert",
+      {"verify", {"LEFT RIGHT", "cf", "begin", "end", "show", "snapshot ID",
+                  "tls-cert",
                   "tls-key", "tls-ca"}},
       {"plan", {"SOURCE [TARGET_DIR]", "lanes", "chunk-bytes", "cf"}},
       {"inspect", {"FILE"}},

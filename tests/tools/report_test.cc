@@ -54,12 +54,18 @@ TEST_CASE("A verify's report says what was compared, and equal or what "
           "[tools]") {
   Summary summary;
   summary.entries_left = summary.entries_right = 7;
-  summary.left = {"/a", "id", 9, "", 0};
-  summary.right = {"/b", "other", 0, "00ff", 9};
+  summary.left = {"/a", "", "id", 9, "", 0};
+  summary.right = {"/b", "", "other", 0, "00ff", 9};
   REQUIRE(VerifyReport(summary) ==
           "equal: 7 entries on both sides\n"
           "left:  /a at sequence 9\n"
           "right: /b at sequence 0, pulled from left at sequence 9\n");
+
+  summary.left.held_transfer_id = "aa00";
+  REQUIRE(VerifyReport(summary).find(
+              "\nleft:  /a, snapshot of aa00 at sequence 9\n") !=
+          std::string::npos);
+  summary.left.held_transfer_id.clear();
 
   const bool changed = GENERATE(false, true);
   summary.status = MakeStatus(

@@ -200,6 +200,9 @@ const std::vector<Command>& Commands() {
         {"show", "N",
          "list the first N differences, 0 to 100000; all are counted\n"
          "(default 10)"},
+        {"snapshot", "ID",
+         "LEFT as the snapshot that is held there for the transfer ID, which\n"
+         "stays held (default as it is now)"},
         kSnapshotOption, kStallOption, kTlsCertOption, kTlsKeyOption,
         kTlsCaOption},
        {"left", "right"}, RunVerify},

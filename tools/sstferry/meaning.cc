@@ -96,6 +96,16 @@ Status ReadCount(const OptionTexts& texts, const std::string& name,
   return status;
 }
 
+Status ReadTransferId(const std::string& what, const std::string& text,
+                      TransferId* id) {
+  std::string bytes;
+  if (!ParseKey(what, "0x" + text, &bytes).ok() || bytes.size() != id->size()) {
+    return Wrong(what, "32 hex digits", text);
+  }
+  std::copy(bytes.begin(), bytes.end(), id->begin());
+  return Status::OK();
+}
+
 Status ReadBytes(const OptionTexts& texts, const std::string& name,
                  uint64_t* out) {
   return texts.Has(name)
@@ -407,6 +417,10 @@ Status ParseVerify(const std::vector<std::string>& arguments,
   }
   if (status.ok()) {
     status = ReadCount(texts, "lanes", 1, kMaxLanes, &out->options.lanes);
+  }
+  if (status.ok() && texts.Has("snapshot")) {
+    status = ReadTransferId("--snapshot", texts.Get("snapshot"),
+                            &out->options.left_snapshot.emplace());
   }
   if (status.ok()) {
     status = ReadCount(texts, "show", 0, kMaxDifferencesShown,
