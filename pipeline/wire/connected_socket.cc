@@ -84,6 +84,16 @@ Status ConnectedSocket::Wait(short events, const char* action,
   return Status::OK();
 }
 
+Status ConnectedSocket::WaitToWrite(Patience* patience, bool* peer_ended) {
+  constexpr short kEvents = POLLOUT | POLLRDHUP;
+  const Status status = Wait(kEvents, "write", patience);
+  pollfd now = {socket_.native_handle(), kEvents, 0};
+  *peer_ended = status.ok() && poll(&now, 1, 0) > 0 &&
+                (now.revents & POLLRDHUP) != 0 &&
+                (now.revents & POLLOUT) == 0;
+  return status;
+}
+
 Status ConnectedSocket::Failed(const char* action,
                                const boost::system::error_code& error) {
   if (closed()) {

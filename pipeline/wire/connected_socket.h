@@ -70,6 +70,11 @@ class ConnectedSocket {
   // will show; otherwise what to return.
   [[nodiscard]] rocksdb::Status Wait(short events, const char* action,
                                      Patience* patience);
+  // Until there is room to write, or *peer_ended: the peer has ended its side
+  // and takes nothing more. Nobody here closes one direction and reads on, and
+  // a kernel may keep a closed peer's full window, so that no room ever comes.
+  [[nodiscard]] rocksdb::Status WaitToWrite(Patience* patience,
+                                            bool* peer_ended);
   // What to return when a call failed.
   [[nodiscard]] rocksdb::Status Failed(
       const char* action, const boost::system::error_code& error);

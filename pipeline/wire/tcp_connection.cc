@@ -118,9 +118,13 @@ Status TcpConnection::Write(const Slice* parts, size_t part_count,
     if (error != asio::error::would_block) {
       return socket_.Failed("write", error);
     }
-    const Status waited = socket_.Wait(POLLOUT, "write", &patience);
+    bool peer_ended = false;
+    const Status waited = socket_.WaitToWrite(&patience, &peer_ended);
     if (!waited.ok()) {
       return waited;
+    }
+    if (peer_ended) {
+      return socket_.Failed("write", asio::error::broken_pipe);
     }
   }
 }

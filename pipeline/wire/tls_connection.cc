@@ -346,7 +346,15 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
       patience.Progress();
       continue;
     }
-    status = socket_.Wait(wait_for, "write", &patience);
+    bool peer_ended = false;
+    status = wait_for == POLLOUT
+                 ? socket_.WaitToWrite(&patience, &peer_ended)
+                 : socket_.Wait(wait_for, "write", &patience);
+    if (peer_ended) {
+      std::lock_guard<std::mutex> lock(mu_);
+      return AlertBehind(
+          PeerGone(where_ + "write: the peer closed the connection"));
+    }
     if (!status.ok()) {
       // OpenSSL holds a record that it would want to be given again.
       std::lock_guard<std::mutex> lock(mu_);

@@ -1,10 +1,14 @@
 // What only TCP can do: names, ports, IPv6, peers that do not answer.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <filesystem>
 #include <vector>
 
 #include "format/end_state.h"
 #include "tests/pipeline/wire/transports.h"
+#include "tests/support/raw_tls.h"
 #include "tests/support/silent_port.h"
 
 namespace sstferry {
@@ -40,6 +44,27 @@ TEST_CASE("TCP dialer says which host it did not find", "[wire][net]") {
   REQUIRE(EndStateOf(status) == EndState::kInternal);
   REQUIRE(MessageOf(status).find(
               "resolve no-such-host.invalid: host not found") == 0);
+}
+
+TEST_CASE("TCP write does not wait for a peer that has ended its side",
+          "[wire][net]") {
+  Transport transport = TcpOne("127.0.0.1");
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(transport.listener->address(), &where));
+  const int peer = ConnectRaw(where);
+  std::unique_ptr<Connection> connection;
+  REQUIRE_OK(transport.listener->Accept(&connection));
+  REQUIRE(shutdown(peer, SHUT_WR) == 0);
+  // It reads nothing either, and never closes.
+  const std::string block(1 << 20, 'x');
+  const Slice part(block);
+  Status status;
+  while (status.ok()) {
+    status = connection->Write(&part, 1, WaitLimit::Forever());
+  }
+  REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
+  REQUIRE(MessageOf(status).find("write: ") != std::string::npos);
+  close(peer);
 }
 
 TEST_CASE("TCP dialer connects by name", "[wire][net]") {
