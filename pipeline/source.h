@@ -32,8 +32,11 @@ struct ServedDatabase {
   std::vector<std::string> allowed{};
 };
 
-// One ended transfer, for the log and for --once.
+// How a target's connection ended, for the log and for --once.
 struct TransferReport {
+  // 0: the transfer is over, its snapshot is gone. Otherwise only its target's
+  // connection is, and the snapshot is kept for so long: another report comes.
+  std::chrono::seconds kept_for{0};
   std::string transfer_id;
   std::string name;
   std::string peer;
@@ -43,6 +46,13 @@ struct TransferReport {
   uint64_t sst_bytes = 0;
   uint64_t wire_bytes = 0;
   double seconds = 0;
+};
+
+// How a server sees time pass; unset: as the system does. For tests.
+struct LeaseEnvironment {
+  std::function<uint64_t()> steady_seconds;
+  // Between two looks at what is held.
+  std::chrono::milliseconds tick{1000};
 };
 
 struct ServeOptions {
@@ -69,10 +79,12 @@ struct ServeOptions {
   // Of the file system that holds the snapshots: below it idle ones are
   // released, the oldest first, then the largest in use.
   double min_free_percent = 5;
+  LeaseEnvironment leases;
   OperatorRegistry registry;
   LogFunction log;
-  // Called once per ended transfer (and per refused one that named a
-  // database), from a thread of the server.
+  // Called once per ended pull, and before that for each connection of its
+  // target that was lost while its snapshot is kept; from a thread of the
+  // server.
   std::function<void(const TransferReport&)> on_transfer_end;
 };
 

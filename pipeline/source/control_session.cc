@@ -11,6 +11,7 @@ namespace {
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
+constexpr char kWhere[] = "source control";
 constexpr milliseconds kTickInterval{1000};
 // How long a session whose transfer failed waits for the target to hang up, so
 // that the End frame is read before the connection goes.
@@ -51,24 +52,14 @@ ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
 ControlSession::~ControlSession() = default;
 
 void ControlSession::Run() {
-  const std::string where = "source control";
   Status status = StartThread([this] { Tick(); }, &ticker_);
   if (status.ok()) {
     status = Serve();
   }
-  if (transfer_ != nullptr && status.ok() && finished_) {
-    transfer_->End();
-    status = transfer_->status();
-  } else if (transfer_ != nullptr) {
-    // Tells the target unless a lane has already said why. Totals that agree
-    // are not the end: the target may fail after them.
-    transfer_->Fail(status.ok() ? MakeStatus(EndState::kCancelled,
-                                             "the target ended the transfer")
-                                : status,
-                    where);
-    status = transfer_->status();
+  if (transfer_ != nullptr) {
+    status = EndTransfer(status);
   } else if (!status.ok()) {
-    SendEnd(channel_, status, where);
+    SendEnd(channel_, status, kWhere);
   }
   LogFailure(status);
   {
@@ -76,7 +67,7 @@ void ControlSession::Run() {
     stopping_ = true;
   }
   changed_.notify_all();
-  if (!status.ok() && !status.IsAborted()) {
+  if (!status.ok() && !status.IsAborted() && !kept_ && !replaced_) {
     DrainUntilClosed();
   }
   channel_->Close();  // wakes whoever still sends
@@ -85,16 +76,78 @@ void ControlSession::Run() {
       thread->join();
     }
   }
-  if (transfer_ != nullptr) {
-    transfer_->set_control(nullptr);
+  if (transfer_ != nullptr && kept_) {
+    replaced_ = !host_.store->StartLease(transfer_, channel_);
+  } else if (transfer_ != nullptr && !replaced_) {
     if (registered_) {
-      host_.remove_transfer(transfer_);
+      host_.store->Remove(transfer_);
     }
-    if (transfer_->request().purpose == Purpose::kPull &&
-        host_.options->on_transfer_end) {
-      host_.options->on_transfer_end(transfer_->Report());
-    }
+    replaced_ = !transfer_->Leave(channel_);
   }
+  Report(status);
+}
+
+Status ControlSession::EndTransfer(const Status& status) {
+  replaced_ = registered_ && !transfer_->IsControl(channel_);
+  if (replaced_) {
+    return status;
+  }
+  if (status.ok() && finished_) {
+    transfer_->End();
+    return transfer_->status();
+  }
+  const Status why =
+      status.ok() ? MakeStatus(EndState::kCancelled,
+                               "the target ended the transfer")
+                  : status;
+  kept_ = MayKeep(why);
+  if (!kept_) {
+    // Tells the target unless a lane has already said why. Totals that agree
+    // are not the end: the target may fail after them.
+    transfer_->Fail(why, kWhere);
+    return transfer_->status();
+  }
+  if (told_) {
+    transfer_->CloseLanes();
+  }
+  return why;
+}
+
+// A target that was lost, or had to stop for a reason that passes, may come
+// back; one that never got the plan cannot.
+bool ControlSession::MayKeep(const Status& status) {
+  if (!registered_ || !transfer_->may_keep() || !transfer_->planned() ||
+      transfer_->ended()) {
+    return false;
+  }
+  if (!told_) {
+    return lost_;
+  }
+  switch (EndStateOf(status)) {
+    case EndState::kCancelled:
+    case EndState::kDeadline:
+    case EndState::kDeadPeer:
+    case EndState::kNoSpace:
+    case EndState::kTooSlow:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void ControlSession::Report(const Status& status) {
+  if (transfer_ == nullptr || replaced_ ||
+      transfer_->request().purpose != Purpose::kPull ||
+      !host_.options->on_transfer_end) {
+    return;
+  }
+  TransferReport report = transfer_->Report();
+  if (kept_) {
+    report.status = status;
+    report.error_where = kWhere;
+    report.kept_for = host_.options->snapshot_ttl;
+  }
+  host_.options->on_transfer_end(report);
 }
 
 Status ControlSession::Serve() {
@@ -107,6 +160,7 @@ Status ControlSession::Serve() {
                       : Clock::time_point::max();
     Frame frame;
     Status status = channel_->Receive(limit, &frame);
+    lost_ = !status.ok();
     if (status.ok()) {
       status = CountFrame();
     }
@@ -167,6 +221,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       const Status status = compress.DecodeFrom(frame.payload);
       return status.ok() ? SetCompression(compress) : status;
     }
+    case FrameType::kHeld:
+      return RecordHeld(frame);
     case FrameType::kFinish: {
       Finish theirs;
       const Status status = theirs.DecodeFrom(frame.payload);
@@ -176,6 +232,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       *done = true;
       End end;
       Status status = end.DecodeFrom(frame.payload);
+      told_ = status.ok();
       if (status.ok() && end.state != EndState::kOk) {
         status = MakeStatus(end.state, "target: " + end.message);
       }
@@ -197,13 +254,16 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   ServedDatabase database;
   Status status = host_.find_database(request.database, channel_->identity(),
                                       &database);
-  if (status.ok() && request.snapshot_use != SnapshotUse::kNew) {
-    status = MakeStatus(EndState::kSnapshotGone,
-                        "no snapshot of transfer " +
-                            ToHex(request.held_transfer) + " is held here");
-  }
   if (!status.ok()) {
     return status;
+  }
+  if (request.snapshot_use == SnapshotUse::kResume) {
+    return Resume(request);
+  }
+  if (request.snapshot_use != SnapshotUse::kNew) {
+    return MakeStatus(EndState::kSnapshotGone,
+                      "no snapshot of transfer " +
+                          ToHex(request.held_transfer) + " is held here");
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, request,
                                          hello_, PeerText(*channel_),
@@ -212,7 +272,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   transfer_->set_control(channel_);
   // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot
   // come yet, they do not know the id.
-  const Status added = host_.add_transfer(transfer_);
+  const Status added = host_.store->Add(transfer_);
   if (!added.ok()) {
     return added;
   }
@@ -220,21 +280,44 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   return StartThread([this] { Open(); }, &worker_);
 }
 
-void ControlSession::Open() {
-  Status status = transfer_->Pin();
-  if (status.ok() && !transfer_->ended()) {
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      planned_ = true;
-    }
-    status = transfer_->Announce(channel_);
+Status ControlSession::Resume(const OpenRequest& request) {
+  const Status status = host_.store->Resume(
+      request, hello_, PeerText(*channel_), channel_, &transfer_);
+  if (!status.ok()) {
+    return status;
   }
+  registered_ = true;
+  resumed_ = true;
+  return StartThread([this] { Open(); }, &worker_);
+}
+
+void ControlSession::Open() {
+  Status status = transfer_->planned() ? Status::OK() : transfer_->Pin();
   if (!status.ok()) {
     transfer_->Fail(status, "source");
     return;
   }
+  if (!transfer_->ended()) {
+    status = transfer_->Announce(channel_, resumed_);
+  }
+  if (!status.ok()) {
+    // The connection's fault, not the transfer's: wakes the reader.
+    channel_->Close();
+    return;
+  }
   std::lock_guard<std::mutex> lock(mu_);
   announced_ = true;
+}
+
+// The plan may still be on its way to the target, which then cannot know what
+// the ranges are that it says it holds.
+Status ControlSession::RecordHeld(const Frame& frame) {
+  if (!resumed_ || finished_ || !transfer_->planned()) {
+    return Unexpected(frame.type);
+  }
+  Held held;
+  const Status status = held.DecodeFrom(frame.payload);
+  return status.ok() ? transfer_->RecordHeld(held) : status;
 }
 
 void ControlSession::Tick() {
@@ -271,13 +354,8 @@ Status ControlSession::SetCompression(const Compress& compress) {
 }
 
 Status ControlSession::AgreeOnTotals(const Finish& theirs) {
-  bool planned = false;
-  {
-    // Before that the worker still makes what the totals are counted by.
-    std::lock_guard<std::mutex> lock(mu_);
-    planned = planned_;
-  }
-  if (!planned || finished_) {
+  // Before that the worker still makes what the totals are counted by.
+  if (transfer_ == nullptr || !transfer_->planned() || finished_) {
     return Unexpected(FrameType::kFinish);
   }
   // Totals that agree on a part would make it look like the whole.

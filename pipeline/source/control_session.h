@@ -1,5 +1,6 @@
 // The control connection of one target at the source: pins and plans what it
-// asks for, keeps both sides aware of each other, agrees on the totals.
+// asks for, or goes on with a transfer that is held, keeps both sides aware of
+// each other, agrees on the totals.
 #pragma once
 
 #include <condition_variable>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "pipeline/source/snapshot_store.h"
 #include "pipeline/source/transfer.h"
 #include "pipeline/wire/channel.h"
 
@@ -26,10 +28,7 @@ struct SessionHost {
                                 const PeerIdentity* peer,
                                 ServedDatabase* database)>
       find_database;
-  // Makes a transfer known to lanes, and forgets it. kRefused when there are
-  // too many.
-  std::function<rocksdb::Status(std::shared_ptr<Transfer>)> add_transfer;
-  std::function<void(const std::shared_ptr<Transfer>&)> remove_transfer;
+  SnapshotStore* store = nullptr;
 };
 
 // Threads: Run() reads on its caller's thread; a worker pins and plans, a
@@ -45,7 +44,14 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status Serve();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
   [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
+  [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request);
+  [[nodiscard]] rocksdb::Status RecordHeld(const Frame& frame);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
+  // What becomes of the transfer when the connection ends with `status`; the
+  // transfer's own end, when it has one.
+  [[nodiscard]] rocksdb::Status EndTransfer(const rocksdb::Status& status);
+  bool MayKeep(const rocksdb::Status& status);
+  void Report(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
   void Open();
@@ -61,13 +67,17 @@ class ControlSession {
   uint64_t frames_ = 0;
   bool registered_ = false;
   bool finished_ = false;
+  bool resumed_ = false;
+  bool lost_ = false;      // no frame came, or bytes that are none
+  bool told_ = false;      // the target said why it ends
+  bool kept_ = false;      // the transfer outlives this session
+  bool replaced_ = false;  // another session has the transfer
   std::thread worker_;
   std::thread ticker_;
 
   std::mutex mu_;
   std::condition_variable changed_;
   bool stopping_ = false;   // under mu_, and all below
-  bool planned_ = false;    // families and ranges are constant
   bool announced_ = false;  // the target has them
 };
 

@@ -145,17 +145,24 @@ void LaneSession::Run() {
   const Status status = Serve();
   // A target that fails closes its lanes first and then says why on the
   // control connection: its words count, not the closed lane.
-  const bool lost = EndStateOf(status) == EndState::kDeadPeer;
-  if (lost) {
+  const EndState state = EndStateOf(status);
+  const bool lost = lost_ || state == EndState::kDeadPeer ||
+                    state == EndState::kCancelled;
+  if (lost && !transfer_->may_keep()) {
     transfer_->AwaitEnd(transfer_->peer_timeout());
   }
-  if (!status.ok() && !transfer_->ended()) {
+  // One that may come back is no reason to end; nor is it that nobody reads
+  // while nobody is connected.
+  const bool may_return =
+      transfer_->may_keep() &&
+      (lost || (state == EndState::kTooSlow && !transfer_->has_control()));
+  transfer_->counters()->wire_bytes += channel_->bytes_sent();
+  const bool replaced = !transfer_->Detach(lane_, channel_);
+  if (!status.ok() && !may_return && !replaced && !transfer_->ended()) {
     const std::string where = "source lane " + std::to_string(lane_);
     SendEnd(channel_, status, where);
     transfer_->Fail(status, where);
   }
-  transfer_->counters()->wire_bytes += channel_->bytes_sent();
-  transfer_->Detach(lane_, channel_);
 }
 
 Status LaneSession::Serve() {
@@ -164,6 +171,7 @@ Status LaneSession::Serve() {
     Frame frame;
     Status status = channel_->Receive(WaitLimit::Forever(), &frame);
     if (!status.ok()) {
+      lost_ = true;
       return status;
     }
     clock_.Enter(Stage::kReadBuild);
@@ -245,7 +253,7 @@ Status LaneSession::SendRange(const RangeRequest& request) {
     return status;
   }
   end.chain = sink.chain();
-  transfer_->RecordRange(end);
+  transfer_->RecordRange(end, request.held);
   StageScope scope(&clock_, Stage::kSendWait);
   return Sent(*transfer_, channel_->SendMessage(FrameType::kRangeEnd, end,
                                                 transfer_->send_limit()));

@@ -45,6 +45,7 @@ class LaneSession {
   StageClock clock_;
   std::vector<char> carry_buffer_;
   LaneCompressor compressor_;
+  bool lost_ = false;  // no frame came
   uint64_t requests_ = 0;  // for what is read and sent in large
 };
 

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <filesystem>
 #include <list>
-#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -32,7 +31,8 @@ class Server : public SourceServer {
         admission_({options.max_connections,
                     options.max_connections_per_address,
                     options.max_half_open,
-                    options.max_half_open_per_address}) {
+                    options.max_half_open_per_address}),
+        store_(&options_) {
     host_.options = &options_;
     host_.wire_bucket = &wire_bucket_;
     host_.find_database = [this](const std::string& name,
@@ -40,13 +40,7 @@ class Server : public SourceServer {
                                  ServedDatabase* database) {
       return FindDatabase(name, peer, database);
     };
-    host_.add_transfer = [this](std::shared_ptr<Transfer> transfer) {
-      return AddTransfer(std::move(transfer));
-    };
-    host_.remove_transfer = [this](const std::shared_ptr<Transfer>& transfer) {
-      std::lock_guard<std::mutex> lock(mu_);
-      transfers_.erase(transfer->id());
-    };
+    host_.store = &store_;
   }
 
   ~Server() override {
@@ -73,7 +67,7 @@ class Server : public SourceServer {
     stopping_ = true;
     listener_->Close();
     wire_bucket_.Close();
-    FailTransfers();
+    store_.Stop();
     std::lock_guard<std::mutex> lock(mu_);
     for (Session& session : sessions_) {
       session.channel->Close();
@@ -93,33 +87,6 @@ class Server : public SourceServer {
   void Log(LogLevel level, const std::string& text) const {
     if (options_.log) {
       options_.log(level, text);
-    }
-  }
-
-  // All at once and without the lock: each may wait a second for a peer that
-  // does not read, and sessions that end need the lock.
-  void FailTransfers() {
-    std::map<TransferId, std::shared_ptr<Transfer>> transfers;
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      transfers = transfers_;
-    }
-    std::vector<std::thread> threads;
-    for (const auto& entry : transfers) {
-      const auto fail = [transfer = entry.second] {
-        transfer->Fail(MakeStatus(EndState::kCancelled,
-                                  "the source is shutting down"),
-                       "source");
-      };
-      std::thread thread;
-      if (StartThread(fail, &thread).ok()) {
-        threads.push_back(std::move(thread));
-      } else {
-        fail();
-      }
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
     }
   }
 
@@ -195,14 +162,7 @@ class Server : public SourceServer {
       ControlSession(host_, hello, channel).Run();
       return;
     }
-    std::shared_ptr<Transfer> transfer;
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      const auto found = transfers_.find(hello.transfer_id);
-      if (found != transfers_.end()) {
-        transfer = found->second;
-      }
-    }
+    const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
     if (transfer == nullptr) {
       SendEnd(channel,
               MakeStatus(EndState::kSnapshotGone,
@@ -243,21 +203,6 @@ class Server : public SourceServer {
                       "no database named '" + name + "' is served here");
   }
 
-  Status AddTransfer(std::shared_ptr<Transfer> transfer) {
-    std::lock_guard<std::mutex> lock(mu_);
-    if (stopping_) {
-      return MakeStatus(EndState::kCancelled, "the source is shutting down");
-    }
-    if (transfers_.size() >= options_.max_transfers) {
-      return MakeStatus(EndState::kRefused,
-                        "expected at most " +
-                            std::to_string(options_.max_transfers) +
-                            " transfers at once");
-    }
-    transfers_[transfer->id()] = std::move(transfer);
-    return Status::OK();
-  }
-
   // Joins and forgets sessions whose thread is at its end.
   void JoinFinished() {
     std::list<Session> finished;
@@ -292,12 +237,12 @@ class Server : public SourceServer {
   TokenBucket wire_bucket_;
   Admission admission_;
   StrangerLog stranger_log_;
+  SnapshotStore store_;
   SessionHost host_;
   std::atomic<bool> stopping_{false};
 
   std::mutex mu_;
-  std::list<Session> sessions_;                             // under mu_
-  std::map<TransferId, std::shared_ptr<Transfer>> transfers_;  // under mu_
+  std::list<Session> sessions_;  // under mu_
 };
 
 }  // namespace

@@ -15,13 +15,13 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// Memory for readahead of all lanes and sorted runs together.
-constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
-constexpr uint64_t kMinReadaheadBytes = 64u << 10;
-constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
 // When the target leaves the level to us. Of tables that shrink to 1/4.00 on
 // level 1, level 3 makes 1/4.10 at half the speed (111 against 237 MB/s).
 constexpr int kDefaultCompressionLevel = 1;
+
+uint32_t GrantedLanes(const OpenRequest& request, const ServeOptions& serve) {
+  return std::clamp(request.lanes, 1u, std::min(serve.max_lanes, kMaxLanes));
+}
 
 TransferId RandomTransferId() {
   std::random_device device;
@@ -51,15 +51,16 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       serve_(serve),
       request_(request),
       target_(target),
-      peer_(std::move(peer)),
       wire_bucket_(wire_bucket),
       started_(steady_clock::now()),
       id_(RandomTransferId()),
-      lanes_(std::clamp(request.lanes, 1u,
-                        std::min(serve.max_lanes, kMaxLanes))),
+      plan_lanes_(GrantedLanes(request, serve)),
       rate_bucket_(request.max_rate_bytes_per_sec),
-      compressing_(compression() == WireCompression::kZstd),
-      attached_(lanes_, nullptr) {}
+      lanes_(plan_lanes_),
+      peer_(std::move(peer)),
+      attached_(kMaxLanes, nullptr) {
+  SetPace(request, target);
+}
 
 Transfer::~Transfer() = default;
 
@@ -75,7 +76,8 @@ Status Transfer::Pin() {
   }
   plan_micros_ = MicrosSince(start) - snapshot_micros_;
   std::lock_guard<std::mutex> lock(mu_);
-  sent_.resize(ranges_.size());
+  covered_.resize(ranges_.size());
+  planned_ = status.ok();
   return status;
 }
 
@@ -99,271 +101,95 @@ Status Transfer::PinSnapshot() {
   return WithContext(status, EndState::kSourceError, "snapshot");
 }
 
-// RocksDB bounds neither; what crosses the wire is bounded.
-Status Transfer::CheckNames() const {
-  if (snapshot_->families().size() > kMaxFamilies) {
+// What a target may ask for anew when it goes on.
+void Transfer::SetPace(const OpenRequest& request, const Hello& target) {
+  const WireCompression compression =
+      (target.features & kFeatureWireCompression) != 0 ? request.compression
+                                                       : WireCompression::kNone;
+  rate_bucket_.SetRate(request.max_rate_bytes_per_sec);
+  compression_ = compression;
+  compression_level_ = request.compression_level == 0
+                           ? kDefaultCompressionLevel
+                           : static_cast<int>(request.compression_level);
+  compressing_ = compression == WireCompression::kZstd;
+}
+
+Status Transfer::CheckSame(const OpenRequest& request,
+                           const Hello& target) const {
+  const auto differs = [](const std::string& field) {
     return MakeStatus(EndState::kRefused,
-                      "expected at most " + std::to_string(kMaxFamilies) +
-                          " column families, found " +
-                          std::to_string(snapshot_->families().size()));
+                      "resume: " + field +
+                          " is not what the transfer was opened with");
+  };
+  constexpr uint64_t kPlanFeatures = kFeatureEntities | kFeatureCarry;
+  if (request.database != request_.database) return differs("database");
+  if (request.purpose != request_.purpose) return differs("purpose");
+  if (request.families != request_.families) return differs("families");
+  if (!(request.interval == request_.interval)) return differs("interval");
+  if (request.chunk_bytes != request_.chunk_bytes) {
+    return differs("chunk_bytes");
   }
-  for (const SnapshotFamily& family : snapshot_->families()) {
-    if (family.name.size() > kMaxFamilyNameBytes) {
-      return MakeStatus(EndState::kRefused,
-                        "column family '" + family.name.substr(0, 32) +
-                            "...': expected a name of at most " +
-                            std::to_string(kMaxFamilyNameBytes) +
-                            " bytes, found " +
-                            std::to_string(family.name.size()));
-    }
+  if (request.format_version != request_.format_version) {
+    return differs("format_version");
   }
-  if (snapshot_->database_id().size() > kMaxIdentifierBytes) {
-    return MakeStatus(EndState::kRefused,
-                      "database id: expected at most " +
-                          std::to_string(kMaxIdentifierBytes) +
-                          " bytes, found " +
-                          std::to_string(snapshot_->database_id().size()));
+  if (request.carry != request_.carry) return differs("carry");
+  if ((target.features & kPlanFeatures) != (target_.features & kPlanFeatures)) {
+    return differs("features");
+  }
+  if (target.max_format_version != target_.max_format_version) {
+    return differs("max_format_version");
+  }
+  if (target.compressions != target_.compressions) {
+    return differs("compressions");
   }
   return Status::OK();
 }
 
-Status Transfer::DescribeFamilies() {
-  const Status named = CheckNames();
-  if (!named.ok()) {
-    return named;
-  }
-  DatabaseDescription described;
-  if (!snapshot_->options_text().empty()) {
-    const Status status =
-        ParseOptionsText(snapshot_->options_text(), &described, &notes_);
-    if (!status.ok()) {
-      return WithContext(status, EndState::kSourceError, "OPTIONS");
-    }
-  }
-  database_options_ = described.options;
-  for (const SnapshotFamily& source : snapshot_->families()) {
-    TransferFamily family;
-    family.handle = source.handle;
-    family.wire.index = static_cast<uint32_t>(families_.size());
-    bool found = false;
-    for (FamilyDescription& description : described.families) {
-      if (description.name == source.name) {
-        family.wire.description = std::move(description);
-        found = true;
-      }
-    }
-    if (!found) {
-      const Status status = DescribeFamily(source.name, source.options,
-                                           &family.wire.description);
-      if (!status.ok()) {
-        return status;
-      }
-    }
-    family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
-                                            source.options);
-    families_.push_back(std::move(family));
-  }
-  return Status::OK();
-}
-
-Status Transfer::ChooseFormat(TransferFamily* family) {
-  const std::string& name = family->wire.description.name;
-  const uint32_t readable =
-      std::min(target_.max_format_version, MaxReadableFormatVersion());
-  uint32_t version = request_.format_version;
-  if (version == 0) {
-    version = family->plan.tables.max_format_version != 0
-                  ? family->plan.tables.max_format_version
-                  : DefaultFormatVersion();
-    version = std::min(version, readable);
-  }
-  if (version > readable || version < 2) {
-    return MakeStatus(EndState::kIncompatible,
-                      "column family '" + name +
-                          "': expected a format version of 2 to " +
-                          std::to_string(readable) +
-                          " that both sides read, found " +
-                          std::to_string(version));
-  }
-  family->wire.format_version = version;
-  const rocksdb::ColumnFamilyOptions own = family->chunk_options;
-  return ChunkOptions(own, version, &family->chunk_options);
-}
-
-PlannerOptions Transfer::planner_options() const {
-  PlannerOptions options;
-  options.interval = request_.interval;
-  options.lanes = lanes_;
-  options.chunk_bytes = request_.chunk_bytes;
-  return options;
-}
-
-PlannerFamily Transfer::planner_family(const TransferFamily& family) const {
-  PlannerFamily planned;
-  planned.index = family.wire.index;
-  planned.handle = family.handle;
-  planned.one_range = family.wire.description.table_factory == "PlainTable";
-  return planned;
-}
-
-// What is carried is decided for all families before any is cut: the sizes of
-// ranges follow from what is left to rebuild.
-Status Transfer::PlanFamilies() {
-  Status status;
-  uint64_t rebuilt_bytes = 0;
-  for (size_t i = 0; i < families_.size() && status.ok(); ++i) {
-    status = PlanFilesOf(i);
-    rebuilt_bytes += RebuiltBytes(families_[i].plan);
-  }
-  const uint64_t target_bytes =
-      RangeTargetBytes(rebuilt_bytes, planner_options());
-  for (size_t i = 0; i < families_.size() && status.ok(); ++i) {
-    status = CutFamilyAt(i, target_bytes);
-  }
-  if (status.ok() && ranges_.size() > kMaxRanges) {
-    return MakeStatus(EndState::kRefused,
-                      "plan: expected at most " + std::to_string(kMaxRanges) +
-                          " ranges, found " + std::to_string(ranges_.size()));
-  }
-  return status;
-}
-
-Status Transfer::PlanFilesOf(size_t index) {
-  TransferFamily& family = families_[index];
-  const SnapshotFamily& source = snapshot_->families()[index];
-  Status status =
-      ended() ? MakeStatus(EndState::kCancelled, "while planning")
-              : PlanFiles(db(), planner_family(family), planner_options(),
-                          &family.plan);
-  if (status.ok()) {
-    status = DecideCarryingOf(index);
-  }
-  if (status.ok()) {
-    status = ChooseFormat(&family);
-  }
-  if (status.ok() && !source.unknown_merge_operator.empty() &&
-      family.plan.tables.merge_operands > 0) {
-    return MakeStatus(
-        EndState::kRefused,
-        "column family '" + source.name + "' holds " +
-            std::to_string(family.plan.tables.merge_operands) +
-            " merge operands of operator '" + source.unknown_merge_operator +
-            "', which this process does not have");
-  }
-  return status;
-}
-
-Status Transfer::DecideCarryingOf(size_t index) {
-  TransferFamily& family = families_[index];
-  CarryRules rules;
-  // A verify compares intervals; what they are made of is nothing to it.
-  rules.mode = request_.purpose == Purpose::kVerify ? CarryMode::kNever
-                                                    : request_.carry;
-  rules.target_takes_carried = (target_.features & kFeatureCarry) != 0;
-  rules.wal_not_flushed = snapshot_->wal_not_flushed() &&
-                          snapshot_->counters().wal_bytes_copied > 0;
-  rules.plain_tables = planner_family(family).one_range;
-  rules.comparator = family.handle->GetComparator();
-  rules.asked_format_version = request_.format_version;
-  rules.max_format_version =
-      std::min(target_.max_format_version, MaxReadableFormatVersion());
-  rules.compressions.insert(target_.compressions.begin(),
-                            target_.compressions.end());
-  // The shape does not depend on the format version, which is chosen later.
-  rocksdb::Options built;
-  Status status =
-      ChunkOptions(family.chunk_options, kPortableTableFormatVersion, &built);
+Status Transfer::Resume(const OpenRequest& request, const Hello& target,
+                        std::string peer, Channel* control) {
+  Status status = CheckSame(request, target);
   if (!status.ok()) {
     return status;
   }
-  rules.shape = ShapeOf(built);
-  status = DecideCarrying(rules, family.wire.description.name,
-                          [this] { return ended(); }, &family.plan.tables,
-                          &family.plan.files);
-  return status.ok() ? BoundCarried(&family.plan) : status;
-}
-
-// Ranges are counted, and each carried file is one.
-Status Transfer::BoundCarried(FamilyPlan* plan) {
-  uint64_t waived = 0;
-  for (FilePlan& file : plan->files) {
-    if (!file.carry) {
-      continue;
-    }
-    if (carried_files_ >= kMaxCarriedFiles) {
-      file.carry = false;
-      file.reason = "more than " + std::to_string(kMaxCarriedFiles) +
-                    " files to carry";
-      if (request_.carry == CarryMode::kOnly) {
-        return MakeStatus(EndState::kRefused, "--carry only: " + file.reason);
-      }
-      continue;
-    }
-    carried_files_++;
-    waived += file.reason.empty() ? 0 : 1;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (ended()) {
+    return MakeStatus(EndState::kSnapshotGone,
+                      "transfer " + ToHex(id_) + " has just ended");
   }
-  if (waived > 0) {
-    notes_.push_back("carried as asked, though rebuilding would change them: " +
-                     std::to_string(waived) + " files of one column family");
+  SetPace(request, target);
+  if (control_ != nullptr) {
+    control_->Close();
+  }
+  control_ = control;
+  has_control_ = true;
+  peer_ = std::move(peer);
+  lanes_ = GrantedLanes(request, serve_);
+  for (size_t lane = lanes_; lane < attached_.size(); ++lane) {
+    if (attached_[lane] != nullptr) {
+      attached_[lane]->Close();
+    }
   }
   return Status::OK();
 }
 
-Status Transfer::CutFamilyAt(size_t index, uint64_t target_bytes) {
-  TransferFamily& family = families_[index];
-  FamilyPlan& plan = family.plan;
-  std::vector<CarriedFile> carried;
-  const Status status =
-      ended() ? MakeStatus(EndState::kCancelled, "while planning")
-              : CutFamily(planner_family(family), planner_options(),
-                          target_bytes, &plan, &ranges_, &carried);
-  if (!status.ok()) {
-    return status;
+bool Transfer::Leave(const Channel* control) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (control_ != control) {
+    return false;
   }
-  for (CarriedFile& file : carried) {
-    carried_.emplace(file.range_id, std::move(file));
-  }
-  family.wire.estimated_bytes = plan.estimated_bytes;
-  family.wire.estimated_entries = plan.estimated_entries;
-  family.wire.source_files = static_cast<uint32_t>(plan.files.size());
-  const uint64_t streams = static_cast<uint64_t>(lanes_) *
-                           std::max<uint32_t>(1, plan.sorted_runs);
-  family.readahead_bytes = std::clamp(kReadaheadBudgetBytes / streams,
-                                      kMinReadaheadBytes, kMaxReadaheadBytes);
-  if (request_.purpose == Purpose::kPlan) {
-    AddPlanItems(family);
-  }
-  plan.files.clear();
-  plan.files.shrink_to_fit();
-  return status;
+  control_ = nullptr;
+  has_control_ = false;
+  return true;
 }
 
-// One for each file, with its first and its last key.
-void Transfer::AddPlanItems(const TransferFamily& family) {
-  for (const FilePlan& file : family.plan.files) {
-    PlanItem item;
-    item.family = family.wire.index;
-    if (file.smallest.size() <= kMaxKeyBytes &&
-        file.largest.size() <= kMaxKeyBytes) {
-      item.interval.begin = file.smallest;
-      item.interval.end = file.largest;
-    }
-    item.file = file.name;
-    item.bytes = file.carry ? file.carried_bytes : file.bytes;
-    item.action = file.carry ? PlanAction::kCarry : PlanAction::kRebuild;
-    item.reason = file.reason;
-    if (items_.size() < kMaxRanges) {
-      items_.push_back(std::move(item));
-    }
-  }
-}
-
-Status Transfer::Announce(Channel* control) {
+Status Transfer::Announce(Channel* control, bool resumed) {
   Opened opened;
   opened.transfer_id = id_;
   opened.source_database_id = snapshot_->database_id();
   opened.snapshot_sequence = snapshot_->sequence();
-  opened.lanes = lanes_;
+  opened.lanes = lanes();
+  opened.resumed = resumed;
+  opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
   opened.family_count = static_cast<uint32_t>(families_.size());
   opened.database_options = database_options_;
   opened.notes = notes_;
@@ -405,21 +231,20 @@ Status Transfer::SendPlanItems(Channel* control) {
   return status;
 }
 
-WireCompression Transfer::compression() const {
-  return (target_.features & kFeatureWireCompression) != 0
-             ? request_.compression
-             : WireCompression::kNone;
+bool Transfer::IsControl(const Channel* control) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return control_ == control;
 }
 
-int Transfer::compression_level() const {
-  return request_.compression_level == 0
-             ? kDefaultCompressionLevel
-             : static_cast<int>(request_.compression_level);
+uint32_t Transfer::lanes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return lanes_;
 }
 
 void Transfer::set_control(Channel* control) {
   std::lock_guard<std::mutex> lock(mu_);
   control_ = control;
+  has_control_ = true;
 }
 
 Status Transfer::Attach(uint32_t lane, Channel* channel) {
@@ -427,21 +252,26 @@ Status Transfer::Attach(uint32_t lane, Channel* channel) {
   if (ended()) {
     return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
   }
-  if (lane >= attached_.size() || attached_[lane] != nullptr) {
+  if (lane >= lanes_) {
     return MakeStatus(EndState::kRefused,
-                      "lane: expected a free lane below " +
-                          std::to_string(attached_.size()) + ", found " +
-                          std::to_string(lane));
+                      "lane: expected one below " + std::to_string(lanes_) +
+                          ", found " + std::to_string(lane));
+  }
+  if (attached_[lane] != nullptr) {
+    // Its target lost it, whatever this side still believes.
+    attached_[lane]->Close();
   }
   attached_[lane] = channel;
   return Status::OK();
 }
 
-void Transfer::Detach(uint32_t lane, Channel* channel) {
+bool Transfer::Detach(uint32_t lane, Channel* channel) {
   std::lock_guard<std::mutex> lock(mu_);
-  if (lane < attached_.size() && attached_[lane] == channel) {
-    attached_[lane] = nullptr;
+  if (lane >= attached_.size() || attached_[lane] != channel) {
+    return false;
   }
+  attached_[lane] = nullptr;
+  return true;
 }
 
 void Transfer::Fail(const Status& status, const std::string& where) {
@@ -464,6 +294,11 @@ void Transfer::End() {
     rate_bucket_.Close();
     StopLanes();
   }
+}
+
+void Transfer::CloseLanes() {
+  std::lock_guard<std::mutex> lock(mu_);
+  StopLanes();
 }
 
 void Transfer::StopLanes() {
@@ -490,9 +325,34 @@ std::string Transfer::error_where() const {
   return error_where_;
 }
 
-void Transfer::RecordRange(const RangeEnd& end) {
+void Transfer::RecordRange(const RangeEnd& end, const struct Totals& held) {
   std::lock_guard<std::mutex> lock(mu_);
-  sent_[end.range_id] = end;
+  struct Totals all = held;
+  all += end.totals;
+  covered_[end.range_id] = {all, true};
+}
+
+Status Transfer::RecordHeld(const Held& held) {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const HeldRange& range : held.ranges) {
+    if (range.range_id >= covered_.size()) {
+      return MakeStatus(EndState::kCorrupt,
+                        "held: expected a range below " +
+                            std::to_string(covered_.size()) + ", found " +
+                            std::to_string(range.range_id));
+    }
+    Covered& covered = covered_[range.range_id];
+    if (covered.sent && !(*covered.totals == range.totals)) {
+      return MakeStatus(EndState::kCorrupt,
+                        "held: range " + std::to_string(range.range_id) +
+                            ": sent " +
+                            std::to_string(covered.totals->entries) +
+                            " entries, the target has " +
+                            std::to_string(range.totals.entries));
+    }
+    covered.totals = range.totals;
+  }
+  return Status::OK();
 }
 
 Finish Transfer::Totals() const {
@@ -500,9 +360,9 @@ Finish Transfer::Totals() const {
   finish.families.resize(families_.size());
   {
     std::lock_guard<std::mutex> lock(mu_);
-    for (size_t i = 0; i < sent_.size(); ++i) {
-      if (sent_[i].has_value()) {
-        finish.families[ranges_[i].family] += sent_[i]->totals;
+    for (size_t i = 0; i < covered_.size(); ++i) {
+      if (covered_[i].totals.has_value()) {
+        finish.families[ranges_[i].family] += *covered_[i].totals;
       }
     }
   }
@@ -513,7 +373,9 @@ Finish Transfer::Totals() const {
 size_t Transfer::UnsentRanges() const {
   std::lock_guard<std::mutex> lock(mu_);
   return static_cast<size_t>(
-      std::count(sent_.begin(), sent_.end(), std::nullopt));
+      std::count_if(covered_.begin(), covered_.end(), [](const Covered& one) {
+        return !one.totals.has_value();
+      }));
 }
 
 Stats Transfer::CurrentStats() const {
@@ -535,7 +397,10 @@ TransferReport Transfer::Report() const {
   TransferReport report;
   report.transfer_id = ToHex(id_);
   report.name = database_.name;
-  report.peer = peer_;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    report.peer = peer_;
+  }
   report.status = status();
   report.error_where = error_where();
   report.entries = counters_.entries;

@@ -1,5 +1,6 @@
 // One transfer at the source: a pinned snapshot, its plan, and what its lanes
-// have sent. Shared by the control session that made it and its lanes.
+// have sent. Shared by the snapshot store that keeps it, the control session of
+// the target that is connected (if one is), and its lanes.
 #pragma once
 
 #include <atomic>
@@ -61,13 +62,32 @@ class Transfer {
 
   // The frames that tell the target about it: Opened, Family..., Ranges...,
   // PlanItems (for a plan), PlanEnd.
-  [[nodiscard]] rocksdb::Status Announce(Channel* control);
+  [[nodiscard]] rocksdb::Status Announce(Channel* control, bool resumed);
 
-  // A lane's channel, so that Fail() can close it. kCancelled when the
-  // transfer has ended already; kRefused for a lane number not granted or in
-  // use.
+  // Another control connection of the same target takes over: the one before
+  // is closed. kRefused names the field in which what is asked for differs
+  // from what was planned; kSnapshotGone when the transfer has ended.
+  [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request,
+                                       const Hello& target, std::string peer,
+                                       Channel* control);
+  // `control` is closing. False when another has taken over from it.
+  bool Leave(const Channel* control);
+  bool IsControl(const Channel* control) const;
+  bool has_control() const { return has_control_; }
+  // Families and ranges are there and constant.
+  bool planned() const { return planned_; }
+  // Whether it outlives a target that is gone.
+  bool may_keep() const {
+    return request_.purpose == Purpose::kPull &&
+           serve_.snapshot_ttl.count() > 0;
+  }
+
+  // A lane's channel, so that Fail() can close it. One that was attached under
+  // the same number is closed. kCancelled when the transfer has ended already;
+  // kRefused for a lane number not granted.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, Channel* channel);
-  void Detach(uint32_t lane, Channel* channel);
+  // False when another has taken its place.
+  bool Detach(uint32_t lane, Channel* channel);
 
   // The first failure wins: it becomes the transfer's end, is sent to the
   // target on the control channel, and stops every lane.
@@ -80,10 +100,17 @@ class Transfer {
   rocksdb::Status status() const;
   std::string error_where() const;
 
-  void RecordRange(const RangeEnd& end);
-  // The totals of every family, over the ranges sent so far.
+  // Closes all lanes that are attached.
+  void CloseLanes();
+
+  // A range was sent to its end; `held` is what the target had of it before.
+  void RecordRange(const RangeEnd& end, const struct Totals& held);
+  // What the target holds without having got it from this process. kCorrupt
+  // for a range that is not planned, and where this process counted otherwise.
+  [[nodiscard]] rocksdb::Status RecordHeld(const Held& held);
+  // The totals of every family, over the ranges sent or held so far.
   Finish Totals() const;
-  // Ranges that were not sent to their end yet.
+  // Ranges that were neither sent to their end nor are held.
   size_t UnsentRanges() const;
   Stats CurrentStats() const;
   TransferReport Report() const;
@@ -91,7 +118,7 @@ class Transfer {
   const TransferId& id() const { return id_; }
   const OpenRequest& request() const { return request_; }
   const std::string& name() const { return database_.name; }
-  uint32_t lanes() const { return lanes_; }
+  uint32_t lanes() const;  // granted
   rocksdb::DB* db() const { return snapshot_->db(); }
   const std::vector<TransferFamily>& families() const { return families_; }
   const std::vector<Range>& ranges() const { return ranges_; }
@@ -116,13 +143,14 @@ class Transfer {
     return (target_.features & kFeatureEntities) != 0;
   }
   // What the target asked for, where its Hello allows it.
-  WireCompression compression() const;
-  int compression_level() const;
+  WireCompression compression() const { return compression_; }
+  int compression_level() const { return compression_level_; }
   // Whether lanes compress now.
   bool compressing() const {
     return compressing_.load(std::memory_order_relaxed);
   }
   void set_compressing(bool on) { compressing_ = on; }
+  // Its first one.
   void set_control(Channel* control);
   // Who opened it: lanes must come from the same. Set before lanes can come.
   void set_owner(const PeerIdentity* owner) {
@@ -133,6 +161,15 @@ class Transfer {
   }
 
  private:
+  // A range that the target has, or will have once it has got what was sent.
+  struct Covered {
+    std::optional<struct Totals> totals;
+    bool sent = false;  // by this process
+  };
+
+  void SetPace(const OpenRequest& request, const Hello& target);
+  [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
+                                          const Hello& target) const;
   [[nodiscard]] rocksdb::Status PinSnapshot();
   [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
@@ -153,12 +190,11 @@ class Transfer {
   const ServeOptions& serve_;
   const OpenRequest request_;
   const Hello target_;
-  const std::string peer_;
   PeerIdentity owner_;
   TokenBucket* const wire_bucket_;
   const std::chrono::steady_clock::time_point started_;
   TransferId id_{};
-  uint32_t lanes_ = 0;
+  const uint32_t plan_lanes_;  // granted first, and planned for
 
   // Asked and counted by the snapshot: they go after it.
   std::atomic<bool> ended_{false};
@@ -171,19 +207,26 @@ class Transfer {
   uint64_t carried_files_ = 0;
   std::vector<PlanItem> items_;  // only for a plan
   std::vector<std::string> notes_;
+  std::atomic<bool> planned_{false};
   uint64_t snapshot_micros_ = 0;
   uint64_t plan_micros_ = 0;
   TransferCounters counters_;
   TokenBucket rate_bucket_;
+  std::atomic<WireCompression> compression_{WireCompression::kNone};
+  std::atomic<int> compression_level_{0};
   std::atomic<bool> compressing_{false};
+
+  std::atomic<bool> has_control_{false};  // what control_ says
 
   mutable std::mutex mu_;
   std::condition_variable has_ended_;
   rocksdb::Status status_;         // under mu_
   std::string error_where_;        // under mu_
-  Channel* control_ = nullptr;     // under mu_
+  uint32_t lanes_ = 0;             // under mu_
+  std::string peer_;               // under mu_
+  Channel* control_ = nullptr;     // under mu_; null: no target is connected
   std::vector<Channel*> attached_; // under mu_, by lane number
-  std::vector<std::optional<RangeEnd>> sent_;  // under mu_, by range id
+  std::vector<Covered> covered_;   // under mu_, by range id
 };
 
 }  // namespace sstferry

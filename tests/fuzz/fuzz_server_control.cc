@@ -16,7 +16,7 @@ struct World {
   ServeOptions options;
   TokenBucket bucket{0};
   SessionHost host;
-  std::shared_ptr<Transfer> transfer;
+  std::unique_ptr<SnapshotStore> store;
 
   World() {
     ServedDatabase database;
@@ -40,8 +40,9 @@ struct World {
       return MakeStatus(EndState::kRefused, "no database named '" + name +
                                                 "' is served here");
     };
-    host.add_transfer = [](std::shared_ptr<Transfer>) { return Status::OK(); };
-    host.remove_transfer = [](const std::shared_ptr<Transfer>&) {};
+    options.snapshot_ttl = std::chrono::seconds(0);
+    store = std::make_unique<SnapshotStore>(&options);
+    host.store = store.get();
   }
 };
 

@@ -41,7 +41,8 @@ class TestServer {
   std::thread thread_;
 };
 
-// Serves `directory` as "db" with short timeouts.
+// Serves `directory` as "db" with short timeouts, and keeps no snapshot of a
+// target that is gone: what is left behind is then a leak.
 ServeOptions ServeSample(const std::string& directory);
 
 // A database that is served there.

@@ -79,6 +79,10 @@ void LogTransfer(const TransferReport& report, Console* console) {
       line += " (" + report.error_where + ")";
     }
   }
+  if (report.kept_for.count() > 0) {
+    line += "; its snapshot is kept for " +
+            std::to_string(report.kept_for.count()) + " seconds";
+  }
   console->Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
                line);
 }
@@ -123,6 +127,9 @@ Status Serve(ServeArguments* arguments, Console* console, Ledger* ledger) {
   arguments->options.log = console->log_function();
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
     LogTransfer(report, console);
+    if (report.kept_for.count() > 0) {
+      return;  // not its end
+    }
     ledger->Add(report);
     if (once) {
       watcher.load()->Trigger();
