@@ -142,6 +142,7 @@ void ControlSession::Report(const Status& status) {
     return;
   }
   TransferReport report = transfer_->Report();
+  transfer_.reset();  // who is told may look whether the snapshot is gone
   if (kept_) {
     report.status = status;
     report.error_where = kWhere;

@@ -83,7 +83,7 @@ Status SnapshotStore::Add(std::shared_ptr<Transfer> transfer) {
     entries_[id].transfer = std::move(transfer);
   }
   if (evicted != nullptr) {
-    Release(evicted, "another transfer needs its place");
+    Release(std::move(evicted), "another transfer needs its place");
   }
   return Status::OK();
 }
@@ -135,14 +135,16 @@ void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
   entries_.erase(transfer->id());
 }
 
-void SnapshotStore::Release(const std::shared_ptr<Transfer>& transfer,
+void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
                             const std::string& why) {
   transfer->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
-  Log(LogLevel::kInfo,
-      "released the snapshot of transfer " + ToHex(transfer->id()) + " of " +
-          transfer->name() + ": " + MessageOf(transfer->status()));
+  const TransferReport report = transfer->Report();
+  transfer.reset();
+  Log(LogLevel::kInfo, "released the snapshot of transfer " +
+                           report.transfer_id + " of " + report.name + ": " +
+                           MessageOf(report.status));
   if (options_->on_transfer_end) {
-    options_->on_transfer_end(transfer->Report());
+    options_->on_transfer_end(report);
   }
 }
 
@@ -168,8 +170,8 @@ void SnapshotStore::Tick() {
       }
     }
   }
-  for (const auto& [transfer, why] : released) {
-    Release(transfer, why);
+  for (auto& [transfer, why] : released) {
+    Release(std::move(transfer), why);
   }
 }
 

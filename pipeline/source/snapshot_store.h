@@ -63,9 +63,9 @@ class SnapshotStore {
   void Log(LogLevel level, const std::string& text) const;
   // Under mu_: the idle one whose lease began first; end() when there is none.
   Entries::iterator OldestIdle();
-  // Not under mu_: ends it and tells the application.
-  void Release(const std::shared_ptr<Transfer>& transfer,
-               const std::string& why);
+  // Not under mu_: ends it, removes its snapshot unless somebody else still
+  // has it, tells the application.
+  void Release(std::shared_ptr<Transfer> transfer, const std::string& why);
   void TickLoop();
 
   const ServeOptions* const options_;

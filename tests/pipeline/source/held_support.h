@@ -1,0 +1,67 @@
+// A target that goes on with a transfer, as the tests of held snapshots play it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/target/source_session.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+
+// What a source answered to an OpenRequest.
+struct Announced {
+  Opened opened;
+  std::vector<Family> families;
+  std::vector<Range> ranges;
+};
+
+OpenRequest SampleRequest();
+OpenRequest ResumeOf(const TransferId& id);
+
+// Connects and opens; the End's state when that is the answer.
+rocksdb::Status OpenAs(const HostPort& where, const OpenRequest& request,
+                       std::unique_ptr<Channel>* control,
+                       Announced* announced, const Hello* as = nullptr,
+                       const TlsFiles& tls = {});
+
+// Asks for one range; *end is its answer, the chunks are dropped.
+rocksdb::Status TakeRange(Channel* lane, const RangeRequest& request,
+                          RangeEnd* end, std::vector<ChunkEnd>* chunks);
+
+// Tells the totals, gets those of the source, and ends with OK.
+rocksdb::Status FinishWith(Channel* control, const Finish& totals);
+
+// Private snapshot directories in `parent`.
+std::vector<std::string> SnapshotsIn(const std::string& parent);
+// Waits until there are so many; false after 20 seconds.
+bool WaitForSnapshots(const std::string& parent, size_t count);
+
+// Seconds that pass when a test says so.
+class HandClock {
+ public:
+  std::function<uint64_t()> function() {
+    return [this] { return seconds_.load(); };
+  }
+  void Advance(uint64_t seconds) { seconds_ += seconds; }
+  void Set(uint64_t seconds) { seconds_ = seconds; }
+
+ private:
+  std::atomic<uint64_t> seconds_{1'000'000};
+};
+
+// One sample database at dir/source/db and how it is served with leases.
+struct HeldBench {
+  HeldBench();
+  ServeOptions Options();
+  std::string parent() const { return dir / "source"; }
+  ScratchDir dir;
+  HandClock clock;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,355 @@
+// A pull whose target is gone: kept, gone on with, and let go.
+#include "format/end_state.h"
+#include "tests/pipeline/source/held_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/certificates.h"
+#include "tests/support/sample_database.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+void SendEndState(Channel* control, EndState state) {
+  SendEnd(control, MakeStatus(state, "a test said so"), "test");
+}
+
+void RequireState(const Status& status, EndState state,
+                  const std::string& sentence) {
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == state);
+  REQUIRE(status.ToString().find(sentence) != std::string::npos);
+}
+
+TEST_CASE("A pull that lost its target is kept and goes on", "[held][resume]") {
+  HeldBench bench;
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  Announced first;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &first));
+  REQUIRE(first.opened.lease_seconds == 100);
+  REQUIRE_FALSE(first.opened.resumed);
+  REQUIRE(first.ranges.size() > 2);
+  control->Close();
+  const TransferReport lost = server.Report(0);
+  REQUIRE(lost.kept_for == std::chrono::seconds(100));
+  REQUIRE(EndStateOf(lost.status) == EndState::kDeadPeer);
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+
+  Announced second;
+  OpenRequest again = ResumeOf(first.opened.transfer_id);
+  again.lanes = 1;  // these may differ
+  again.max_rate_bytes_per_sec = 1'000'000'000;
+  again.compression = WireCompression::kZstd;
+  REQUIRE_OK(OpenAs(server.address(), again, &control, &second));
+  REQUIRE(second.opened.resumed);
+  REQUIRE(second.opened.lanes == 1);
+  REQUIRE(second.opened.transfer_id == first.opened.transfer_id);
+  REQUIRE(second.opened.snapshot_sequence == first.opened.snapshot_sequence);
+  REQUIRE(second.families == first.families);
+  REQUIRE(second.ranges == first.ranges);
+
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane(server.address(), first.opened.transfer_id, 0, &lane));
+  Finish totals;
+  REQUIRE_OK(TakeRanges(lane.get(), static_cast<uint32_t>(first.ranges.size()),
+                        &totals));
+  REQUIRE_OK(FinishWith(control.get(), totals));
+  const TransferReport done = server.Report(1);
+  REQUIRE_OK(done.status);
+  REQUIRE(done.kept_for.count() == 0);
+  REQUIRE(WaitForSnapshots(bench.parent(), 0));
+}
+
+TEST_CASE("What the target says decides whether its snapshot is kept",
+          "[held][resume]") {
+  HeldBench bench;
+  TestServer server(bench.Options());
+  size_t reports = 0;
+  for (uint8_t number = 1; number <= kMaxEndState; ++number) {
+    const EndState state = static_cast<EndState>(number);
+    const bool kept =
+        state == EndState::kCancelled || state == EndState::kDeadline ||
+        state == EndState::kDeadPeer || state == EndState::kNoSpace ||
+        state == EndState::kTooSlow;
+    INFO(EndStateName(state));
+    std::unique_ptr<Channel> control;
+    Announced opened;
+    REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+    SendEndState(control.get(), state);
+    const TransferReport report = server.Report(reports++);
+    REQUIRE(EndStateOf(report.status) == state);
+    REQUIRE((report.kept_for.count() > 0) == kept);
+    REQUIRE(WaitForSnapshots(bench.parent(), kept ? 1 : 0));
+    const Status again =
+        OpenAs(server.address(), ResumeOf(opened.opened.transfer_id), &control,
+               &opened);
+    if (!kept) {
+      RequireState(again, EndState::kSnapshotGone, "no snapshot of transfer");
+      continue;
+    }
+    REQUIRE_OK(again);
+    SendEndState(control.get(), EndState::kRefused);
+    REQUIRE(server.Report(reports++).kept_for.count() == 0);
+    REQUIRE(WaitForSnapshots(bench.parent(), 0));
+  }
+}
+
+TEST_CASE("Nothing is kept without a time to live, or for a verify",
+          "[held][resume]") {
+  HeldBench bench;
+  ServeOptions options = bench.Options();
+  OpenRequest request = SampleRequest();
+  SECTION("no time to live") { options.snapshot_ttl = std::chrono::seconds(0); }
+  SECTION("a verify") { request.purpose = Purpose::kVerify; }
+  TestServer server(options);
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), request, &control, &opened));
+  REQUIRE(opened.opened.lease_seconds == 0);
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+  control->Close();
+  REQUIRE(WaitForSnapshots(bench.parent(), 0));
+}
+
+TEST_CASE("A lease runs only while no target is connected", "[held][resume]") {
+  HeldBench bench;
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+  bench.clock.Advance(1000);  // connected
+  std::unique_ptr<Channel> second;
+  for (int i = 0; i < 3; ++i) {
+    (i == 0 ? control : second)->Close();
+    REQUIRE(server.Report(i).kept_for.count() == 100);
+    bench.clock.Advance(99);
+    REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened.opened.transfer_id),
+                      &second, &opened));
+    bench.clock.Advance(1000);
+  }
+  second->Close();
+  REQUIRE(server.Report(3).kept_for.count() == 100);
+  bench.clock.Advance(100);
+  REQUIRE(EndStateOf(server.Report(4).status) == EndState::kSnapshotGone);
+  REQUIRE(server.WaitForLog("no target was connected for 100 seconds"));
+  REQUIRE(SnapshotsIn(bench.parent()).empty());
+  RequireState(OpenAs(server.address(), ResumeOf(opened.opened.transfer_id),
+                      &control, &opened),
+               EndState::kSnapshotGone, "no snapshot of transfer");
+}
+
+TEST_CASE("A connection that resumes takes over from the one before",
+          "[held][resume]") {
+  HeldBench bench;
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> first;
+  std::unique_ptr<Channel> second;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &first, &opened));
+  const TransferId id = opened.opened.transfer_id;
+  REQUIRE_OK(OpenAs(server.address(), ResumeOf(id), &second, &opened));
+  RequireState(ReceiveEnd(first.get()), EndState::kDeadPeer, "");
+  // A lane of the same number takes over, too, and the older one is closed.
+  std::unique_ptr<Channel> old_lane;
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane(server.address(), id, 0, &old_lane));
+  RangeRequest request;
+  RangeEnd end;
+  REQUIRE_OK(TakeRange(old_lane.get(), request, &end, nullptr));
+  REQUIRE_OK(DialLane(server.address(), id, 0, &lane));
+  RangeEnd same;
+  REQUIRE_OK(TakeRange(lane.get(), request, &same, nullptr));
+  REQUIRE(same.totals.entries == end.totals.entries);
+  RequireState(ReceiveEnd(old_lane.get()), EndState::kDeadPeer, "");
+  Finish totals;
+  REQUIRE_OK(TakeRanges(lane.get(),
+                        static_cast<uint32_t>(opened.ranges.size()), &totals));
+  REQUIRE_OK(FinishWith(second.get(), totals));
+  const TransferReport done = server.Report(0);
+  REQUIRE_OK(done.status);
+  REQUIRE(done.kept_for.count() == 0);
+}
+
+TEST_CASE("A request that asks for another transfer is refused by name",
+          "[held][resume]") {
+  HeldBench bench;
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+  const TransferId id = opened.opened.transfer_id;
+  control->Close();
+  server.Report(0);
+  const auto refuse = [&](const std::string& field, auto change) {
+    OpenRequest request = ResumeOf(id);
+    Hello hello = MakeHello();
+    change(&request, &hello);
+    INFO(field);
+    RequireState(OpenAs(server.address(), request, &control, &opened, &hello),
+                 EndState::kRefused, "resume: " + field + " is not what");
+  };
+  refuse("purpose", [](OpenRequest* request, Hello*) {
+    request->purpose = Purpose::kVerify;
+  });
+  refuse("families", [](OpenRequest* request, Hello*) {
+    request->families = {"default"};
+  });
+  refuse("interval", [](OpenRequest* request, Hello*) {
+    request->interval.begin = "";
+  });
+  refuse("chunk_bytes", [](OpenRequest* request, Hello*) {
+    request->chunk_bytes++;
+  });
+  refuse("format_version", [](OpenRequest* request, Hello*) {
+    request->format_version = 5;
+  });
+  refuse("carry", [](OpenRequest* request, Hello*) {
+    request->carry = CarryMode::kNever;
+  });
+  refuse("features", [](OpenRequest*, Hello* hello) {
+    hello->features &= ~kFeatureCarry;
+  });
+  refuse("max_format_version", [](OpenRequest*, Hello* hello) {
+    hello->max_format_version++;
+  });
+  refuse("compressions", [](OpenRequest*, Hello* hello) {
+    hello->compressions.pop_back();
+  });
+  // And none of that hurt it.
+  REQUIRE_OK(OpenAs(server.address(), ResumeOf(id), &control, &opened));
+}
+
+TEST_CASE("What the target holds counts as sent, and must agree",
+          "[held][resume]") {
+  HeldBench bench;
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+  const TransferId id = opened.opened.transfer_id;
+  REQUIRE_OK(DialLane(server.address(), id, 0, &lane));
+  RangeEnd sent;
+  REQUIRE_OK(TakeRange(lane.get(), RangeRequest(), &sent, nullptr));
+  Held held;
+  held.ranges.push_back({0, sent.totals});
+  SECTION("of a transfer that was not resumed it is out of turn") {
+    REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
+    RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
+                 "unexpected frame Held");
+    return;
+  }
+  REQUIRE_OK(OpenAs(server.address(), ResumeOf(id), &control, &opened));
+  SECTION("a range that is not planned") {
+    held.ranges[0].range_id = static_cast<uint32_t>(opened.ranges.size());
+    REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
+    RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
+                 "held: expected a range below");
+    REQUIRE(server.Report(0).kept_for.count() == 0);
+  }
+  SECTION("other totals than this process sent") {
+    held.ranges[0].totals.entries++;
+    REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
+    RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
+                 "held: range 0: sent");
+  }
+  SECTION("ranges nobody asked this process for") {
+    Finish totals;
+    totals.families.resize(1);
+    held.ranges.clear();
+    for (const Range& range : opened.ranges) {
+      Totals some;
+      some.entries = 10 + range.id;
+      some.chunks = 1;
+      held.ranges.push_back({range.id, range.id == 0 ? sent.totals : some});
+      totals.families[0] += held.ranges.back().totals;
+    }
+    REQUIRE_OK(control->SendMessage(FrameType::kHeld, held));
+    REQUIRE_OK(FinishWith(control.get(), totals));
+    REQUIRE_OK(server.Report(0).status);
+  }
+}
+
+TEST_CASE("A range that goes on counts with what was held before",
+          "[held][resume]") {
+  HeldBench bench;
+  const std::map<std::string, std::string> entries =
+      EntriesOf(bench.dir / "source/db");
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Announced opened;
+  OpenRequest request = SampleRequest();
+  request.carry = CarryMode::kNever;
+  REQUIRE_OK(OpenAs(server.address(), request, &control, &opened));
+  REQUIRE_OK(DialLane(server.address(), opened.opened.transfer_id, 0, &lane));
+  Finish totals;
+  totals.families.resize(1);
+  for (const Range& range : opened.ranges) {
+    RangeRequest rest;
+    rest.range_id = range.id;
+    auto it = entries.lower_bound(range.interval.begin.value_or(""));
+    for (int i = 0; i < 10; ++i, ++it) {
+      rest.after = it->first;
+      rest.held.entries++;
+      rest.held.key_value_bytes += it->first.size() + it->second.size();
+    }
+    rest.held.chunks = 1;
+    rest.held.sst_bytes = 777;
+    RangeEnd end;
+    REQUIRE_OK(TakeRange(lane.get(), rest, &end, nullptr));
+    totals.families[0] += rest.held;
+    totals.families[0] += end.totals;
+  }
+  REQUIRE(totals.families[0].entries == entries.size());
+  REQUIRE_OK(FinishWith(control.get(), totals));
+  REQUIRE_OK(server.Report(0).status);
+}
+
+TEST_CASE("Only who opened a transfer goes on with it", "[held][resume][tls]") {
+  HeldBench bench;
+  const TestPki& pki = GoodPki();
+  TestServer server(bench.Options(), pki.server);
+  const TlsFiles other = pki.ca.Issue(
+      {"other", {"DNS:other.example"}, -3600, 30 * 86400, "clientAuth"});
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened,
+                    nullptr, pki.client));
+  const OpenRequest again = ResumeOf(opened.opened.transfer_id);
+  control->Close();
+  REQUIRE(server.Report(0).kept_for.count() > 0);
+  RequireState(OpenAs(server.address(), again, &control, &opened, nullptr,
+                      other),
+               EndState::kDenied, "was opened with another certificate");
+  REQUIRE_OK(OpenAs(server.address(), again, &control, &opened, nullptr,
+                    pki.client));
+}
+
+TEST_CASE("A transfer waits for no place that an idle one takes",
+          "[held][resume]") {
+  HeldBench bench;
+  ServeOptions options = bench.Options();
+  options.max_transfers = 2;
+  TestServer server(options);
+  std::unique_ptr<Channel> controls[3];
+  Announced opened[3];
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[0],
+                    &opened[0]));
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[1],
+                    &opened[1]));
+  RequireState(OpenAs(server.address(), SampleRequest(), &controls[2],
+                      &opened[2]),
+               EndState::kRefused, "at most 2 transfers");
+  server.Report(0);
+  controls[1]->Close();
+  REQUIRE(server.Report(1).kept_for.count() > 0);
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[2],
+                    &opened[2]));
+  REQUIRE(EndStateOf(server.Report(2).status) == EndState::kSnapshotGone);
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
+}
+
+}  // namespace
+}  // namespace sstferry
