@@ -37,6 +37,7 @@ struct TransferReport {
   // 0: the transfer is over, its snapshot is gone. Otherwise only its target's
   // connection is, and the snapshot is kept for so long: another report comes.
   std::chrono::seconds kept_for{0};
+  bool lost = false;  // the connection went, and the target did not say why
   std::string transfer_id;
   std::string name;
   std::string peer;

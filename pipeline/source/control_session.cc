@@ -147,6 +147,7 @@ void ControlSession::Report(const Status& status) {
     report.status = status;
     report.error_where = kWhere;
     report.kept_for = host_.options->snapshot_ttl;
+    report.lost = !told_;
   }
   host_.options->on_transfer_end(report);
 }

@@ -148,7 +148,7 @@ void LaneSession::Run() {
   const EndState state = EndStateOf(status);
   const bool lost = lost_ || state == EndState::kDeadPeer ||
                     state == EndState::kCancelled;
-  if (lost && !transfer_->may_keep()) {
+  if (state == EndState::kDeadPeer && !transfer_->may_keep()) {
     transfer_->AwaitEnd(transfer_->peer_timeout());
   }
   // One that may come back is no reason to end; nor is it that nobody reads

@@ -127,8 +127,9 @@ Status Serve(ServeArguments* arguments, Console* console, Ledger* ledger) {
   arguments->options.log = console->log_function();
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
     LogTransfer(report, console);
-    if (report.kept_for.count() > 0) {
-      return;  // not its end
+    // Not its end; but one that said why it ends does so for --once.
+    if (report.kept_for.count() > 0 && (report.lost || !once)) {
+      return;
     }
     ledger->Add(report);
     if (once) {
