@@ -168,6 +168,8 @@ Status ControlSession::Serve() {
     }
     if (status.ok()) {
       status = Handle(frame, &done);
+      // An answer that could not be sent is a lost connection, too.
+      lost_ = EndStateOf(status) == EndState::kDeadPeer;
     }
     if (!status.ok()) {
       return status;

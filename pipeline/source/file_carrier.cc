@@ -21,12 +21,17 @@ using rocksdb::Status;
 //
 //   begin_ <= verified_ <= end_ <= body_bytes_, all offsets in the file
 //
-// [begin_, end_) lies in the buffer; everything before begin_ was sent.
+// [begin_, end_) lies in the buffer; everything before begin_ was sent, or lies
+// before first_byte_ and is not to be sent.
 class BodyStream : public ByteSource {
  public:
-  BodyStream(const FileSource& file, BodyReader* reader, ChunkSink* sink,
-             std::vector<char>* buffer)
-      : file_(file), reader_(reader), sink_(sink), buffer_(buffer) {}
+  BodyStream(const FileSource& file, BodyReader* reader, uint64_t first_byte,
+             ChunkSink* sink, std::vector<char>* buffer)
+      : file_(file),
+        reader_(reader),
+        first_byte_(first_byte),
+        sink_(sink),
+        buffer_(buffer) {}
 
   // The file as its parsers read it: what is in memory is not read again.
   Status Read(uint64_t offset, size_t n, std::string* scratch,
@@ -47,6 +52,14 @@ class BodyStream : public ByteSource {
   // Verifies the block that begins where the last one ended.
   [[nodiscard]] Status Block(const SstFooter& footer,
                              const SstBlockHandle& handle);
+  // Passes over a block that need not be sent. False: it must be.
+  bool PassOver(const SstBlockHandle& handle) {
+    const bool before = handle.end() <= first_byte_;
+    if (before) {
+      begin_ = verified_ = end_ = handle.end();
+    }
+    return before;
+  }
   // Sends what is verified.
   [[nodiscard]] Status Flush();
   // Whether the block verified last is in memory, uncompressed, and holds
@@ -72,6 +85,7 @@ class BodyStream : public ByteSource {
 
   const FileSource& file_;
   BodyReader* const reader_;
+  const uint64_t first_byte_;
   ChunkSink* const sink_;
   std::vector<char>* const buffer_;
   uint64_t body_bytes_ = 0;
@@ -85,8 +99,12 @@ Status BodyStream::Flush() {
   if (verified_ == begin_) {
     return Status::OK();
   }
+  const uint64_t from = std::clamp(first_byte_, begin_, verified_);
   const Status status =
-      sink_->Append(Slice(At(begin_), static_cast<size_t>(verified_ - begin_)));
+      from == verified_
+          ? Status::OK()
+          : sink_->Append(
+                Slice(At(from), static_cast<size_t>(verified_ - from)));
   std::memmove(buffer_->data(), At(verified_),
                static_cast<size_t>(end_ - verified_));
   begin_ = verified_;
@@ -169,8 +187,13 @@ Status BodyStream::LargeBlock(const SstFooter& footer,
 class Carriage {
  public:
   Carriage(const FileCarrierOptions& options, ChunkSink* sink,
-           std::vector<char>* buffer, const CarriedFile& file)
-      : options_(options), sink_(sink), buffer_(buffer), file_(file) {}
+           std::vector<char>* buffer, const CarriedFile& file,
+           uint64_t first_byte)
+      : options_(options),
+        sink_(sink),
+        buffer_(buffer),
+        file_(file),
+        first_byte_(first_byte) {}
 
   [[nodiscard]] Status Open();
   [[nodiscard]] Status Describe(ChunkEnd* chunk) const;
@@ -192,6 +215,7 @@ class Carriage {
   ChunkSink* const sink_;
   std::vector<char>* const buffer_;
   const CarriedFile& file_;
+  const uint64_t first_byte_;
   std::unique_ptr<FileSource> source_;
   std::unique_ptr<BodyReader> body_;
   std::unique_ptr<BodyStream> stream_;
@@ -214,8 +238,8 @@ Status Carriage::Open() {
   }
   // The stream serves the parsers too, so that a block is read once.
   buffer_->resize(kCarryBufferBytes);
-  stream_ = std::make_unique<BodyStream>(*source_, body_.get(), sink_,
-                                         buffer_);
+  stream_ = std::make_unique<BodyStream>(*source_, body_.get(),
+                                         first_byte_, sink_, buffer_);
   status = reader_.Open(stream_.get());
   if (status.ok()) {
     status = RewriteSstTail(reader_, &tail_);
@@ -261,6 +285,9 @@ Status Carriage::SendBody() {
 }
 
 Status Carriage::OnBlock(const SstBlockHandle& handle) {
+  if (stream_->PassOver(handle)) {
+    return Status::OK();
+  }
   Status status = stream_->Padding(handle.offset);
   if (status.ok()) {
     status = stream_->Block(reader_.footer(), handle);
@@ -314,7 +341,11 @@ void Carriage::Report() {
 }
 
 Status Carriage::SendTail() {
-  const Status status = sink_->Append(tail_.bytes);
+  const uint64_t passed_over =
+      first_byte_ - std::min(first_byte_, tail_.body_bytes);
+  Slice rest(tail_.bytes);
+  rest.remove_prefix(static_cast<size_t>(passed_over));
+  const Status status = sink_->Append(rest);
   Report();
   return status;
 }
@@ -326,16 +357,17 @@ FileCarrier::FileCarrier(const FileCarrierOptions& options, ChunkSink* sink,
     : options_(options), sink_(sink), buffer_(buffer) {}
 
 Status FileCarrier::Carry(const Range& range, const CarriedFile& file,
-                          RangeEnd* end) {
+                          uint64_t first_byte, RangeEnd* end) {
   *end = RangeEnd{};
   end->range_id = range.id;
   ChunkBegin begin;
   begin.range_id = range.id;
   begin.kind = ChunkKind::kCarried;
   begin.file_bytes = file.bytes;
+  begin.first_byte = first_byte;
   ChunkEnd chunk;
   chunk.range_id = range.id;
-  Carriage carriage(options_, sink_, buffer_, file);
+  Carriage carriage(options_, sink_, buffer_, file, first_byte);
   Status status = carriage.Open();
   if (status.ok()) {
     status = carriage.Describe(&chunk);

@@ -20,112 +20,6 @@ constexpr size_t kEntriesPageBytes = 256u << 10;
 constexpr uint64_t kRequestsPerRange = 16;
 constexpr uint64_t kMoreRequests = 1024;
 
-// What a channel said of a send. A target that is gone is found sooner, on the
-// control connection.
-Status Sent(const Transfer& transfer, const Status& status) {
-  return status.IsTimedOut()
-             ? MakeStatus(EndState::kTooSlow,
-                          "the target took no byte for " +
-                              std::to_string(
-                                  transfer.send_limit().idle.count()) +
-                              " ms")
-             : status;
-}
-
-// Frames a chunk's bytes onto a lane and digests them on the way.
-class LaneSink : public ChunkSink {
- public:
-  LaneSink(Transfer* transfer, Channel* channel, StageClock* clock,
-           LaneCompressor* compressor)
-      : transfer_(transfer),
-        channel_(channel),
-        clock_(clock),
-        compressor_(compressor) {}
-
-  Status Begin(const ChunkBegin& begin) override {
-    digest_ = ChunkDigest();
-    bytes_ = 0;
-    compressor_->BeginChunk();
-    StageScope scope(clock_, Stage::kSendWait);
-    return Sent(*transfer_,
-                channel_->SendMessage(FrameType::kChunkBegin, begin,
-                                      transfer_->send_limit()));
-  }
-
-  Status Append(const Slice& data) override {
-    Slice rest = data;
-    while (!rest.empty()) {
-      const size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
-      const Status status = SendPiece(Slice(rest.data(), bytes));
-      if (!status.ok()) {
-        return status;
-      }
-      rest.remove_prefix(bytes);
-    }
-    return Status::OK();
-  }
-
-  Status End(ChunkEnd* end) override {
-    if (end->file_bytes != bytes_) {
-      return MakeStatus(EndState::kInternal,
-                        "send chunk: expected " +
-                            std::to_string(end->file_bytes) +
-                            " bytes, sent " + std::to_string(bytes_));
-    }
-    const Digest128 digest = digest_.Finish();
-    end->digest = digest;
-    chain_.AddChunk(digest);
-    StageScope scope(clock_, Stage::kSendWait);
-    return Sent(*transfer_,
-                channel_->SendMessage(FrameType::kChunkEnd, *end,
-                                      transfer_->send_limit()));
-  }
-
-  Digest128 chain() const { return chain_.Finish(); }
-
- private:
-  Status SendPiece(const Slice& piece) {
-    Slice payload = piece;
-    const bool compressed = transfer_->compressing() &&
-                            compressor_->Compress(piece, &payload);
-    StageScope scope(clock_, Stage::kSendWait);
-    Status status = transfer_->rate_bucket()->Take(piece.size());
-    uint64_t frame_digest = 0;
-    if (status.ok()) {
-      status = SendData(payload, compressed ? kFrameFlagZstd : uint16_t{0},
-                        &frame_digest);
-    }
-    if (status.ok()) {
-      digest_.AddFrame(frame_digest);
-      bytes_ += piece.size();
-      transfer_->counters()->sst_bytes += piece.size();
-    }
-    return status;
-  }
-
-  // What may have to wait for the link: the other rate limit counts bytes
-  // before compression, so that waiting for it says nothing of the link.
-  Status SendData(const Slice& payload, uint16_t flags, uint64_t* digest) {
-    BlockedScope blocked(&transfer_->counters()->send_blocked_micros);
-    const Status status =
-        transfer_->wire_bucket()->Take(payload.size() + kFrameHeaderBytes);
-    return status.ok()
-               ? Sent(*transfer_,
-                      channel_->SendParts(FrameType::kChunkData, &payload, 1,
-                                          transfer_->send_limit(), digest,
-                                          flags))
-               : status;
-  }
-
-  Transfer* const transfer_;
-  Channel* const channel_;
-  StageClock* const clock_;
-  LaneCompressor* const compressor_;
-  ChunkDigest digest_;
-  RangeDigest chain_;
-  uint64_t bytes_ = 0;
-};
-
 }  // namespace
 
 LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
@@ -137,79 +31,82 @@ LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
       compressor_(transfer_->compression_level()) {}
 
 void LaneSession::Run() {
-  const Status attached = transfer_->Attach(lane_, channel_);
+  LanePort* port = nullptr;
+  const Status attached = transfer_->Attach(lane_, &port);
   if (!attached.ok()) {
     SendEnd(channel_, attached, "lane " + std::to_string(lane_));
     return;
   }
-  const Status status = Serve();
-  // A target that fails closes its lanes first and then says why on the
-  // control connection: its words count, not the closed lane.
-  const EndState state = EndStateOf(status);
-  const bool lost = lost_ || state == EndState::kDeadPeer ||
-                    state == EndState::kCancelled;
-  if (state == EndState::kDeadPeer && !transfer_->may_keep()) {
-    transfer_->AwaitEnd(transfer_->peer_timeout());
-  }
-  // One that may come back is no reason to end; nor is it that nobody reads
-  // while nobody is connected.
-  const bool may_return =
-      transfer_->may_keep() &&
-      (lost || (state == EndState::kTooSlow && !transfer_->has_control()));
-  transfer_->counters()->wire_bytes += channel_->bytes_sent();
-  const bool replaced = !transfer_->Detach(lane_, channel_);
-  if (!status.ok() && !may_return && !replaced && !transfer_->ended()) {
-    const std::string where = "source lane " + std::to_string(lane_);
-    SendEnd(channel_, status, where);
-    transfer_->Fail(status, where);
+  if (port->Enter(channel_) == LanePort::Role::kServe) {
+    ServeLane(port);
+    port->Leave();
   }
 }
 
-Status LaneSession::Serve() {
-  while (true) {
+void LaneSession::ServeLane(LanePort* port) {
+  LaneLink link(transfer_.get(), port, channel_);
+  link_ = &link;
+  const Status status = Serve(port);
+  // While its target is not connected at all, nobody reads.
+  const bool waits_for_target = EndStateOf(status) == EndState::kTooSlow &&
+                                transfer_->may_keep() &&
+                                !transfer_->has_control();
+  if (!status.ok() && !link.lost() && !waits_for_target &&
+      !transfer_->ended()) {
+    const std::string where = "source lane " + std::to_string(lane_);
+    SendEnd(link.channel(), status, where);
+    transfer_->Fail(status, where);
+  }
+  link.channel()->Close();
+}
+
+Status LaneSession::Serve(LanePort* port) {
+  bool done = false;
+  while (!done) {
     clock_.Enter(Stage::kIdle);
-    Frame frame;
-    Status status = channel_->Receive(WaitLimit::Forever(), &frame);
-    if (!status.ok()) {
-      lost_ = true;
-      return status;
-    }
-    clock_.Enter(Stage::kReadBuild);
-    switch (frame.type) {
-      case FrameType::kRangeRequest: {
-        RangeRequest request;
-        status = request.DecodeFrom(frame.payload);
-        status = status.ok() ? CountRequest() : status;
-        status = status.ok() ? SendRange(request) : status;
-        break;
-      }
-      case FrameType::kDigestRequest: {
-        DigestRequest request;
-        status = request.DecodeFrom(frame.payload);
-        status = status.ok() ? CountRequest() : status;
-        status = status.ok() ? SendDigest(request) : status;
-        break;
-      }
-      case FrameType::kEntriesRequest: {
-        EntriesRequest request;
-        status = request.DecodeFrom(frame.payload);
-        status = status.ok() ? SendEntries(request) : status;
-        break;
-      }
-      case FrameType::kEnd: {
-        // A lane that is no longer needed; the control connection knows why.
-        End end;
-        return end.DecodeFrom(frame.payload);
-      }
-      default:
-        status = MakeStatus(
-            EndState::kCorrupt,
-            std::string("lane: expected a request, found frame ") +
-                FrameTypeName(frame.type));
+    LaneRequest request;
+    Status status = link_->Receive(&request);
+    if (status.ok()) {
+      clock_.Enter(Stage::kReadBuild);
+      status = Answer(request, port, &done);
     }
     if (!status.ok()) {
       return status;
     }
+  }
+  return Status::OK();
+}
+
+Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
+                           bool* done) {
+  switch (asked.type) {
+    case FrameType::kRangeRequest: {
+      RangeRequest request;
+      Status status = request.DecodeFrom(asked.payload);
+      status = status.ok() ? CountRequest() : status;
+      return status.ok() ? SendRange(request, port) : status;
+    }
+    case FrameType::kDigestRequest: {
+      DigestRequest request;
+      Status status = request.DecodeFrom(asked.payload);
+      status = status.ok() ? CountRequest() : status;
+      return status.ok() ? SendDigest(request, port) : status;
+    }
+    case FrameType::kEntriesRequest: {
+      EntriesRequest request;
+      const Status status = request.DecodeFrom(asked.payload);
+      return status.ok() ? SendEntries(request) : status;
+    }
+    case FrameType::kEnd: {
+      // A lane that is no longer needed; the control connection knows why.
+      *done = true;
+      End end;
+      return end.DecodeFrom(asked.payload);
+    }
+    default:
+      return MakeStatus(EndState::kCorrupt,
+                        std::string("lane: expected a request, found frame ") +
+                            FrameTypeName(asked.type));
   }
 }
 
@@ -236,7 +133,7 @@ Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
   return Status::OK();
 }
 
-Status LaneSession::SendRange(const RangeRequest& request) {
+Status LaneSession::SendRange(const RangeRequest& request, LanePort* port) {
   if (request.range_id >= transfer_->ranges().size()) {
     return MakeStatus(EndState::kCorrupt,
                       "lane: expected a range below " +
@@ -244,19 +141,28 @@ Status LaneSession::SendRange(const RangeRequest& request) {
                           ", found " + std::to_string(request.range_id));
   }
   const Range& range = transfer_->ranges()[request.range_id];
-  LaneSink sink(transfer_.get(), channel_, &clock_, &compressor_);
+  const bool carried = transfer_->carried(range.id) != nullptr;
+  LanePort::Unfinished* const unfinished = port->unfinished();
+  LaneSink sink(transfer_.get(), link_, &window_, &clock_, &compressor_);
+  sink.Answer(request, &unfinished->frames);
   RangeEnd end;
-  const Status status = transfer_->carried(range.id) != nullptr
-                            ? CarryRange(range, request, &sink, &end)
-                            : BuildRange(range, request, &sink, &end);
+  Status status =
+      carried ? CarryRange(range, request, unfinished, &sink, &end)
+              : BuildRange(range, request, unfinished, &sink, &end);
+  window_.Clear();
+  if (sink.superseded()) {
+    return Status::OK();  // the link's next request says what is wanted
+  }
   if (!status.ok()) {
     return status;
   }
+  unfinished->range_id.reset();
+  end.range_id = range.id;
+  end.totals = sink.totals();
   end.chain = sink.chain();
-  transfer_->RecordRange(end, request.held);
+  transfer_->RecordRange(end, sink.request().held);
   StageScope scope(&clock_, Stage::kSendWait);
-  return Sent(*transfer_, channel_->SendMessage(FrameType::kRangeEnd, end,
-                                                transfer_->send_limit()));
+  return link_->Send(FrameType::kRangeEnd, end);
 }
 
 std::function<void(uint64_t, uint64_t)> LaneSession::Counter() {
@@ -268,7 +174,10 @@ std::function<void(uint64_t, uint64_t)> LaneSession::Counter() {
 }
 
 Status LaneSession::BuildRange(const Range& range, const RangeRequest& request,
+                               LanePort::Unfinished* unfinished,
                                ChunkSink* sink, RangeEnd* end) {
+  // Its frames are of no use once the builder is gone.
+  unfinished->range_id.reset();
   const TransferFamily& family = transfer_->families()[range.family];
   ChunkBuilderOptions options;
   options.chunk_bytes = transfer_->request().chunk_bytes;
@@ -282,22 +191,32 @@ Status LaneSession::BuildRange(const Range& range, const RangeRequest& request,
 }
 
 Status LaneSession::CarryRange(const Range& range, const RangeRequest& request,
+                               LanePort::Unfinished* unfinished,
                                ChunkSink* sink, RangeEnd* end) {
   const CarriedFile& file = *transfer_->carried(range.id);
+  if (request.held.chunks == 1 && request.after.has_value()) {
+    return Status::OK();  // only the range's end was missing
+  }
   if (request.after.has_value() || request.held.chunks != 0) {
     return MakeStatus(EndState::kRefused,
                       "lane: range " + std::to_string(range.id) +
                           " is one carried file and has no second chunk");
   }
+  const bool goes_on =
+      unfinished->range_id == range.id &&
+      unfinished->frames.EndsAt(request.open_frames, request.open_bytes) &&
+      request.open_bytes < file.bytes;
+  const uint64_t first_byte = goes_on ? request.open_bytes : 0;
+  unfinished->range_id = range.id;
   FileCarrierOptions options;
   options.target_takes_entities = transfer_->target_takes_entities();
   options.cancelled = [this] { return transfer_->ended(); };
   options.on_progress = Counter();
   FileCarrier carrier(options, sink, &carry_buffer_);
-  return carrier.Carry(range, file, end);
+  return carrier.Carry(range, file, first_byte, end);
 }
 
-Status LaneSession::SendDigest(const DigestRequest& request) {
+Status LaneSession::SendDigest(const DigestRequest& request, LanePort* port) {
   const TransferFamily* family = nullptr;
   Status status = FindFamily(request.family, &family);
   DigestReply reply;
@@ -305,13 +224,15 @@ Status LaneSession::SendDigest(const DigestRequest& request) {
     status = ReadFailure(
         DigestInterval(transfer_->db(), family->handle, request.interval,
                        family->readahead_bytes,
-                       [this] { return transfer_->ended(); }, &reply),
+                       [this, port] {
+                         return transfer_->ended() || port->replaced();
+                       },
+                       &reply),
         "digest");
   }
-  return status.ok()
-             ? Sent(*transfer_,
-                    channel_->SendMessage(FrameType::kDigestReply, reply,
-                                          transfer_->send_limit()))
+  // Who asked on a connection that was replaced asks again on the next.
+  return status.ok() || port->replaced()
+             ? link_->Send(FrameType::kDigestReply, reply)
              : status;
 }
 
@@ -325,11 +246,7 @@ Status LaneSession::SendEntries(const EntriesRequest& request) {
                     family->readahead_bytes, kEntriesPageBytes, &reply),
         "entries");
   }
-  return status.ok()
-             ? Sent(*transfer_,
-                    channel_->SendMessage(FrameType::kEntriesReply, reply,
-                                          transfer_->send_limit()))
-             : status;
+  return status.ok() ? link_->Send(FrameType::kEntriesReply, reply) : status;
 }
 
 }  // namespace sstferry

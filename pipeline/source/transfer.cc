@@ -35,6 +35,14 @@ TransferId RandomTransferId() {
   return id;
 }
 
+std::vector<std::unique_ptr<LanePort>> MakePorts(uint32_t lanes) {
+  std::vector<std::unique_ptr<LanePort>> ports(lanes);
+  for (std::unique_ptr<LanePort>& port : ports) {
+    port = std::make_unique<LanePort>();
+  }
+  return ports;
+}
+
 uint64_t MicrosSince(steady_clock::time_point start) {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(
@@ -58,7 +66,7 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       rate_bucket_(request.max_rate_bytes_per_sec),
       lanes_(plan_lanes_),
       peer_(std::move(peer)),
-      attached_(kMaxLanes, nullptr) {
+      ports_(MakePorts(kMaxLanes)) {
   SetPace(request, target);
 }
 
@@ -164,10 +172,8 @@ Status Transfer::Resume(const OpenRequest& request, const Hello& target,
   has_control_ = true;
   peer_ = std::move(peer);
   lanes_ = GrantedLanes(request, serve_);
-  for (size_t lane = lanes_; lane < attached_.size(); ++lane) {
-    if (attached_[lane] != nullptr) {
-      attached_[lane]->Close();
-    }
+  for (size_t lane = lanes_; lane < ports_.size(); ++lane) {
+    ports_[lane]->Interrupt();
   }
   return Status::OK();
 }
@@ -247,31 +253,18 @@ void Transfer::set_control(Channel* control) {
   has_control_ = true;
 }
 
-Status Transfer::Attach(uint32_t lane, Channel* channel) {
-  std::lock_guard<std::mutex> lock(mu_);
+Status Transfer::Attach(uint32_t lane, LanePort** port) {
   if (ended()) {
     return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
   }
+  std::lock_guard<std::mutex> lock(mu_);
   if (lane >= lanes_) {
     return MakeStatus(EndState::kRefused,
                       "lane: expected one below " + std::to_string(lanes_) +
                           ", found " + std::to_string(lane));
   }
-  if (attached_[lane] != nullptr) {
-    // Its target lost it, whatever this side still believes.
-    attached_[lane]->Close();
-  }
-  attached_[lane] = channel;
+  *port = ports_[lane].get();
   return Status::OK();
-}
-
-bool Transfer::Detach(uint32_t lane, Channel* channel) {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (lane >= attached_.size() || attached_[lane] != channel) {
-    return false;
-  }
-  attached_[lane] = nullptr;
-  return true;
 }
 
 void Transfer::Fail(const Status& status, const std::string& where) {
@@ -298,14 +291,14 @@ void Transfer::End() {
 
 void Transfer::CloseLanes() {
   std::lock_guard<std::mutex> lock(mu_);
-  StopLanes();
+  for (const std::unique_ptr<LanePort>& port : ports_) {
+    port->Interrupt();
+  }
 }
 
 void Transfer::StopLanes() {
-  for (Channel* channel : attached_) {
-    if (channel != nullptr) {
-      channel->Close();
-    }
+  for (const std::unique_ptr<LanePort>& port : ports_) {
+    port->Stop();
   }
   has_ended_.notify_all();
 }

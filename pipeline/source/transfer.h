@@ -16,6 +16,7 @@
 
 #include "format/messages.h"
 #include "pipeline/source.h"
+#include "pipeline/source/lane_port.h"
 #include "pipeline/source/planner.h"
 #include "pipeline/source/snapshot.h"
 #include "pipeline/stage_clock.h"
@@ -82,12 +83,9 @@ class Transfer {
            serve_.snapshot_ttl.count() > 0;
   }
 
-  // A lane's channel, so that Fail() can close it. One that was attached under
-  // the same number is closed. kCancelled when the transfer has ended already;
-  // kRefused for a lane number not granted.
-  [[nodiscard]] rocksdb::Status Attach(uint32_t lane, Channel* channel);
-  // False when another has taken its place.
-  bool Detach(uint32_t lane, Channel* channel);
+  // The place of a lane, which lives as long as the transfer. kCancelled when
+  // the transfer has ended already; kRefused for a lane number not granted.
+  [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
 
   // The first failure wins: it becomes the transfer's end, is sent to the
   // target on the control channel, and stops every lane.
@@ -100,7 +98,8 @@ class Transfer {
   rocksdb::Status status() const;
   std::string error_where() const;
 
-  // Closes all lanes that are attached.
+  // Closes all lanes that are attached, and parks none: their target is gone
+  // for good.
   void CloseLanes();
 
   // A range was sent to its end; `held` is what the target had of it before.
@@ -225,7 +224,7 @@ class Transfer {
   uint32_t lanes_ = 0;             // under mu_
   std::string peer_;               // under mu_
   Channel* control_ = nullptr;     // under mu_; null: no target is connected
-  std::vector<Channel*> attached_; // under mu_, by lane number
+  const std::vector<std::unique_ptr<LanePort>> ports_;  // by lane number
   std::vector<Covered> covered_;   // under mu_, by range id
 };
 

@@ -1,5 +1,10 @@
-// Input: a script that a target says to the source on a lane of a transfer
-// that is pinned and planned: handshake, then requests of every kind.
+// Input: scripts that a target says to the source on the connections of a lane
+// of a transfer that is pinned and planned, one after the other: handshake,
+// then requests of every kind. A connection that ends in the midst of a chunk
+// leaves its thread parked for the next.
+#include <list>
+#include <thread>
+
 #include "pipeline/source/lane_session.h"
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/tiny_database.h"
@@ -59,24 +64,98 @@ struct World {
   }
 };
 
+// The connections of one input. The next begins when one has ended; with the
+// last the transfer does.
+class Lane {
+ public:
+  explicit Lane(const Slice& script) : rest_(script) {}
+
+  void Run() {
+    Next();
+    std::unique_lock<std::mutex> lock(mu_);
+    while (running_ > 0) {
+      changed_.wait(lock, [this] { return ended_ || running_ == 0; });
+      if (ended_ && running_ > 0) {
+        ended_ = false;
+        lock.unlock();
+        Next();
+        lock.lock();
+      }
+    }
+    lock.unlock();
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+  }
+
+ private:
+  void Next() {
+    if (rest_.empty()) {
+      if (transfer_ != nullptr) {
+        transfer_->End();
+      }
+      return;
+    }
+    channels_.push_back(
+        std::make_unique<Channel>(std::make_unique<fuzz::ScriptConnection>(
+            fuzz::TakeConnection(&rest_), false, [this] {
+              std::lock_guard<std::mutex> lock(mu_);
+              ended_ = true;
+              changed_.notify_all();
+            })));
+    Channel* const channel = channels_.back().get();
+    Hello hello;
+    if (!fuzz::ShakesHands(channel, ConnectionKind::kLane, &hello) ||
+        !Prepare(hello, channel)) {
+      channel->Close();  // so the next one is tried
+      return;
+    }
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      ++running_;
+    }
+    threads_.emplace_back([this, channel, lane = hello.lane] {
+      LaneSession(transfer_, channel, lane).Run();
+      channel->Close();
+      std::lock_guard<std::mutex> lock(mu_);
+      --running_;
+      changed_.notify_all();
+    });
+  }
+
+  // The first hello is the transfer's.
+  bool Prepare(const Hello& hello, Channel* channel) {
+    static World world;
+    if (transfer_ != nullptr) {
+      return true;
+    }
+    auto transfer =
+        std::make_shared<Transfer>(world.database, world.options, world.request,
+                                   hello, channel->peer(), &world.bucket);
+    transfer->UseSnapshot(
+        std::make_unique<SharedSnapshot>(world.snapshot.get()));
+    // A hello may name format versions that nobody has.
+    if (transfer->Pin().ok()) {
+      transfer_ = std::move(transfer);
+    }
+    return transfer_ != nullptr;
+  }
+
+  Slice rest_;
+  std::shared_ptr<Transfer> transfer_;
+  std::list<std::unique_ptr<Channel>> channels_;
+  std::list<std::thread> threads_;
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool ended_ = false;  // under mu_, and all below
+  int running_ = 0;
+};
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static World world;
-  const Slice script(reinterpret_cast<const char*>(data), size);
-  Channel channel(std::make_unique<fuzz::ScriptConnection>(script, false));
-  Hello hello;
-  if (!fuzz::ShakesHands(&channel, ConnectionKind::kLane, &hello)) {
-    return 0;
-  }
-  auto transfer =
-      std::make_shared<Transfer>(world.database, world.options, world.request,
-                                 hello, channel.peer(), &world.bucket);
-  transfer->UseSnapshot(std::make_unique<SharedSnapshot>(world.snapshot.get()));
-  // A hello may name format versions that nobody has.
-  if (transfer->Pin().ok()) {
-    LaneSession(transfer, &channel, hello.lane).Run();
-  }
+  Lane(Slice(reinterpret_cast<const char*>(data), size)).Run();
   return 0;
 }
 

@@ -64,8 +64,30 @@ Slice TakeBytes(Slice* input) {
   return taken;
 }
 
-ScriptConnection::ScriptConnection(const Slice& script, bool gates)
-    : gates_(gates), script_(script) {}
+Slice TakeConnection(Slice* script) {
+  const char* const begin = script->data();
+  uint8_t flags = 0;
+  while (!script->empty() && (flags & kCut) == 0) {
+    TakeByte(script);
+    flags = TakeByte(script);
+    TakeBytes(script);
+  }
+  return Slice(begin, static_cast<size_t>(script->data() - begin));
+}
+
+ScriptConnection::ScriptConnection(const Slice& script, bool gates,
+                                   std::function<void()> on_end,
+                                   ScriptChunk* chunk)
+    : gates_(gates),
+      on_end_(std::move(on_end)),
+      script_(script),
+      chunk_(chunk != nullptr ? chunk : &own_chunk_) {}
+
+void ScriptConnection::Ended() {
+  if (!ended_.exchange(true) && on_end_) {
+    on_end_();
+  }
+}
 
 void ScriptConnection::PrepareStep() {
   const FrameType type = static_cast<FrameType>(TakeByte(&script_));
@@ -79,6 +101,7 @@ void ScriptConnection::PrepareStep() {
     frames_seen_ = frames_written_;
   }
   drip_ = (flags & kDrip) != 0;
+  cut_ = (flags & kCut) != 0;
   ready_at_ = 0;
   if ((flags & kRaw) != 0) {
     ready_ = payload;
@@ -104,8 +127,8 @@ void ScriptConnection::Mend(FrameType type, std::string* payload) const {
   if (type == FrameType::kChunkEnd) {
     ChunkEnd end;
     if (end.DecodeFrom(*payload).ok()) {
-      end.digest = chunk_.Finish();
-      end.file_bytes = chunk_bytes_;
+      end.digest = chunk_->digest.Finish();
+      end.file_bytes = chunk_->bytes;
       *payload = Encode(end);
     }
   } else if (type == FrameType::kRangeEnd) {
@@ -121,13 +144,16 @@ void ScriptConnection::Mend(FrameType type, std::string* payload) const {
 void ScriptConnection::Note(FrameType type, const std::string& payload,
                             uint64_t digest) {
   switch (type) {
-    case FrameType::kChunkBegin:
-      chunk_ = ChunkDigest();
-      chunk_bytes_ = 0;
+    case FrameType::kChunkBegin: {
+      ChunkBegin begin;
+      if (!begin.DecodeFrom(payload).ok() || begin.first_byte == 0) {
+        *chunk_ = ScriptChunk();
+      }
       break;
+    }
     case FrameType::kChunkData:
-      chunk_.AddFrame(digest);
-      chunk_bytes_ += payload.size();
+      chunk_->digest.AddFrame(digest);
+      chunk_->bytes += payload.size();
       break;
     case FrameType::kChunkEnd: {
       ChunkEnd end;
@@ -169,6 +195,12 @@ Status ScriptConnection::Read(char* buffer, size_t capacity,
     }
   }
   *bytes = std::min(capacity, ready_.size() - ready_at_);
+  if (*bytes == 0 && !cut_ && limit.idle.count() == 0) {
+    return MakeStatus(EndState::kDeadPeer, "peer " + kPeer + ": nothing yet");
+  }
+  if (*bytes == 0) {
+    Ended();
+  }
   if (drip_) {
     *bytes = std::min<size_t>(*bytes, 5);
   }
@@ -208,6 +240,7 @@ void ScriptConnection::Close() {
     closed_ = true;
   }
   changed_.notify_all();
+  Ended();
 }
 
 const std::string& ScriptConnection::peer() const { return kPeer; }

@@ -9,8 +9,10 @@
 //   4       n     payload
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -28,20 +30,38 @@ enum StepFlag : uint8_t {
   kGate = 8,   // not before the side under test has sent a frame
   kMend = 16,  // ChunkEnd, RangeEnd: with the digests of what was sent
   kDrip = 32,  // arrives a few bytes at a time
+  kCut = 64,   // and then the connection is lost
 };
 
 void AddStep(FrameType type, uint8_t flags, const std::string& payload,
              std::string* script);
 
+// The chunk that a script's connections send, one after the other, as their
+// digests have it.
+struct ScriptChunk {
+  ChunkDigest digest;
+  uint64_t bytes = 0;
+};
+
+// Takes the steps of one connection off the front, up to the first that cuts.
+rocksdb::Slice TakeConnection(rocksdb::Slice* script);
+
 // Everything the other side writes must be frames in order that decode;
-// anything else aborts the process. At the script's end the peer has closed.
+// anything else aborts the process. At the script's end the peer has closed;
+// who only looks whether something has come does not see that, unless the last
+// step cuts the connection.
 //
 // Threads: as Connection says.
 class ScriptConnection final : public Connection {
  public:
   // Without `gates` kGate means nothing: for a side of one thread, which
   // writes nothing while it reads.
-  ScriptConnection(const rocksdb::Slice& script, bool gates);
+  // `on_end` (may be null) is called once, when the end was read or the
+  // connection closed, from any thread. `chunk` (may be null: its own) is what
+  // connections share, and kMend goes by.
+  ScriptConnection(const rocksdb::Slice& script, bool gates,
+                   std::function<void()> on_end = nullptr,
+                   ScriptChunk* chunk = nullptr);
 
   rocksdb::Status Read(char* buffer, size_t capacity, const WaitLimit& limit,
                        size_t* bytes) override;
@@ -56,14 +76,19 @@ class ScriptConnection final : public Connection {
   void Note(FrameType type, const std::string& payload, uint64_t digest);
   void AwaitFrame();
 
+  void Ended();
+
   const bool gates_;
+  const std::function<void()> on_end_;
+  std::atomic<bool> ended_{false};
+  bool cut_ = false;       // the reader's alone
   rocksdb::Slice script_;  // what is left; the reader's alone, and all below
   std::string ready_;
   size_t ready_at_ = 0;
   bool drip_ = false;
   uint64_t sequence_ = 0;
-  ChunkDigest chunk_;
-  uint64_t chunk_bytes_ = 0;
+  ScriptChunk own_chunk_;
+  ScriptChunk* const chunk_;
   RangeDigest chain_;
   Totals totals_;
 

@@ -1,0 +1,263 @@
+// A lane's sink whose target loses connections, over the memory transport.
+#include "pipeline/source/lane_sink.h"
+
+#include <future>
+
+#include "pipeline/wire/transport.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using test::RandomBytes;
+
+WaitLimit Soon() { return WaitLimit::Within(std::chrono::seconds(10)); }
+
+// The target of one lane: what it holds of the open chunk.
+struct Target {
+  MemoryTransport transport = MakeMemoryTransport(64u << 10);
+  std::unique_ptr<Channel> here;  // the source's end
+  std::unique_ptr<Channel> channel;
+  std::string bytes;
+  ChunkDigest digest;
+  uint64_t frames = 0;
+  Frame last;
+
+  void Connect() {
+    std::unique_ptr<Connection> dialed;
+    std::unique_ptr<Connection> accepted;
+    REQUIRE_OK(transport.dialer->Dial(Soon(), &dialed));
+    REQUIRE_OK(transport.listener->Accept(&accepted));
+    here = std::make_unique<Channel>(std::move(accepted));
+    channel = std::make_unique<Channel>(std::move(dialed));
+  }
+  ChunkBegin ReceiveBegin() {
+    ChunkBegin begin;
+    REQUIRE_OK(
+        channel->ReceiveMessage(FrameType::kChunkBegin, Soon(), &begin));
+    return begin;
+  }
+  // Data, acknowledged or not, until at least so much is there or other frames
+  // come.
+  void ReceiveData(uint64_t until, bool acknowledge = true) {
+    last.type = FrameType::kChunkData;
+    while (bytes.size() < until) {
+      REQUIRE_OK(channel->Receive(Soon(), &last));
+      if (last.type != FrameType::kChunkData) {
+        return;
+      }
+      bytes += last.payload.ToString();
+      digest.AddFrame(last.digest);
+      frames++;
+      ChunkAck ack;
+      ack.bytes = bytes.size();
+      if (acknowledge) {
+        REQUIRE_OK(channel->SendMessage(FrameType::kChunkAck, ack, Soon()));
+      }
+    }
+  }
+  void Ask(RangeRequest request) {
+    REQUIRE_OK(channel->SendMessage(FrameType::kRangeRequest, request, Soon()));
+  }
+  // What it says on another connection.
+  void AskForRest() {
+    RangeRequest request;
+    request.open_bytes = bytes.size();
+    request.open_frames = frames;
+    Ask(request);
+  }
+};
+
+// The source of one lane, its thread in the midst of a chunk.
+struct Source {
+  ServeOptions serve;
+  ServedDatabase database;
+  TokenBucket bucket{0};
+  std::unique_ptr<Transfer> transfer;
+  LanePort* port = nullptr;
+  LaneWindow window;
+  FrameList frames;
+  StageTotals stages;
+  StageClock clock{&stages, Stage::kIdle};
+  LaneCompressor compressor{1};
+  std::unique_ptr<LaneLink> link;
+  std::unique_ptr<LaneSink> sink;
+  ChunkEnd end;
+
+  explicit Source(Target* target) {
+    OpenRequest request;
+    request.lanes = 1;
+    transfer = std::make_unique<Transfer>(database, serve, request, Hello(),
+                                          "test", &bucket);
+    REQUIRE_OK(transfer->Attach(0, &port));
+    REQUIRE(port->Enter(target->here.get()) == LanePort::Role::kServe);
+    link = std::make_unique<LaneLink>(transfer.get(), port,
+                                      target->here.get());
+    sink = std::make_unique<LaneSink>(transfer.get(), link.get(), &window,
+                                      &clock, &compressor);
+    sink->Answer(RangeRequest(), &frames);
+  }
+
+  std::future<Status> Send(const std::string& file) {
+    return std::async(std::launch::async, [this, file] {
+      Status status = sink->Begin(ChunkBegin());
+      for (size_t at = 0; at < file.size() && status.ok(); at += 100'000) {
+        status = sink->Append(file.substr(at, 100'000));
+      }
+      end.file_bytes = file.size();
+      end.largest = "last";
+      return status.ok() ? sink->End(&end) : status;
+    });
+  }
+};
+
+// The lane has another connection, while its thread parks.
+std::future<LanePort::Role> Reconnect(Source* source, Target* target) {
+  target->channel->Close();
+  static thread_local std::vector<std::unique_ptr<Channel>> gone;
+  gone.push_back(std::move(target->here));  // the source may still use it
+  target->Connect();
+  return std::async(std::launch::async, [source, target] {
+    return source->port->Enter(target->here.get());
+  });
+}
+
+void RequireChunk(Source* source, Target* target, const std::string& file,
+                  std::future<Status>* sent) {
+  ChunkEnd end;
+  REQUIRE_OK(target->channel->ExpectType(target->last, FrameType::kChunkEnd));
+  REQUIRE_OK(end.DecodeFrom(target->last.payload));
+  REQUIRE_OK(sent->get());
+  REQUIRE(target->bytes == file);
+  REQUIRE(end.digest == target->digest.Finish());
+  REQUIRE(end.file_bytes == file.size());
+  REQUIRE(source->sink->totals().chunks == 1);
+  RangeDigest chain;
+  chain.AddChunk(end.digest);
+  REQUIRE(source->sink->chain() == chain.Finish());
+}
+
+TEST_CASE("LaneSink goes on at the byte that the target has come to",
+          "[source][lane]") {
+  const std::string file = RandomBytes(3'000'000, 1);
+  Target target;
+  target.Connect();
+  Source source(&target);
+  std::future<Status> sent = source.Send(file);
+  REQUIRE(target.ReceiveBegin().first_byte == 0);
+  std::future<LanePort::Role> waiting[3];
+  for (int cut = 0; cut < 3; ++cut) {
+    target.ReceiveData(target.bytes.size() + 700'000);
+    const uint64_t held = target.bytes.size();
+    waiting[cut] = Reconnect(&source, &target);
+    target.AskForRest();
+    REQUIRE(target.ReceiveBegin().first_byte == held);
+  }
+  target.ReceiveData(UINT64_MAX);
+  RequireChunk(&source, &target, file, &sent);
+  source.port->Leave();
+}
+
+TEST_CASE("LaneSink sends a chunk from its begin while the window holds it",
+          "[source][lane]") {
+  const std::string file = RandomBytes(3'000'000, 2);
+  Target target;
+  target.Connect();
+  Source source(&target);
+  std::future<Status> sent = source.Send(file);
+  target.ReceiveBegin();
+  target.ReceiveData(1'000'000, /*acknowledge=*/false);
+  target.bytes.clear();
+  target.digest = ChunkDigest();
+  target.frames = 0;
+  const auto waiting = Reconnect(&source, &target);
+  target.AskForRest();
+  REQUIRE(target.ReceiveBegin().first_byte == 0);
+  target.ReceiveData(UINT64_MAX);
+  RequireChunk(&source, &target, file, &sent);
+  source.port->Leave();
+}
+
+TEST_CASE("LaneSink gives a chunk up when its target asks for something else",
+          "[source][lane]") {
+  const std::string file = RandomBytes(3'000'000, 3);
+  Target target;
+  target.Connect();
+  Source source(&target);
+  std::future<Status> sent = source.Send(file);
+  target.ReceiveBegin();
+  target.ReceiveData(1'000'000);
+  const auto waiting = Reconnect(&source, &target);
+  RangeRequest request;
+  SECTION("another range") { request.range_id = 7; }
+  SECTION("what it acknowledged before") {}
+  SECTION("a place between two frames") {
+    request.open_bytes = target.bytes.size() - 1;
+    request.open_frames = target.frames;
+  }
+  SECTION("another chunk") {
+    request.held.chunks = 4;
+    request.after = "x";
+  }
+  target.Ask(request);
+  REQUIRE(EndStateOf(sent.get()) == EndState::kCancelled);
+  REQUIRE(source.sink->superseded());
+  LaneRequest next;
+  REQUIRE_OK(source.link->Receive(&next));
+  RangeRequest asked;
+  REQUIRE(next.type == FrameType::kRangeRequest);
+  REQUIRE_OK(asked.DecodeFrom(next.payload));
+  REQUIRE(asked == request);
+  source.port->Leave();
+}
+
+TEST_CASE("LaneSink that is parked ends with the transfer", "[source][lane]") {
+  const std::string file = RandomBytes(3'000'000, 4);
+  Target target;
+  target.Connect();
+  Source source(&target);
+  std::future<Status> sent = source.Send(file);
+  target.ReceiveBegin();
+  target.ReceiveData(1'000'000);
+  target.channel->Close();
+  source.transfer->End();
+  REQUIRE(sent.wait_for(std::chrono::seconds(5)) == std::future_status::ready);
+  REQUIRE_FALSE(sent.get().ok());
+}
+
+TEST_CASE("LaneSink waits for acknowledgements once 8 MiB lack them",
+          "[source][lane]") {
+  const std::string file = RandomBytes(12'000'000, 5);
+  Target target;
+  target.Connect();
+  Source source(&target);
+  std::future<Status> sent = source.Send(file);
+  target.ReceiveBegin();
+  // All that the window and no acknowledgement allow comes, and no more.
+  const uint64_t most = LaneWindow::kBytes / 100'000 * 100'000;
+  target.ReceiveData(most, /*acknowledge=*/false);
+  Frame frame;
+  REQUIRE(target.channel
+              ->Receive(WaitLimit::Within(std::chrono::milliseconds(200)),
+                        &frame)
+              .IsTimedOut());
+  ChunkAck ack;
+  SECTION("and goes on") {
+    ack.bytes = target.bytes.size();
+    REQUIRE_OK(target.channel->SendMessage(FrameType::kChunkAck, ack, Soon()));
+    target.ReceiveData(UINT64_MAX);
+    RequireChunk(&source, &target, file, &sent);
+  }
+  SECTION("and fails when more is acknowledged than was sent") {
+    ack.bytes = target.bytes.size() + 1;
+    REQUIRE_OK(target.channel->SendMessage(FrameType::kChunkAck, ack, Soon()));
+    REQUIRE(EndStateOf(sent.get()) == EndState::kCorrupt);
+    REQUIRE_FALSE(source.link->lost());
+  }
+  source.port->Leave();
+}
+
+}  // namespace
+}  // namespace sstferry
