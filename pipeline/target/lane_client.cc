@@ -21,40 +21,86 @@ Status Mismatch(const std::string& what, uint64_t expected, uint64_t found) {
                         ", found " + std::to_string(found));
 }
 
+// A source keeps 8 MiB of what was not acknowledged.
+constexpr uint64_t kAcknowledgeBytes = 1u << 20;
+
 }  // namespace
 
-LaneClient::LaneClient(PullState* state, Channel* channel, uint32_t lane)
+LaneClient::LaneClient(PullState* state, uint32_t lane)
     : state_(state),
-      channel_(channel),
       lane_(lane),
+      retry_(state, "lane " + std::to_string(lane)),
       clock_(&state->counters.stages, Stage::kIdle) {}
 
 Status LaneClient::Run() {
+  Status status;
+  do {
+    failure_ = LaneFailure::kFinal;
+    status = Connect();
+    if (status.ok()) {
+      status = Work();
+    }
+    if (channel_ != nullptr) {
+      state_->counters.wire_bytes +=
+          channel_->bytes_received() + channel_->bytes_sent();
+    }
+    if (status.ok()) {
+      return state_->ingestor->Flush(&clock_);
+    }
+    if (channel_ != nullptr) {
+      channel_->Close();
+      channel_ = nullptr;
+    }
+    clock_.Enter(Stage::kIdle);
+    status = retry_.AwaitTurn(status, failure_);
+  } while (status.ok());
+  return status;
+}
+
+// Repeats what was asked on the connection before.
+Status LaneClient::Connect() {
+  StageScope scope(&clock_, Stage::kReceive);
+  Status status = state_->open_lane(lane_, &channel_);
+  if (!status.ok()) {
+    channel_ = nullptr;
+    const EndState state = EndStateOf(status);
+    // A source that has just begun again knows no transfers before the control
+    // connection has resumed this one.
+    failure_ = state == EndState::kDeadPeer || state == EndState::kCorrupt ||
+                       state == EndState::kSnapshotGone
+                   ? LaneFailure::kLost
+                   : LaneFailure::kFinal;
+    return status;
+  }
+  retry_.Connected();
+  answer_totals_ = Totals();
+  answer_chain_ = RangeDigest();
+  StartTime();
+  for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
+    status = Ask(asked_[i], /*front=*/i == 0);
+  }
+  return status;
+}
+
+Status LaneClient::Work() {
   Status status = AskAhead();
   while (status.ok() && !asked_.empty()) {
     const Range& range = (*state_->ranges)[asked_.front()];
     status = ReceiveRange(range);
-    asked_.pop_front();
     if (status.ok()) {
+      asked_.pop_front();
+      StartRange();
       status = AskAhead();
     }
   }
-  if (status.ok()) {
-    status = state_->ingestor->Flush(&clock_);
-  }
-  state_->counters.wire_bytes +=
-      channel_->bytes_received() + channel_->bytes_sent();
   return status;
 }
 
 Status LaneClient::AskAhead() {
   while (const std::optional<uint32_t> id =
              state_->scheduler->Next(asked_.size())) {
-    RangeRequest request;
-    request.range_id = *id;
     asked_.push_back(*id);
-    const Status status = channel_->SendMessage(FrameType::kRangeRequest,
-                                                request, WaitLimit::Forever());
+    const Status status = Ask(*id, /*front=*/asked_.size() == 1);
     if (!status.ok()) {
       return status;
     }
@@ -62,18 +108,90 @@ Status LaneClient::AskAhead() {
   return Status::OK();
 }
 
-Status LaneClient::Receive(Frame* frame) {
-  StageScope scope(&clock_, Stage::kReceive);
-  BlockedScope blocked(&state_->counters.receive_blocked_micros);
-  return state_->guard->Receive(channel_, frame);
+Status LaneClient::Ask(uint32_t range_id, bool front) {
+  RangeRequest request;
+  request.range_id = range_id;
+  if (front) {
+    request.held = range_totals_;
+    if (range_totals_.chunks != 0) {
+      request.after = last_key_;
+    }
+    if (open_ != nullptr) {
+      request.open_bytes = open_->file.bytes();
+      request.open_frames = open_->frames;
+    }
+  }
+  return FromChannel(channel_->SendMessage(FrameType::kRangeRequest, request,
+                                           WaitLimit::Forever()));
 }
 
-Status LaneClient::ReceiveRange(const Range& range) {
-  range_totals_ = Totals{};
-  range_chain_ = RangeDigest();
+void LaneClient::StartRange() {
+  range_totals_ = Totals();
   last_key_.clear();
   range_carried_ = false;
   planned_done_ = 0;
+  open_.reset();
+  answer_totals_ = Totals();
+  answer_chain_ = RangeDigest();
+}
+
+void LaneClient::StartTime() {
+  uint64_t bytes = state_->chunk_bytes;
+  if (!asked_.empty()) {
+    bytes = std::max(bytes,
+                     (*state_->ranges)[asked_.front()].estimated_bytes);
+  }
+  until_ = Clock::now() + state_->chunk_time +
+           state_->chunk_time_per_mib * ((bytes >> 20) + 1);
+}
+
+Status LaneClient::FromChannel(const Status& status) {
+  if (!status.ok()) {
+    // Closed on this side is lost, too, unless all of the pull ends.
+    const EndState state = EndStateOf(status);
+    const bool lost =
+        state == EndState::kDeadPeer ||
+        (state == EndState::kCancelled && state_->stop != nullptr &&
+         !state_->stop->stopped());
+    failure_ = lost ? LaneFailure::kLost
+               : state == EndState::kTooSlow || state == EndState::kCancelled
+                   ? LaneFailure::kFinal
+                   : LaneFailure::kDamaged;
+  }
+  return status;
+}
+
+Status LaneClient::Damaged(const Status& status) {
+  failure_ = LaneFailure::kDamaged;
+  return status;
+}
+
+Status LaneClient::Final(const Status& status) {
+  failure_ = LaneFailure::kFinal;
+  return status;
+}
+
+// The source's own End is its last word, but for one that begins again.
+Status LaneClient::Expect(const Frame& frame, FrameType type) {
+  const Status status = channel_->ExpectType(frame, type);
+  if (frame.type != FrameType::kEnd) {
+    return Damaged(status);
+  }
+  const EndState state = EndStateOf(status);
+  failure_ =
+      state == EndState::kCancelled || state == EndState::kSnapshotGone
+          ? LaneFailure::kLost
+          : LaneFailure::kFinal;
+  return status;
+}
+
+Status LaneClient::Receive(Frame* frame) {
+  StageScope scope(&clock_, Stage::kReceive);
+  BlockedScope blocked(&state_->counters.receive_blocked_micros);
+  return FromChannel(state_->guard->Receive(channel_, frame, until_));
+}
+
+Status LaneClient::ReceiveRange(const Range& range) {
   while (true) {
     Frame frame;
     Status status = Receive(&frame);
@@ -82,26 +200,25 @@ Status LaneClient::ReceiveRange(const Range& range) {
     }
     if (frame.type == FrameType::kRangeEnd) {
       RangeEnd end;
-      status = end.DecodeFrom(frame.payload);
-      return status.ok() ? CheckRangeEnd(range, end) : status;
+      status = Damaged(end.DecodeFrom(frame.payload));
+      // Every frame was whole: asking again would only hide it.
+      return status.ok() ? Final(CheckRangeEnd(range, end)) : status;
     }
     ChunkBegin begin;
-    status = channel_->ExpectType(frame, FrameType::kChunkBegin);
+    status = Expect(frame, FrameType::kChunkBegin);
     if (status.ok()) {
-      status = begin.DecodeFrom(frame.payload);
+      status = Damaged(begin.DecodeFrom(frame.payload));
     }
     if (status.ok()) {
       status = ReceiveChunk(range, begin);
     }
+    if (status.ok() && asked_.size() < 2) {
+      status = AskAhead();
+    }
     if (!status.ok()) {
       return status;
     }
-    if (asked_.size() < 2) {
-      status = AskAhead();
-      if (!status.ok()) {
-        return status;
-      }
-    }
+    StartTime();
   }
 }
 
@@ -128,22 +245,48 @@ Status LaneClient::CheckTurn(const Range& range,
   return Status::OK();
 }
 
-Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
-  Status status = CheckTurn(range, begin);
+// A new chunk's file, or the open one's where the source goes on with it.
+Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin,
+                                const std::string& path) {
+  const Status status = CheckTurn(range, begin);
   if (!status.ok()) {
-    return status;
+    return Damaged(status);
   }
+  const uint64_t open_bytes = open_ != nullptr ? open_->file.bytes() : 0;
+  if (begin.first_byte != 0 &&
+      (begin.first_byte != open_bytes || begin.kind != open_->begin.kind ||
+       begin.file_bytes != open_->begin.file_bytes)) {
+    return Damaged(MakeStatus(EndState::kCorrupt,
+                              "chunk: expected to go on at byte " +
+                                  std::to_string(open_bytes) + ", found " +
+                                  std::to_string(begin.first_byte)));
+  }
+  if (begin.first_byte != 0) {
+    return Status::OK();
+  }
+  DropChunk();
+  open_ = std::make_unique<OpenChunk>(state_, path, &buffer_);
+  open_->begin = begin;
+  return Final(open_->file.Open());
+}
+
+void LaneClient::DropChunk() {
+  if (open_ != nullptr) {
+    state_->counters.sst_bytes -= open_->file.bytes();
+    open_.reset();
+  }
+}
+
+Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   StagedChunk chunk;
   chunk.family = range.family;
   chunk.record.kind = begin.kind;
   chunk.path = state_->staging_dir + "/" + std::to_string(range.id) + "-" +
                std::to_string(begin.ordinal) + ".sst";
   ChunkEnd& end = chunk.record.chunk;
-  status = StoreChunk(range, chunk.path, &end);
-  if (status.ok() && begin.file_bytes != 0 &&
-      end.file_bytes != begin.file_bytes) {
-    status = Mismatch("bytes of the chunk as it began", begin.file_bytes,
-                      end.file_bytes);
+  Status status = OpenForChunk(range, begin, chunk.path);
+  if (status.ok()) {
+    status = StoreChunk(range, &end);
   }
   if (status.ok()) {
     status = CheckStored(range, chunk.path, &chunk);
@@ -153,15 +296,19 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
                        "range " + std::to_string(range.id) + " chunk " +
                            std::to_string(begin.ordinal));
   }
-  range_totals_.chunks++;
-  range_totals_.entries += end.entries;
-  range_totals_.key_value_bytes += end.key_bytes + end.value_bytes;
-  range_totals_.sst_bytes += end.file_bytes;
-  range_chain_.AddChunk(end.digest);
+  open_.reset();
+  retry_.ChunkDone();
+  for (Totals* totals : {&range_totals_, &answer_totals_}) {
+    totals->chunks++;
+    totals->entries += end.entries;
+    totals->key_value_bytes += end.key_bytes + end.value_bytes;
+    totals->sst_bytes += end.file_bytes;
+  }
+  answer_chain_.AddChunk(end.digest);
   last_key_ = end.largest;
   range_carried_ = begin.kind == ChunkKind::kCarried;
   CountChunk(chunk);
-  return state_->ingestor->Add(std::move(chunk), &clock_);
+  return Final(state_->ingestor->Add(std::move(chunk), &clock_));
 }
 
 void LaneClient::CountChunk(const StagedChunk& chunk) {
@@ -178,8 +325,6 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
   state_->sst_bytes_carried += end.file_bytes;
 }
 
-// The next frame; a chunk's data goes straight into the file's buffer, or is
-// decompressed there: *data_bytes of them.
 Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
                                size_t* data_bytes) {
   StageScope scope(&clock_, Stage::kReceive);
@@ -189,7 +334,8 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
   Status status;
   {
     BlockedScope blocked(waited);
-    status = state_->guard->ReceiveHeader(channel_, &header);
+    status =
+        FromChannel(state_->guard->ReceiveHeader(channel_, &header, until_));
   }
   const bool is_data = header.type == FrameType::kChunkData;
   const bool compressed = is_data && (header.flags & kFrameFlagZstd) != 0;
@@ -199,7 +345,7 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
   }
   if (status.ok()) {
     BlockedScope blocked(waited);
-    status = state_->guard->ReceivePayload(channel_, room, frame);
+    status = FromChannel(state_->guard->ReceivePayload(channel_, room, frame));
     *data_bytes = frame->payload.size();
   }
   return status.ok() && compressed ? Unpack(*frame, file, data_bytes) : status;
@@ -208,58 +354,87 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
 Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   if (bytes == 0) {
     // Would count towards no limit.
-    return MakeStatus(EndState::kCorrupt,
-                      "chunk data: expected bytes, found an empty frame");
+    return Damaged(
+        MakeStatus(EndState::kCorrupt,
+                   "chunk data: expected bytes, found an empty frame"));
   }
   if (file->bytes() + bytes > kMaxChunkFileBytes) {
-    return Mismatch("chunk bytes at most", kMaxChunkFileBytes,
-                    file->bytes() + bytes);
+    return Damaged(Mismatch("chunk bytes at most", kMaxChunkFileBytes,
+                            file->bytes() + bytes));
   }
   StageScope scope(&clock_, Stage::kStageWrite);
-  return file->Room(bytes, room);
+  return Final(file->Room(bytes, room));
 }
 
-// Receives the data frames into `path` and checks what their digests and the
-// ChunkEnd say of each other; the file is synced where durability asks.
-Status LaneClient::StoreChunk(const Range& range, const std::string& path,
-                              ChunkEnd* end) {
-  StagingFile file(state_->file_system, path, &buffer_);
-  Status status = file.Open();
-  ChunkDigest digest;
+// Receives the rest of the open chunk and checks what its frames' digests and
+// the ChunkEnd say of each other; the file is synced where durability asks.
+Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
+  Status status;
   Frame frame;
   size_t data_bytes = 0;
   while (status.ok()) {
-    status = ReceiveInto(&file, &frame, &data_bytes);
+    status = ReceiveInto(&open_->file, &frame, &data_bytes);
     if (!status.ok() || frame.type != FrameType::kChunkData) {
       break;
     }
     // The frame's digest was right: now the bytes belong to the file.
-    file.Commit(data_bytes);
-    digest.AddFrame(frame.digest);
+    open_->file.Commit(data_bytes);
+    open_->digest.AddFrame(frame.digest);
+    open_->frames++;
     CountBytes(range, data_bytes);
+    status = Acknowledge(range);
   }
   if (status.ok()) {
-    status = channel_->ExpectType(frame, FrameType::kChunkEnd);
+    status = Expect(frame, FrameType::kChunkEnd);
   }
   if (status.ok()) {
-    status = end->DecodeFrom(frame.payload);
+    status = Damaged(end->DecodeFrom(frame.payload));
   }
   if (!status.ok()) {
     return status;
   }
-  if (end->file_bytes != file.bytes()) {
-    return Mismatch("chunk bytes", end->file_bytes, file.bytes());
+  const Digest128 digest = open_->digest.Finish();
+  const uint64_t announced = open_->begin.file_bytes;
+  if (end->file_bytes != open_->file.bytes()) {
+    status = Mismatch("chunk bytes", end->file_bytes, open_->file.bytes());
+  } else if (announced != 0 && end->file_bytes != announced) {
+    status = Mismatch("bytes of the chunk as it began", announced,
+                      end->file_bytes);
+  } else if (!(end->digest == digest)) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "chunk digest: expected " + ToHex(end->digest) +
+                            ", found " + ToHex(digest));
   }
-  if (!(end->digest == digest.Finish())) {
-    return MakeStatus(EndState::kCorrupt,
-                      "chunk digest: expected " + ToHex(end->digest) +
-                          ", found " + ToHex(digest.Finish()));
+  if (!status.ok()) {
+    return BadChunk(status);
   }
   StageScope scope(&clock_, Stage::kSync);
   FaultPoint("LaneClient:ChunkWritten");
-  status = file.Finish(state_->sync_chunks);
+  status = Final(open_->file.Finish(state_->sync_chunks));
   FaultPoint("LaneClient:ChunkSynced");
   return status;
+}
+
+// Nothing of it is worth keeping: the next request is for all of it.
+Status LaneClient::BadChunk(const Status& status) {
+  DropChunk();
+  retry_.ChunkBad();
+  return Damaged(status);
+}
+
+Status LaneClient::Acknowledge(const Range& range) {
+  const uint64_t bytes = open_->file.bytes();
+  if (open_->begin.kind != ChunkKind::kRebuilt ||
+      bytes - open_->acknowledged_bytes < kAcknowledgeBytes) {
+    return Status::OK();
+  }
+  ChunkAck ack;
+  ack.range_id = range.id;
+  ack.ordinal = open_->begin.ordinal;
+  ack.bytes = bytes;
+  open_->acknowledged_bytes = bytes;
+  return FromChannel(channel_->SendMessage(FrameType::kChunkAck, ack,
+                                           WaitLimit::Forever()));
 }
 
 Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
@@ -267,11 +442,12 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
   CompressedPayload compressed;
   Status status = ParseCompressedPayload(frame.payload, &compressed);
   char* room = nullptr;
+  status = Damaged(status);
   if (status.ok()) {
     status = RoomForData(compressed.raw_bytes, file, &room);
   }
   if (status.ok()) {
-    status = decompressor_.Decompress(compressed, room);
+    status = Damaged(decompressor_.Decompress(compressed, room));
   }
   *data_bytes = compressed.raw_bytes;
   PullCounters& counters = state_->counters;
@@ -306,12 +482,12 @@ Status LaneClient::CheckStored(const Range& range, const std::string& path,
   const ChunkEnd& end = chunk->record.chunk;
   Status status = CheckBounds(range, end);
   if (!status.ok()) {
-    return status;
+    return BadChunk(status);
   }
   std::unique_ptr<FileSource> source;
   status = FileSource::Open(state_->file_system, path, &source);
   if (!status.ok()) {
-    return status;
+    return Final(status);
   }
   ChunkExpectation expected;
   expected.smallest = end.smallest;
@@ -341,19 +517,22 @@ Status LaneClient::CheckStored(const Range& range, const std::string& path,
   chunk->record.creating_database_id = facts.db_id;
   chunk->record.creating_session_id = facts.db_session_id;
   chunk->record.original_file_number = facts.original_file_number;
-  return status;
+  if (EndStateOf(status) == EndState::kCorrupt) {
+    return BadChunk(status);
+  }
+  return Final(status);  // this side cannot read what it wrote
 }
 
 Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
-  if (end.range_id != range.id || !(end.totals == range_totals_) ||
-      !(end.chain == range_chain_.Finish())) {
+  if (end.range_id != range.id || !(end.totals == answer_totals_) ||
+      !(end.chain == answer_chain_.Finish())) {
     return MakeStatus(
         EndState::kCorrupt,
         "end of range " + std::to_string(range.id) + ": expected " +
             std::to_string(end.totals.entries) + " entries in " +
             std::to_string(end.totals.chunks) + " chunks, found " +
-            std::to_string(range_totals_.entries) + " in " +
-            std::to_string(range_totals_.chunks));
+            std::to_string(answer_totals_.entries) + " in " +
+            std::to_string(answer_totals_.chunks));
   }
   state_->counters.planned_bytes_done += range.estimated_bytes - planned_done_;
   planned_done_ = range.estimated_bytes;
@@ -364,6 +543,8 @@ Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
 
 void LaneClient::CountBytes(const Range& range, uint64_t bytes) {
   state_->counters.sst_bytes += bytes;
+  state_->counters.received_bytes += bytes;
+  retry_.CountGood(bytes);
   const uint64_t room = range.estimated_bytes - planned_done_;
   const uint64_t counted = std::min(bytes, room);
   planned_done_ += counted;

@@ -4,33 +4,62 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "format/wire_compression.h"
+#include "pipeline/target/lane_retry.h"
 #include "pipeline/target/pull_state.h"
 #include "pipeline/target/staging_file.h"
 #include "pipeline/wire/channel.h"
 
 namespace sstferry {
 
+// When the lane's connection is lost, or its bytes are damaged on the way, it
+// connects again (target/lane_retry.h says how often) and repeats its requests;
+// what came whole of the open chunk is kept. A chunk that came whole and is
+// wrong is asked for from its first byte.
 class LaneClient {
  public:
-  // Borrows the state and the channel.
-  LaneClient(PullState* state, Channel* channel, uint32_t lane);
+  // Borrows the state.
+  LaneClient(PullState* state, uint32_t lane);
 
   // Works until no range is left. On error the lane holds nothing that was not
   // handed over; what lies in staging belongs to nobody.
-  //   kCorrupt   bytes, totals or keys are not what the source announced
+  //   kCorrupt   bytes, totals or keys are not what the source announced, as
+  //              often as they were asked for
+  //   kDeadPeer  the source was not there for too long
   [[nodiscard]] rocksdb::Status Run();
 
  private:
+  // A chunk of which not everything has come.
+  struct OpenChunk {
+    OpenChunk(PullState* state, const std::string& path, StagingBuffer* buffer)
+        : file(state->file_system, path, buffer) {}
+    ChunkBegin begin;
+    StagingFile file;
+    ChunkDigest digest;
+    uint64_t frames = 0;
+    uint64_t acknowledged_bytes = 0;
+  };
+
+  [[nodiscard]] rocksdb::Status Connect();
+  [[nodiscard]] rocksdb::Status Work();
   [[nodiscard]] rocksdb::Status AskAhead();
+  // The request for a range of which this lane may have a part.
+  [[nodiscard]] rocksdb::Status Ask(uint32_t range_id, bool front);
+  void StartRange();
+  void StartTime();
   [[nodiscard]] rocksdb::Status ReceiveRange(const Range& range);
   [[nodiscard]] rocksdb::Status ReceiveChunk(const Range& range,
                                              const ChunkBegin& begin);
-  [[nodiscard]] rocksdb::Status StoreChunk(const Range& range,
-                                           const std::string& path,
-                                           ChunkEnd* end);
+  [[nodiscard]] rocksdb::Status OpenForChunk(const Range& range,
+                                             const ChunkBegin& begin,
+                                             const std::string& path);
+  void DropChunk();
+  [[nodiscard]] rocksdb::Status StoreChunk(const Range& range, ChunkEnd* end);
+  [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);
   [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
                                             const std::string& path,
                                             StagedChunk* chunk);
@@ -43,6 +72,8 @@ class LaneClient {
                                               const RangeEnd& end);
   void CountBytes(const Range& range, uint64_t bytes);
   [[nodiscard]] rocksdb::Status Receive(Frame* frame);
+  // The next frame; a chunk's data goes straight into the file's buffer, or is
+  // decompressed there: *data_bytes of them.
   [[nodiscard]] rocksdb::Status ReceiveInto(StagingFile* file, Frame* frame,
                                             size_t* data_bytes);
   [[nodiscard]] rocksdb::Status RoomForData(size_t bytes, StagingFile* file,
@@ -50,21 +81,33 @@ class LaneClient {
   // What a ChunkData frame holds, decompressed where it says so.
   [[nodiscard]] rocksdb::Status Unpack(const Frame& frame, StagingFile* file,
                                        size_t* data_bytes);
+  // What a connection, a peer's words, or this side failed of: sets failure_,
+  // which Run() asks.
+  [[nodiscard]] rocksdb::Status FromChannel(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status Expect(const Frame& frame, FrameType type);
+  [[nodiscard]] rocksdb::Status Damaged(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status Final(const rocksdb::Status& status);
 
   PullState* const state_;
-  Channel* const channel_;
   const uint32_t lane_;
+  Channel* channel_ = nullptr;  // null: to be opened
+  LaneRetry retry_;
+  LaneFailure failure_ = LaneFailure::kFinal;
   StageClock clock_;
   StagingBuffer buffer_;
   WireDecompressor decompressor_;
   std::deque<uint32_t> asked_;  // range ids in the order asked
+  Clock::time_point until_;     // of the chunk at hand, on this connection
 
   // Of the range being received.
   Totals range_totals_;
-  RangeDigest range_chain_;
   std::string last_key_;
   bool range_carried_ = false;  // its one chunk has come
   uint64_t planned_done_ = 0;
+  std::unique_ptr<OpenChunk> open_;
+  // Of the answer being received: what came since the range was asked for.
+  Totals answer_totals_;
+  RangeDigest answer_chain_;
 };
 
 }  // namespace sstferry

@@ -14,6 +14,7 @@
 #include "pipeline/target/ingestor.h"
 #include "pipeline/target/range_scheduler.h"
 #include "pipeline/target/stall_guard.h"
+#include "pipeline/target/stop_signal.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 
@@ -22,7 +23,8 @@ namespace sstferry {
 struct PullCounters {
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> key_value_bytes{0};
-  std::atomic<uint64_t> sst_bytes{0};
+  std::atomic<uint64_t> sst_bytes{0};  // less those of chunks begun anew
+  std::atomic<uint64_t> received_bytes{0};  // of chunks, however often
   std::atomic<uint64_t> wire_bytes{0};
   std::atomic<uint64_t> staged_bytes{0};  // received, not yet handed over
   // Estimated bytes of what is done: grows to the plan's estimate exactly.
@@ -55,6 +57,16 @@ struct PullState {
   RangeScheduler* scheduler = nullptr;
   Ingestor* ingestor = nullptr;
   const StallGuard* guard = nullptr;
+  // Opens a lane: *channel stays valid until the next call for that lane.
+  std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;
+  // A lost lane is tried again for so long without progress; 0: never.
+  std::chrono::milliseconds retry_for{0};
+  // Of one chunk, and a MiB of it, on one connection; then on another one.
+  std::chrono::milliseconds chunk_time{120'000};
+  std::chrono::milliseconds chunk_time_per_mib{16'000};
+  StopSignal* stop = nullptr;  // null: nothing stops a wait before a try
+  LogFunction log;
+  std::atomic<uint32_t> retries{0};  // connections lost and tried again
   PullCounters counters;
 
   std::mutex mu;

@@ -4,7 +4,6 @@
 
 #include "format/limits.h"
 #include "pipeline/family_options.h"
-#include "pipeline/interval_reader.h"
 #include "pipeline/last_transfer.h"
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
@@ -19,14 +18,8 @@ namespace {
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// Readahead of a verify, per lane, over freshly ingested files.
-constexpr uint64_t kVerifyReadaheadBytes = 1u << 20;
 // How long a closed lane waits for the control connection to say why.
 constexpr std::chrono::milliseconds kLastWordsLimit{2000};
-
-std::string FamilyName(const Family& family) {
-  return "column family '" + family.description.name + "'";
-}
 
 }  // namespace
 
@@ -43,12 +36,27 @@ Puller::Puller(const PullOptions& options, Dialer* dialer)
              [this] { return session_->progress(); }),
       started_at_(NowRfc3339()) {
   state_.guard = &guard_;
+  state_.open_lane = [this](uint32_t lane, Channel** channel) {
+    return OpenLane(lane, channel);
+  };
+  state_.retry_for = options.retry_for;
+  state_.chunk_time = options.stall_timeout;
+  state_.stop = &stop_;
+  state_.log = options.log;
 }
 
 Puller::~Puller() = default;
 
 Status Puller::Run(Summary* summary) {
+  std::thread watchdog;
+  if (options_.deadline.count() > 0) {
+    watchdog = std::thread([this] { WatchDeadline(); });
+  }
   Status status = RunSteps();
+  if (watchdog.joinable()) {
+    done_.Stop();
+    watchdog.join();
+  }
   if (!status.ok()) {
     Fail(status, "target");
     status = failure();
@@ -99,6 +107,12 @@ Status Puller::Connect() {
   session_options.peer_timeout = options_.peer_timeout;
   session_options.ping_interval = options_.peer_timeout / 2;
   session_options.handshakes = &handshakes_;
+  session_options.retry.give_up_after = options_.retry_for;
+  session_options.retry.progress = [this] {
+    return state_.counters.received_bytes.load();
+  };
+  session_options.stop = &stop_;
+  session_options.on_retry = [this](const Status& lost) { OnRetry(lost); };
   session_options.on_fail = [this](const Status& failed,
                                    const std::string& where) {
     Fail(failed, where);
@@ -228,6 +242,10 @@ Status Puller::OpenLane(uint32_t lane, Channel** channel) {
   if (failed_) {
     opened->Close();
   }
+  if (lanes_[lane] != nullptr) {
+    past_wire_bytes_ +=
+        lanes_[lane]->bytes_received() + lanes_[lane]->bytes_sent();
+  }
   lanes_[lane] = std::move(opened);
   return Status::OK();
 }
@@ -291,12 +309,8 @@ Status Puller::Transfer() {
 }
 
 void Puller::RunLane(uint32_t lane) {
-  Channel* channel = nullptr;
-  Status status = OpenLane(lane, &channel);
-  if (status.ok()) {
-    status = LaneClient(&state_, channel, lane).Run();
-  }
-  FailLane(status, "target lane " + std::to_string(lane));
+  FailLane(LaneClient(&state_, lane).Run(),
+           "target lane " + std::to_string(lane));
 }
 
 void Puller::FailLane(const Status& status, const std::string& where) {
@@ -377,54 +391,6 @@ Status Puller::CheckFileCount() {
   return Status::OK();
 }
 
-Status Puller::VerifyAgainstSource() {
-  SetPhase("verify");
-  verifying_ = true;
-  const steady_clock::time_point start = steady_clock::now();
-  std::atomic<size_t> next{0};
-  const Status status = ForEachLane(
-      [this, &next](uint32_t lane) { VerifyLane(lane, &next); });
-  verify_seconds_ = SecondsSince(start);
-  verified_ = status.ok();
-  return status;
-}
-
-void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
-  Channel* channel = lanes_[lane].get();
-  Status status;
-  for (size_t at = (*next)++; status.ok() && at < plan_.ranges.size();
-       at = (*next)++) {
-    const Range& range = plan_.ranges[at];
-    DigestRequest request;
-    request.family = range.family;
-    request.interval = range.interval;
-    status = channel->SendMessage(FrameType::kDigestRequest, request);
-    DigestReply ours;
-    if (status.ok()) {
-      status = DigestInterval(db_->db(), db_->handle(range.family),
-                              range.interval, kVerifyReadaheadBytes,
-                              [this] { return failed_.load(); }, &ours);
-    }
-    DigestReply theirs;
-    if (status.ok()) {
-      status = guard_.ReceiveMessage(channel, FrameType::kDigestReply,
-                                     &theirs);
-    }
-    if (status.ok() && (ours.entries != theirs.entries ||
-                        !(ours.content == theirs.content))) {
-      status = MakeStatus(
-          EndState::kCorrupt,
-          "verify of range " + std::to_string(range.id) + " of " +
-              FamilyName(plan_.families[range.family]) + ": expected " +
-              std::to_string(theirs.entries) + " entries with digest " +
-              ToHex(theirs.content) + ", found " +
-              std::to_string(ours.entries) + " with " + ToHex(ours.content));
-    }
-    verified_bytes_ += range.estimated_bytes;
-  }
-  FailLane(status, "verify");
-}
-
 Status Puller::Publish() {
   SetPhase("swap");
   const steady_clock::time_point start = steady_clock::now();
@@ -458,6 +424,49 @@ Status Puller::Publish() {
   return status;
 }
 
+void Puller::WatchDeadline() {
+  if (!done_.WaitFor(options_.deadline)) {
+    Fail(MakeStatus(EndState::kDeadline,
+                    "not done within " +
+                        std::to_string(options_.deadline.count()) + " ms"),
+         "target");
+  }
+}
+
+// A control connection lost, or there again (OK).
+void Puller::OnRetry(const Status& lost) {
+  if (lost.ok()) {
+    Log(LogLevel::kInfo, "control connection: connected again");
+    CloseSilentLanes();
+    return;
+  }
+  state_.retries++;
+  Log(LogLevel::kWarning, std::string("control connection: lost, is tried "
+                                      "again: ") +
+                              EndStateName(EndStateOf(lost)) + ": " +
+                              MessageOf(lost));
+}
+
+// What cost the control connection may have cost lanes, too, without a word.
+void Puller::CloseSilentLanes() {
+  const int64_t since =
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          (Clock::now() - options_.peer_timeout).time_since_epoch())
+          .count();
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const std::unique_ptr<Channel>& lane : lanes_) {
+    if (lane != nullptr && lane->last_received_micros() < since) {
+      lane->Close();
+    }
+  }
+}
+
+void Puller::Log(LogLevel level, const std::string& text) const {
+  if (options_.log) {
+    options_.log(level, text);
+  }
+}
+
 void Puller::Cancel() {
   Fail(MakeStatus(EndState::kCancelled, "stopped on request"), "target");
 }
@@ -469,6 +478,7 @@ void Puller::Fail(const Status& status, const std::string& where) {
   }
   failure_ = status;
   failure_where_ = where;
+  stop_.Stop();
   dialer_->Close();
   handshakes_.CloseAll();
   if (session_ != nullptr) {

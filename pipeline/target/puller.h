@@ -54,6 +54,13 @@ class Puller {
   [[nodiscard]] rocksdb::Status CheckFileCount();
   [[nodiscard]] rocksdb::Status VerifyAgainstSource();
   void VerifyLane(uint32_t lane, std::atomic<size_t>* next);
+  [[nodiscard]] rocksdb::Status VerifyRange(Channel* channel,
+                                            const Range& range,
+                                            std::optional<DigestReply>* ours);
+  void WatchDeadline();
+  void OnRetry(const rocksdb::Status& lost);
+  void CloseSilentLanes();
+  void Log(LogLevel level, const std::string& text) const;
   [[nodiscard]] rocksdb::Status Publish();
   [[nodiscard]] rocksdb::Status RunSteps();
   [[nodiscard]] rocksdb::Status ForEachLane(
@@ -86,6 +93,8 @@ class Puller {
   std::unique_ptr<RangeScheduler> scheduler_;
   std::unique_ptr<Ingestor> ingestor_;  // changes under mu_
   PullState state_;
+  StopSignal stop_;  // the pull has failed
+  StopSignal done_;  // its steps are over
   const StallGuard guard_;
   std::unique_ptr<Timeline> timeline_;
   WireCompression compression_ = WireCompression::kNone;  // as agreed on
@@ -107,6 +116,7 @@ class Puller {
   rocksdb::Status failure_;                        // under mu_
   std::string failure_where_;                      // under mu_
   std::vector<std::unique_ptr<Channel>> lanes_;    // slots under mu_
+  uint64_t past_wire_bytes_ = 0;                   // under mu_: of lost lanes
   bool published_ = false;                         // under mu_
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> verified_bytes_{0};

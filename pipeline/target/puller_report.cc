@@ -107,6 +107,7 @@ void Puller::FillSummary(Summary* summary) const {
   summary->ranges = plan_.ranges.size();
   {
     std::lock_guard<std::mutex> lock(mu_);
+    summary->wire_bytes += past_wire_bytes_;
     for (const std::unique_ptr<Channel>& lane : lanes_) {
       if (lane != nullptr) {
         summary->wire_bytes += lane->bytes_received() + lane->bytes_sent();
@@ -129,6 +130,7 @@ void Puller::FillSummary(Summary* summary) const {
       ingestor_ != nullptr ? ingestor_->ingest_calls() : 0;
   summary->levels = levels_;
   summary->lanes = plan_.opened.lanes;
+  summary->retries = state_.retries;
   summary->verified = verified_;
   summary->peak_rss_bytes = PeakRssBytes();
   summary->notes = plan_.opened.notes;

@@ -1,6 +1,7 @@
 #include "pipeline/target/source_session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "format/limits.h"
 #include "pipeline/rocksdb_compat.h"
@@ -11,23 +12,14 @@ namespace {
 
 using rocksdb::Status;
 
-// Keys, names and reasons of a whole plan, as held in memory.
-constexpr uint64_t kMaxPlanBytes = 64u << 20;
-
-// What an option or a range takes in memory beyond its bytes on the wire.
-constexpr uint64_t kItemBytes = 128;
-constexpr uint64_t kMaxRangeBytes = 1ull << 44;
-
 // Sends on the control connection are small; a request to stop must not wait
 // for one longer than this.
 constexpr std::chrono::milliseconds kSendLimit{4'000};
 // Answers that cost the source nothing.
 constexpr std::chrono::milliseconds kAnswerLimit{60'000};
 constexpr std::chrono::hours kPinLimit{24};
-
-Status Malformed(const std::string& what) {
-  return MakeStatus(EndState::kCorrupt, "plan: " + what);
-}
+// For another connection on which to say that all went well.
+constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
 
 }  // namespace
 
@@ -61,31 +53,88 @@ OpenRequest MakeOpenRequest(const PullOptions& options,
 }
 
 SourceSession::SourceSession(Dialer* dialer,
-                             const SourceSessionOptions& options,
-                             std::unique_ptr<Channel> channel)
-    : dialer_(dialer), options_(options), channel_(std::move(channel)) {}
+                             const SourceSessionOptions& options)
+    : dialer_(dialer), options_(options), backoff_(options.retry) {}
 
 Status SourceSession::Connect(Dialer* dialer,
                               const SourceSessionOptions& options,
                               std::unique_ptr<SourceSession>* session) {
-  const WaitLimit limit = WaitLimit::Within(options.connect_timeout);
-  std::unique_ptr<Connection> connection;
-  Status status = dialer->Dial(limit, &connection);
+  std::unique_ptr<SourceSession> opened(new SourceSession(dialer, options));
+  std::shared_ptr<Channel> channel;
+  Status status = opened->DialControl(&channel);
+  // A peer that answered is one that can be believed: only silence is tried
+  // again.
+  while (EndStateOf(status) == EndState::kDeadPeer) {
+    const Status waited = opened->AwaitTurn(&opened->backoff_, status);
+    if (!waited.ok()) {
+      return waited;
+    }
+    status = opened->DialControl(&channel);
+  }
   if (!status.ok()) {
     return status;
   }
-  std::unique_ptr<SourceSession> opened(
-      new SourceSession(dialer, options,
-                        std::make_unique<Channel>(std::move(connection))));
-  status = Shake(options, opened->channel_.get(), MakeHello(), limit,
-                 &opened->ack_);
-  if (!status.ok()) {
-    return status;
-  }
+  opened->backoff_.Succeeded();
+  opened->channel_ = std::move(channel);
+  opened->connected_ = true;
   SourceSession* raw = opened.get();
   raw->reader_ = std::thread([raw] { raw->ReadLoop(); });
   raw->pinger_ = std::thread([raw] { raw->PingLoop(); });
   *session = std::move(opened);
+  return Status::OK();
+}
+
+Status SourceSession::DialControl(std::shared_ptr<Channel>* channel) {
+  const WaitLimit limit = WaitLimit::Within(options_.connect_timeout);
+  std::unique_ptr<Connection> connection;
+  Status status = dialer_->Dial(limit, &connection);
+  if (!status.ok()) {
+    return status;
+  }
+  auto dialed = std::make_shared<Channel>(std::move(connection));
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    dialed_ = dialed;
+    if (stopping_) {
+      dialed->Close();
+    }
+  }
+  HelloAck ack;
+  status = Shake(options_, dialed.get(), MakeHello(), limit, &ack);
+  std::lock_guard<std::mutex> lock(mu_);
+  dialed_.reset();
+  if (status.ok()) {
+    if (connections_++ == 0) {
+      ack_ = ack;  // constant from here on
+    }
+    *channel = std::move(dialed);
+  }
+  return status;
+}
+
+Status SourceSession::AwaitTurn(Backoff* backoff, const Status& status) {
+  std::chrono::milliseconds wait{0};
+  if (!backoff->Next(&wait)) {
+    const auto limit = options_.retry.give_up_after;
+    return limit.count() == 0
+               ? status
+               : MakeStatus(EndState::kDeadPeer,
+                            MessageOf(status) + "; tried for " +
+                                std::to_string(limit.count()) + " ms");
+  }
+  const Clock::time_point until = Clock::now() + wait;
+  while (Clock::now() < until) {
+    // Before the session exists nobody can cancel it but by these.
+    if (options_.stop != nullptr && options_.stop->stopped()) {
+      return MakeStatus(EndState::kCancelled, "stopped on request");
+    }
+    std::unique_lock<std::mutex> lock(mu_);
+    const auto step = std::min<Clock::duration>(
+        until - Clock::now(), std::chrono::milliseconds(200));
+    if (changed_.wait_for(lock, step, [this] { return stopping_; })) {
+      return MakeStatus(EndState::kCancelled, "stopped on request");
+    }
+  }
   return Status::OK();
 }
 
@@ -103,13 +152,34 @@ Status SourceSession::Shake(const SourceSessionOptions& options,
 
 SourceSession::~SourceSession() { StopThreads(); }
 
+std::shared_ptr<Channel> SourceSession::channel() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return channel_;
+}
+
+uint64_t SourceSession::wire_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return past_wire_bytes_ + channel_->bytes_received() +
+         channel_->bytes_sent();
+}
+
 void SourceSession::StopThreads() {
+  bool dialing = false;
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
+    dialing = reader_.joinable() && !connected_ &&
+              options_.retry.give_up_after.count() > 0;
+    for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
+      if (open != nullptr) {
+        open->Close();
+      }
+    }
+  }
+  if (dialing) {
+    dialer_->Close();
   }
   changed_.notify_all();
-  channel_->Close();
   for (std::thread* thread : {&reader_, &pinger_}) {
     if (thread->joinable()) {
       thread->join();
@@ -117,15 +187,50 @@ void SourceSession::StopThreads() {
   }
 }
 
-void SourceSession::ReadLoop() {
+Status SourceSession::ReadUntilFailure(Channel* channel) {
   WaitLimit limit;
   limit.idle = options_.peer_timeout;
+  while (true) {
+    Frame frame;
+    Status status = channel->Receive(limit, &frame);
+    if (!status.ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      may_retry_ = true;  // silence, a closed connection, damaged bytes
+      return status;
+    }
+    status = Handle(frame);
+    if (!status.ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      // A source that shuts down may come back; so may a send that failed.
+      const EndState state = EndStateOf(status);
+      may_retry_ =
+          state == EndState::kDeadPeer ||
+          (frame.type == FrameType::kEnd && state == EndState::kCancelled);
+      if (state == EndState::kSnapshotGone && !plan_digest_.has_value() &&
+          transfer_id_.has_value() &&
+          request_.snapshot_use == SnapshotUse::kNew) {
+        // Nothing depends on it yet: another one will do.
+        transfer_id_.reset();
+        may_retry_ = true;
+      }
+      return status;
+    }
+  }
+}
+
+void SourceSession::ReadLoop() {
   Status status;
   while (status.ok()) {
-    Frame frame;
-    status = channel_->Receive(limit, &frame);
-    if (status.ok()) {
-      status = Handle(frame);
+    status = ReadUntilFailure(channel().get());
+    bool retry = false;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      connected_ = false;
+      retry = may_retry_ && !stopping_ &&
+              options_.retry.give_up_after.count() > 0;
+    }
+    if (retry) {
+      status = Reconnect(status);
     }
   }
   bool report = false;
@@ -142,17 +247,71 @@ void SourceSession::ReadLoop() {
   }
 }
 
+Status SourceSession::Reconnect(Status status) {
+  if (options_.on_retry) {
+    options_.on_retry(status);
+  }
+  channel()->Close();
+  while (true) {
+    const Status waited = AwaitTurn(&backoff_, status);
+    if (!waited.ok()) {
+      return waited;
+    }
+    std::shared_ptr<Channel> next;
+    status = DialControl(&next);
+    if (status.ok()) {
+      status = Reopen(std::move(next));
+    }
+    const EndState state = EndStateOf(status);
+    if (status.ok() || state == EndState::kRefused ||
+        state == EndState::kDenied || state == EndState::kIncompatible) {
+      return status;
+    }
+  }
+}
+
+// Asks for the transfer again. What the source answers comes to the reader like
+// any other plan.
+Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
+  OpenRequest request;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    past_wire_bytes_ += channel_->bytes_received() + channel_->bytes_sent();
+    channel_ = channel;
+    if (stopping_) {
+      channel->Close();
+    }
+    connected_ = !opening_;
+    if (!opening_) {
+      changed_.notify_all();
+      return Status::OK();
+    }
+    request = request_;
+    if (transfer_id_.has_value()) {
+      request.snapshot_use = SnapshotUse::kResume;
+      request.held_transfer = *transfer_id_;
+    }
+    opened_ = false;
+    planned_ = false;
+    plan_ = SourcePlan();
+    plan_bytes_ = 0;
+  }
+  return channel->SendMessage(FrameType::kOpenRequest, request,
+                              WaitLimit::Within(kSendLimit));
+}
+
 void SourceSession::PingLoop() {
   uint64_t token = 0;
   std::unique_lock<std::mutex> lock(mu_);
   while (!changed_.wait_for(lock, options_.ping_interval, [this] {
     return stopping_ || !status_.ok();
   })) {
+    const std::shared_ptr<Channel> channel = channel_;
     lock.unlock();
     Ping ping;
     ping.token = ++token;
-    // A send that fails is found by the reader, which ends the session.
-    channel_->SendMessage(FrameType::kPing, ping).PermitUncheckedError();
+    // A send that fails is found by the reader.
+    channel->SendMessage(FrameType::kPing, ping).PermitUncheckedError();
     lock.lock();
   }
 }
@@ -197,95 +356,19 @@ Status SourceSession::Handle(const Frame& frame) {
       return status;
     }
     default: {
-      std::lock_guard<std::mutex> lock(mu_);
-      return HandlePlanFrame(frame);
-    }
-  }
-}
-
-Status SourceSession::HandlePlanFrame(const Frame& frame) {
-  const bool in_plan = opening_ && !planned_;
-  if (!in_plan ||
-      (frame.type == FrameType::kOpened) == opened_) {
-    // An End frame says why; anything else is out of turn.
-    return channel_->ExpectType(
-        frame, opening_ && !opened_ ? FrameType::kOpened : FrameType::kPing);
-  }
-  plan_bytes_ += frame.payload.size();
-  if (plan_bytes_ > kMaxPlanBytes) {
-    return Malformed("expected at most " + std::to_string(kMaxPlanBytes) +
-                     " bytes");
-  }
-  switch (frame.type) {
-    case FrameType::kOpened:
-      opened_ = true;
-      return plan_.opened.DecodeFrom(frame.payload);
-    case FrameType::kFamily: {
-      Family family;
-      const Status status = family.DecodeFrom(frame.payload);
-      if (status.ok() && (family.index != plan_.families.size() ||
-                          family.index >= plan_.opened.family_count)) {
-        return Malformed("column family " + std::to_string(family.index) +
-                         " is out of turn");
+      Status status;
+      bool resumed = false;
+      {
+        std::lock_guard<std::mutex> lock(mu_);
+        status = HandlePlanFrame(frame);
+        resumed = std::exchange(resumed_, false);
       }
-      plan_bytes_ += kItemBytes * (family.description.options.size() +
-                                   family.description.table_options.size());
-      plan_.families.push_back(std::move(family));
-      return status;
-    }
-    case FrameType::kRanges: {
-      Ranges batch;
-      const Status status = batch.DecodeFrom(frame.payload);
-      return status.ok() ? AddRanges(std::move(batch)) : status;
-    }
-    case FrameType::kPlanItems: {
-      PlanItems batch;
-      const Status status = batch.DecodeFrom(frame.payload);
-      for (PlanItem& item : batch.items) {
-        if (item.family >= plan_.families.size()) {
-          return Malformed("an item names an unknown column family");
-        }
-        if (plan_.items.size() >= kMaxRanges) {
-          return Malformed("expected at most " + std::to_string(kMaxRanges) +
-                           " items");
-        }
-        plan_.items.push_back(std::move(item));
+      if (resumed && options_.on_retry) {
+        options_.on_retry(status);
       }
       return status;
     }
-    case FrameType::kPlanEnd: {
-      PlanEnd end;
-      const Status status = end.DecodeFrom(frame.payload);
-      if (status.ok() &&
-          (end.range_count != plan_.ranges.size() ||
-           plan_.families.size() != plan_.opened.family_count)) {
-        return Malformed("expected " + std::to_string(end.range_count) +
-                         " ranges, found " +
-                         std::to_string(plan_.ranges.size()));
-      }
-      planned_ = true;
-      changed_.notify_all();
-      return status;
-    }
-    default:
-      return channel_->ExpectType(frame, FrameType::kPlanEnd);
   }
-}
-
-Status SourceSession::AddRanges(Ranges batch) {
-  for (Range& range : batch.ranges) {
-    if (range.id != plan_.ranges.size() || range.id >= kMaxRanges ||
-        range.family >= plan_.families.size()) {
-      return Malformed("range " + std::to_string(range.id) +
-                       " is out of turn");
-    }
-    plan_bytes_ += kItemBytes;
-    // Sums of these must not overflow.
-    range.estimated_bytes = std::min(range.estimated_bytes, kMaxRangeBytes);
-    plan_.estimated_bytes += range.estimated_bytes;
-    plan_.ranges.push_back(std::move(range));
-  }
-  return Status::OK();
 }
 
 Status SourceSession::WaitFor(const bool& flag,
@@ -305,7 +388,7 @@ Status SourceSession::WaitFor(const bool& flag,
 }
 
 Status SourceSession::List(std::vector<std::string>* names) {
-  Status status = channel_->Send(FrameType::kListRequest, "",
+  Status status = channel()->Send(FrameType::kListRequest, "",
                                  WaitLimit::Within(kSendLimit));
   if (status.ok()) {
     status = WaitFor(listed_, kAnswerLimit);
@@ -316,20 +399,34 @@ Status SourceSession::List(std::vector<std::string>* names) {
 }
 
 Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
+  std::shared_ptr<Channel> channel;
+  uint64_t connection = 0;
+  Status status = AwaitChannel(&channel, &connection);
+  if (!status.ok()) {
+    return status;
+  }
   {
     std::lock_guard<std::mutex> lock(mu_);
     opening_ = true;
+    connected_ = false;
+    request_ = request;
+    if (connections_ != connection) {
+      channel = channel_;
+    }
   }
-  Status status = channel_->SendMessage(FrameType::kOpenRequest, request,
-                                        WaitLimit::Within(kSendLimit));
-  if (status.ok()) {
+  status = channel->SendMessage(FrameType::kOpenRequest, request,
+                                WaitLimit::Within(kSendLimit));
+  if (!status.ok() && options_.retry.give_up_after.count() > 0) {
+    status = Status::OK();  // the reader finds it, too, and asks again
+  }
+  while (status.ok()) {
     // A big WAL takes as long as it takes; pings tell whether anyone is there.
     status = WaitFor(planned_, kPinLimit);
-  }
-  if (status.ok()) {
     std::lock_guard<std::mutex> lock(mu_);
-    transfer_id_ = plan_.opened.transfer_id;
-    *plan = std::move(plan_);
+    if (status.ok() && planned_) {
+      *plan = std::move(plan_);
+      break;
+    }  // else: lost meanwhile, and asked for again
   }
   return status;
 }
@@ -343,28 +440,78 @@ Status SourceSession::ConnectLane(uint32_t lane,
     return status;
   }
   auto opened = std::make_unique<Channel>(std::move(connection));
+  uint64_t control = 0;
   Hello hello = MakeHello();
   hello.kind = ConnectionKind::kLane;
   hello.lane = lane;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    hello.transfer_id = transfer_id_;
+    hello.transfer_id = transfer_id_.value_or(TransferId{});
+    control = connections_;
   }
   HelloAck ack;
   status = Shake(options_, opened.get(), hello, limit, &ack);
   if (status.ok()) {
     *channel = std::move(opened);
+  } else if (EndStateOf(status) == EndState::kSnapshotGone) {
+    // The control connection's answer counts, as soon as it is a new one.
+    std::lock_guard<std::mutex> lock(mu_);
+    if (connections_ == control && connected_ &&
+        options_.retry.give_up_after.count() > 0) {
+      channel_->Close();
+    }
+  }
+  return status;
+}
+
+Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
+                                   uint64_t* connection) {
+  std::unique_lock<std::mutex> lock(mu_);
+  // Ends: the reader connects again, or gives up.
+  changed_.wait(lock,
+                [this] { return connected_ || stopping_ || !status_.ok(); });
+  *channel = channel_;
+  *connection = connections_;
+  return !status_.ok() ? status_
+         : stopping_   ? MakeStatus(EndState::kCancelled, "stopped on request")
+                       : Status::OK();
+}
+
+Status SourceSession::AskForTotals(const struct Finish& ours) {
+  Status status;
+  while (status.ok()) {
+    std::shared_ptr<Channel> channel;
+    uint64_t connection = 0;
+    status = AwaitChannel(&channel, &connection);
+    if (!status.ok()) {
+      break;
+    }
+    // A send that fails is found by the reader.
+    channel->SendMessage(FrameType::kFinish, ours,
+                         WaitLimit::Within(kSendLimit))
+        .PermitUncheckedError();
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait_for(lock, kAnswerLimit, [this, connection] {
+      return finished_ || !status_.ok() || stopping_ || !connected_ ||
+             connections_ != connection;
+    });
+    if (finished_) {
+      return Status::OK();
+    }
+    if (connected_ && connections_ == connection && !stopping_ &&
+        status_.ok()) {
+      status = MakeStatus(EndState::kDeadPeer,
+                          "source " + dialer_->address() +
+                              ": no answer to the totals for " +
+                              std::to_string(kAnswerLimit.count()) + " ms");
+    }
   }
   return status;
 }
 
 Status SourceSession::Finish(const struct Finish& ours,
                              struct Finish* theirs) {
-  Status status = channel_->SendMessage(FrameType::kFinish, ours,
-                                        WaitLimit::Within(kSendLimit));
-  if (status.ok()) {
-    status = WaitFor(finished_, kAnswerLimit);
-  }
+  const Status status = AskForTotals(ours);
   if (!status.ok()) {
     return status;
   }
@@ -389,16 +536,24 @@ Status SourceSession::Finish(const struct Finish& ours,
 }
 
 void SourceSession::End(const Status& status, const std::string& where) {
+  std::shared_ptr<Channel> channel;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    std::unique_lock<std::mutex> lock(mu_);
+    if (status.ok()) {
+      // A source that does not hear of it keeps its snapshot for a while.
+      changed_.wait_for(lock, kLastWordsLimit, [this] {
+        return connected_ || stopping_ || !status_.ok();
+      });
+    }
     stopping_ = true;
+    channel = channel_;
   }
   if (status.ok()) {
     struct End end;
-    channel_->SendMessage(FrameType::kEnd, end, WaitLimit::Within(
+    channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(
         std::chrono::milliseconds(1000))).PermitUncheckedError();
   } else {
-    SendEnd(channel_.get(), status, where);
+    SendEnd(channel.get(), status, where);
   }
   StopThreads();
 }

@@ -1,6 +1,6 @@
 // The target's end of a control connection: asks a source for a snapshot and
 // its plan, keeps the connection alive, agrees on totals. Used by pull, plan
-// and verify alike.
+// and verify alike. A pull's connects again when it is lost.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,9 @@
 
 #include "format/messages.h"
 #include "pipeline/options.h"
+#include "pipeline/target/backoff.h"
 #include "pipeline/target/channel_set.h"
+#include "pipeline/target/stop_signal.h"
 #include "pipeline/wire/channel.h"
 #include "pipeline/wire/transport.h"
 
@@ -38,6 +40,14 @@ struct SourceSessionOptions {
   // Holds each channel during its handshake, so that CloseAll() ends it; must
   // outlive the session. Null: a handshake ends by connect_timeout alone.
   ChannelSet* handshakes = nullptr;
+  // How a lost connection is tried again; by default it is not. The source must
+  // then still have the snapshot and the same plan.
+  BackoffOptions retry;
+  StopSignal* stop = nullptr;  // ends a wait before a try; may be null
+  // Called from a thread of the session for each loss that is tried again, and
+  // when the transfer is resumed on another connection (OK). Null: nobody is
+  // told.
+  std::function<void(const rocksdb::Status&)> on_retry;
   // Called once, from a thread of the session, when the session fails after
   // Connect(); must not call back into the session but for Cancel().
   std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
@@ -51,6 +61,7 @@ struct SourceSessionOptions {
 //   thread, all else from one.
 class SourceSession {
  public:
+  // kDeadPeer: nobody answered, for as long as is tried.
   [[nodiscard]] static rocksdb::Status Connect(
       Dialer* dialer, const SourceSessionOptions& options,
       std::unique_ptr<SourceSession>* session);
@@ -78,43 +89,67 @@ class SourceSession {
   Stats stats() const;  // the source's newest
   // Grows while the source does anything for this session.
   uint64_t progress() const;
-  uint64_t wire_bytes() const {
-    return channel_->bytes_received() + channel_->bytes_sent();
-  }
+  uint64_t wire_bytes() const;
 
  private:
   [[nodiscard]] static rocksdb::Status Shake(
       const SourceSessionOptions& options, Channel* channel,
       const Hello& hello, const WaitLimit& limit, HelloAck* ack);
-  SourceSession(Dialer* dialer, const SourceSessionOptions& options,
-                std::unique_ptr<Channel> channel);
+  SourceSession(Dialer* dialer, const SourceSessionOptions& options);
+  // Once; *channel is open and has shaken hands.
+  [[nodiscard]] rocksdb::Status DialControl(std::shared_ptr<Channel>* channel);
+  // As often as `retry` says, from the failure `status` on; OK: channel() is
+  // another one, on which the transfer is asked for again.
+  [[nodiscard]] rocksdb::Status Reconnect(rocksdb::Status status);
+  [[nodiscard]] rocksdb::Status Reopen(std::shared_ptr<Channel> channel);
+  // Waits before the next try; how it ends when there is none.
+  [[nodiscard]] rocksdb::Status AwaitTurn(Backoff* backoff,
+                                          const rocksdb::Status& status);
+  std::shared_ptr<Channel> channel() const;
+  // The channel and its number once it is usable, or how the session failed.
+  [[nodiscard]] rocksdb::Status AwaitChannel(std::shared_ptr<Channel>* channel,
+                                             uint64_t* connection);
   void ReadLoop();
+  [[nodiscard]] rocksdb::Status ReadUntilFailure(Channel* channel);
   void PingLoop();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame);
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
+  [[nodiscard]] rocksdb::Status TakeOpened(const Frame& frame);
+  [[nodiscard]] rocksdb::Status EndPlan();
   [[nodiscard]] rocksdb::Status AddRanges(Ranges batch);
+  [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
   [[nodiscard]] rocksdb::Status WaitFor(const bool& flag,
                                         std::chrono::milliseconds limit);
+  [[nodiscard]] rocksdb::Status AskForTotals(const struct Finish& ours);
   void StopThreads();
 
   Dialer* const dialer_;
   const SourceSessionOptions options_;
-  const std::unique_ptr<Channel> channel_;
   HelloAck ack_;
+  Backoff backoff_;  // the reader's, once it runs
   std::thread reader_;
   std::thread pinger_;
 
   mutable std::mutex mu_;
   std::condition_variable changed_;
-  bool stopping_ = false;     // under mu_, and all below
+  std::shared_ptr<Channel> channel_;  // under mu_, and all below
+  std::shared_ptr<Channel> dialed_;   // while it shakes hands
+  uint64_t past_wire_bytes_ = 0;      // of channels before
+  uint64_t connections_ = 0;
+  bool connected_ = false;    // and, once opened, planned on this connection
+  bool resumed_ = false;      // by the frame at hand
+  bool may_retry_ = false;    // the failure at hand is the connection's
+  bool stopping_ = false;
   rocksdb::Status status_;    // not OK: the session failed
   bool opening_ = false;
   bool opened_ = false;
   bool planned_ = false;
   bool listed_ = false;
   bool finished_ = false;
+  OpenRequest request_;
   SourcePlan plan_;
-  TransferId transfer_id_{};
+  std::optional<Digest128> plan_digest_;  // of the plan given out
+  std::optional<TransferId> transfer_id_;  // once the source has told it
   uint64_t plan_bytes_ = 0;
   ListReply list_;
   struct Finish finish_;

@@ -12,14 +12,19 @@ Status StallGuard::Stalled(const Channel& channel) const {
 }
 
 Status StallGuard::Wait(
-    const Channel& channel,
+    const Channel& channel, Clock::time_point until,
     const std::function<Status(const WaitLimit&)>& receive) const {
-  const WaitLimit limit{limit_, Clock::time_point::max()};
+  const WaitLimit limit{limit_, until};
   uint64_t seen = progress_();
   while (true) {
     const Status status = receive(limit);
     if (!status.IsTimedOut()) {
       return status;
+    }
+    if (Clock::now() >= until) {
+      return MakeStatus(EndState::kDeadPeer,
+                        "source " + channel.peer() +
+                            ": a chunk took too long on this connection");
     }
     const uint64_t now = progress_();
     if (now == seen || !channel.can_receive()) {
@@ -29,14 +34,16 @@ Status StallGuard::Wait(
   }
 }
 
-Status StallGuard::Receive(Channel* channel, Frame* frame) const {
-  return Wait(*channel, [channel, frame](const WaitLimit& limit) {
+Status StallGuard::Receive(Channel* channel, Frame* frame,
+                           Clock::time_point until) const {
+  return Wait(*channel, until, [channel, frame](const WaitLimit& limit) {
     return channel->Receive(limit, frame);
   });
 }
 
-Status StallGuard::ReceiveHeader(Channel* channel, FrameHeader* header) const {
-  return Wait(*channel, [channel, header](const WaitLimit& limit) {
+Status StallGuard::ReceiveHeader(Channel* channel, FrameHeader* header,
+                                 Clock::time_point until) const {
+  return Wait(*channel, until, [channel, header](const WaitLimit& limit) {
     return channel->ReceiveHeader(limit, header);
   });
 }

@@ -23,12 +23,16 @@ class StallGuard {
   // kTooSlow once the source sent no byte here for the limit and made no
   // progress anywhere meanwhile, or stopped inside a frame. That it is gone
   // altogether is for the control connection to find.
-  [[nodiscard]] rocksdb::Status Receive(Channel* channel, Frame* frame) const;
+  // kDeadPeer at `until`, whatever happened elsewhere.
+  [[nodiscard]] rocksdb::Status Receive(
+      Channel* channel, Frame* frame,
+      Clock::time_point until = Clock::time_point::max()) const;
 
   // Channel's two steps of receiving with that limit. Behind a header the
   // payload is owed: what the source does elsewhere does not count.
-  [[nodiscard]] rocksdb::Status ReceiveHeader(Channel* channel,
-                                              FrameHeader* header) const;
+  [[nodiscard]] rocksdb::Status ReceiveHeader(
+      Channel* channel, FrameHeader* header,
+      Clock::time_point until = Clock::time_point::max()) const;
   [[nodiscard]] rocksdb::Status ReceivePayload(Channel* channel, char* into,
                                                Frame* frame) const;
 
@@ -47,7 +51,7 @@ class StallGuard {
 
  private:
   [[nodiscard]] rocksdb::Status Wait(
-      const Channel& channel,
+      const Channel& channel, Clock::time_point until,
       const std::function<rocksdb::Status(const WaitLimit&)>& receive) const;
   [[nodiscard]] rocksdb::Status Stalled(const Channel& channel) const;
 

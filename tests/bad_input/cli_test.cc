@@ -93,8 +93,14 @@ TEST_CASE("Every bad address ends with its status and exit code",
                       dir / "target"}),
              "INTERNAL", 1, "resolve no-such-host.invalid");
   REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
-  RequireEnd(RunJson({"pull", "sst://127.0.0.1:1/db", dir / "target"}),
+  // One that never answers is tried for as long as one that was lost.
+  const auto silent = std::chrono::steady_clock::now();
+  RequireEnd(RunJson({"pull", "sst://127.0.0.1:1/db", dir / "target",
+                      "--retry-for", "1s"}),
              "DEAD_PEER", 4, "is `sstferry serve` running there?");
+  const auto waited = std::chrono::steady_clock::now() - silent;
+  REQUIRE(waited >= std::chrono::seconds(1));
+  REQUIRE(waited < std::chrono::seconds(10));
   RequireEnd(RunJson({"plan", "sst://127.0.0.1:1"}), "DEAD_PEER", 4);
   REQUIRE(NamesOf(dir.path()).size() <= 1);  // the workspace at most
   MakeSampleDatabase(dir / "source");
@@ -195,10 +201,11 @@ TEST_CASE("serve --once ends with the code of the transfer that failed",
 
 // A pull that is certainly under way, slowly.
 std::unique_ptr<Process> SlowPull(const std::string& url,
-                                  const ScratchDir& dir) {
+                                  const ScratchDir& dir,
+                                  const std::string& limit = "--retry-for") {
   auto pull = std::make_unique<Process>(Sstferry(
       {"pull", url, dir / "target", "--max-rate", "200K", "--json",
-       "--progress", "json", "--progress-interval", "100ms"}));
+       "--progress", "json", "--progress-interval", "100ms", limit, "1s"}));
   REQUIRE(pull->WaitForErr("\"transfer\""));
   return pull;
 }
@@ -237,6 +244,20 @@ TEST_CASE("A signal ends serve within five seconds in the midst of a transfer",
   REQUIRE(object["status"] == "CANCELLED");
   REQUIRE(NamesOf(dir.path()) ==
           std::vector<std::string>{"source", "target.sstferry"});
+}
+
+TEST_CASE("A pull that takes longer than --deadline ends with DEADLINE",
+          "[bad_input][cli][end_state]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeProcess server({"--db", Db(dir)});
+  const std::unique_ptr<Process> pull =
+      SlowPull(server.url(), dir, "--deadline");
+  REQUIRE(pull->Wait(std::chrono::seconds(7)) == 4);
+  const json object = json::parse(pull->out(), nullptr, false);
+  REQUIRE(object["status"] == "DEADLINE");
+  REQUIRE(server.process().WaitForErr(": DEADLINE, "));
+  REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 
 TEST_CASE("A source killed in the middle is a dead peer; the next pull works",

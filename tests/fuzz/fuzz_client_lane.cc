@@ -1,5 +1,6 @@
-// Input: a script that a source says on a lane to a target that asked for
-// three ranges of two column families: handshake, then chunks and totals.
+// Input: scripts that a source says on the connections of a lane, one after the
+// other, to a target that asked for three ranges of two column families:
+// handshake, then chunks and totals.
 // What passes the checks is ingested by RocksDB, which must not abort.
 #include <filesystem>
 
@@ -64,20 +65,27 @@ struct World {
   }
 };
 
+// The connection of the next script.
+Status OpenNext(Slice* script, fuzz::ScriptChunk* chunk,
+                std::unique_ptr<Channel>* open, Channel** channel) {
+  if (script->empty()) {
+    return MakeStatus(EndState::kDeadPeer, "nobody listens");
+  }
+  *open = std::make_unique<Channel>(std::make_unique<fuzz::ScriptConnection>(
+      fuzz::TakeConnection(script), false, nullptr, chunk));
+  Hello hello = MakeHello();
+  hello.kind = ConnectionKind::kLane;
+  HelloAck ack;
+  *channel = open->get();
+  return ClientHandshake(open->get(), hello,
+                         WaitLimit::Within(std::chrono::seconds(1)), &ack);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static World world;
-  const Slice script(reinterpret_cast<const char*>(data), size);
-  Channel channel(std::make_unique<fuzz::ScriptConnection>(script, false));
-  Hello hello = MakeHello();
-  hello.kind = ConnectionKind::kLane;
-  HelloAck ack;
-  if (!ClientHandshake(&channel, hello,
-                       WaitLimit::Within(std::chrono::seconds(1)), &ack)
-           .ok()) {
-    return 0;
-  }
+  Slice script(reinterpret_cast<const char*>(data), size);
   RangeScheduler scheduler(world.ranges, 1);
   Ingestor ingestor(
       world.target->db(),
@@ -96,7 +104,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.scheduler = &scheduler;
   state.ingestor = &ingestor;
   state.family_totals.resize(2);
-  LaneClient(&state, &channel, 0).Run().PermitUncheckedError();
+  std::unique_ptr<Channel> open;
+  fuzz::ScriptChunk chunk;
+  state.open_lane = [&](uint32_t, Channel** channel) {
+    return OpenNext(&script, &chunk, &open, channel);
+  };
+  state.retry_for = std::chrono::milliseconds(1);
+  LaneClient(&state, 0).Run().PermitUncheckedError();
   world.ClearStaging();
   if (ingestor.ingest_calls() > 0) {
     world.MakeTarget();

@@ -197,6 +197,18 @@ void MakeServerLaneSeeds(const fs::path& directory) {
   AddStep(FrameType::kEntriesRequest, 0, Encode(entries), &all);
   AddStep(FrameType::kEnd, 0, Encode(End()), &all);
   Write(directory / "all", all);
+  // Parked in the midst of a chunk; asked for what it has, then for another.
+  std::string parked = hello;
+  AddStep(FrameType::kRangeRequest, kCut, Encode(RangeRequest()), &parked);
+  parked += hello;
+  AddStep(FrameType::kRangeRequest, kCut, Encode(RangeRequest()), &parked);
+  parked += hello;
+  AddStep(FrameType::kRangeRequest, 0, Encode(range), &parked);
+  ChunkAck ack;
+  ack.range_id = 1;
+  ack.bytes = 100;
+  AddStep(FrameType::kChunkAck, 0, Encode(ack), &parked);
+  Write(directory / "parked", parked);
   for (const SampleFrame& sample : SampleFrames()) {
     std::string one = hello;
     AddStep(sample.type, 0, sample.payload, &one);
@@ -291,6 +303,27 @@ void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, size_t frame_bytes,
   AddStep(FrameType::kChunkEnd, kMend, Encode(chunk.end), script);
 }
 
+// A chunk on three connections: cut, gone on with, damaged, begun again.
+std::string CutScript() {
+  const Chunk chunk = MakeChunk({}, 100, 110);
+  const size_t half = chunk.file.size() / 2;
+  std::string script = AckScript();
+  AddStep(FrameType::kChunkBegin, 0, Encode(ChunkBegin()), &script);
+  AddStep(FrameType::kChunkData, kCut, chunk.file.substr(0, half), &script);
+  script += AckScript();
+  ChunkBegin begin;
+  begin.first_byte = half;
+  AddStep(FrameType::kChunkBegin, 0, Encode(begin), &script);
+  AddStep(FrameType::kChunkData, kCut | kWrongDigest, chunk.file.substr(half),
+          &script);
+  script += AckScript();
+  AddStep(FrameType::kChunkBegin, 0, Encode(begin), &script);
+  AddStep(FrameType::kChunkData, 0, chunk.file.substr(half), &script);
+  AddStep(FrameType::kChunkEnd, kMend, Encode(chunk.end), &script);
+  AddStep(FrameType::kRangeEnd, kMend, Encode(RangeEnd()), &script);
+  return script;
+}
+
 void MakeClientLaneSeeds(const fs::path& directory) {
   RangeEnd end;
   std::string whole = AckScript();
@@ -305,6 +338,7 @@ void MakeClientLaneSeeds(const fs::path& directory) {
   end.range_id = 2;
   AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
   Write(directory / "whole", whole);
+  Write(directory / "cut", CutScript());
   std::string outside = AckScript();
   AddChunk(0, 0, MakeChunk({}, 200, 210), 60'000, &outside);
   Write(directory / "outside", outside);

@@ -82,6 +82,19 @@ TEST_CASE("Pull and verify take a limit for a source that does nothing",
   REQUIRE(verify.options.stall_timeout.count() == 1500);
 }
 
+TEST_CASE("Pull takes a time to try again for, and one for all of it",
+          "[tools]") {
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"s", "t"}, &pull));
+  REQUIRE(pull.options.retry_for.count() == 600'000);
+  REQUIRE(pull.options.deadline.count() == 0);
+  pull = PullArguments();
+  REQUIRE_OK(
+      ParsePull({"s", "t", "--retry-for", "2h", "--deadline", "90s"}, &pull));
+  REQUIRE(pull.options.retry_for.count() == 7'200'000);
+  REQUIRE(pull.options.deadline.count() == 90'000);
+}
+
 TEST_CASE("Pull understands every option", "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(

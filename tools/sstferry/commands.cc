@@ -110,6 +110,11 @@ std::vector<OptionSpec> PullOptionSpecs() {
       {"timeline", "FILE.csv", "write one line of rates and queues a second"},
       kSnapshotOption,
       kStallOption,
+      {"retry-for", "DURATION",
+       "give up with DEAD_PEER after so long without progress; until then a\n"
+       "lost connection is tried again (default 10m)"},
+      {"deadline", "DURATION",
+       "end with DEADLINE when the whole pull takes longer (default none)"},
       kTlsCertOption,
       kTlsKeyOption,
       kTlsCaOption,

@@ -238,6 +238,12 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
     status = ReadDuration(texts, "stall-timeout", &out->stall_timeout);
   }
   if (status.ok()) {
+    status = ReadDuration(texts, "retry-for", &out->retry_for);
+  }
+  if (status.ok()) {
+    status = ReadDuration(texts, "deadline", &out->deadline);
+  }
+  if (status.ok()) {
     status = ReadTls(texts, &out->tls);
   }
   return status.ok() ? ReadSelection(texts, &out->selection) : status;
