@@ -150,6 +150,10 @@ Status AnnotateRecord(const JournalRecord& record, std::string* out) {
       return AnnotateMessage<JournalRangeDone>(name, payload, offset, out);
     case JournalRecordType::kComplete:
       return AnnotateMessage<JournalComplete>(name, payload, offset, out);
+    case JournalRecordType::kOpened:
+      return AnnotateMessage<Opened>(name, payload, offset, out);
+    case JournalRecordType::kFamily:
+      return AnnotateMessage<Family>(name, payload, offset, out);
   }
   return Status::OK();
 }

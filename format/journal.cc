@@ -31,7 +31,7 @@ uint64_t RecordDigest(const char* header, uint64_t offset,
 
 bool IsKnownType(uint8_t type) {
   return type >= static_cast<uint8_t>(JournalRecordType::kTransfer) &&
-         type <= static_cast<uint8_t>(JournalRecordType::kComplete);
+         type <= kMaxJournalRecordType;
 }
 
 // Why there is no whole record at `offset`; empty when its header is fine and
@@ -51,7 +51,8 @@ std::string HeaderProblem(const Slice& journal, uint64_t offset) {
            ", found " + std::to_string(payload_bytes);
   }
   if (!IsKnownType(static_cast<uint8_t>(header[4]))) {
-    return "type: expected 1 to 5, found " +
+    return "type: expected 1 to " + std::to_string(kMaxJournalRecordType) +
+           ", found " +
            std::to_string(static_cast<uint8_t>(header[4]));
   }
   if (header[5] != 0 || header[6] != 0 || header[7] != 0) {
@@ -106,6 +107,10 @@ const char* JournalRecordTypeName(JournalRecordType type) {
       return "RangeDone";
     case JournalRecordType::kComplete:
       return "Complete";
+    case JournalRecordType::kOpened:
+      return "Opened";
+    case JournalRecordType::kFamily:
+      return "Family";
   }
   return "unknown";
 }

@@ -34,7 +34,10 @@ enum class JournalRecordType : uint8_t {
   kChunk = 3,     // a chunk is durable in staging, not yet surely ingested
   kRangeDone = 4, // every chunk of the range has its record
   kComplete = 5,  // totals agreed with the source; only the rename is left
+  kOpened = 6,    // the source's Opened, as it came
+  kFamily = 7,    // one per column family of the plan, as it came
 };
+inline constexpr uint8_t kMaxJournalRecordType = 7;
 const char* JournalRecordTypeName(JournalRecordType type);
 
 struct JournalTransfer {
@@ -44,7 +47,17 @@ struct JournalTransfer {
   uint64_t snapshot_sequence = 0;
   std::string mode;                // "seed"
   Digest128 options_digest;        // over family descriptions and formats
+  // As it was asked for; no families: all.
   std::vector<std::string> families;
+  KeyInterval interval;
+  uint64_t chunk_bytes = 0;
+  uint32_t format_version = 0;
+  CarryMode carry = CarryMode::kAuto;
+  // Whether a chunk is durable before its record is; if not, the records hold
+  // for as long as the machine is up.
+  bool durable = true;
+  std::string boot_id;             // of the machine, when the pull began
+  uint32_t range_count = 0;        // Range records that follow
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalTransfer&,
@@ -66,6 +79,7 @@ struct JournalChunk {
   std::string creating_database_id;
   std::string creating_session_id;
   uint64_t original_file_number = 0;
+  bool unchecked = false;  // its blocks have no checksums
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;

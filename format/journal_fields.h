@@ -16,6 +16,13 @@ void Fields(A& a, M& m) {
   a.Bytes("mode", m.mode, kMaxIdentifierBytes);
   a.Digest("options_digest", m.options_digest);
   FamilyNames(a, m.families);
+  Fields(a, m.interval);
+  Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
+  Number(a, "format_version", m.format_version);
+  a.Enum("carry", m.carry, 2, CarryModeName);
+  a.Bool("durable", m.durable);
+  a.Bytes("boot_id", m.boot_id, kMaxIdentifierBytes);
+  Number(a, "range_count", m.range_count, kMaxRanges);
 }
 
 template <typename A, FieldsOf<JournalRange> M>
@@ -30,6 +37,7 @@ void Fields(A& a, M& m) {
   a.Bytes("creating_database_id", m.creating_database_id, kMaxIdentifierBytes);
   a.Bytes("creating_session_id", m.creating_session_id, kMaxIdentifierBytes);
   Number(a, "original_file_number", m.original_file_number);
+  a.Bool("unchecked", m.unchecked);
 }
 
 template <typename A, FieldsOf<JournalRangeDone> M>

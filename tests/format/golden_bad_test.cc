@@ -83,7 +83,19 @@ std::vector<Bad> BadJournals() {
   moved.replace(offsets[1], sealed.size(), sealed);
   std::string huge = whole;
   huge.replace(offsets[1], 4, "\xff\xff\xff\xff");
+  std::string length = whole;
+  length[offsets[1] + 2] = '\x7f';
+  std::string bit = whole;
+  bit[offsets[1] + kJournalHeaderBytes] ^= 1;
+  std::string type = whole;
+  type[offsets[2] + 4] = 9;
   return {
+      {"journal_length",
+       "the second record claims to reach behind the end, others follow",
+       length},
+      {"journal_payload_bit", "one bit of the second record is flipped", bit},
+      {"journal_unknown_type", "record type 9 does not exist, others follow",
+       type},
       {"journal_reserved", "reserved bytes of a record must be 0", reserved},
       {"journal_moved", "a whole record that belongs to another offset",
        moved},

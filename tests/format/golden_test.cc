@@ -45,7 +45,7 @@ std::vector<Sample> GoldenSamples() {
   samples.push_back({"journal", "journal", SampleJournal()});
   samples.push_back(
       {"journal_torn", "journal",
-       SampleJournal().substr(0, SampleJournalOffsets()[3] + 20)});
+       SampleJournal().substr(0, SampleJournalOffsets()[5] + 20)});
   return samples;
 }
 

@@ -198,6 +198,13 @@ JournalTransfer SampleJournalTransfer() {
   m.mode = "seed";
   m.options_digest = {5, 6};
   m.families = {"default", "index"};
+  m.interval = {"a", std::nullopt};
+  m.chunk_bytes = 64'000'000;
+  m.format_version = 5;
+  m.carry = CarryMode::kNever;
+  m.durable = false;
+  m.boot_id = "d0c9e9a4-5b2f";
+  m.range_count = 1;
   return m;
 }
 
@@ -207,7 +214,7 @@ JournalRange SampleJournalRange() {
 
 JournalChunk SampleJournalChunk() {
   return JournalChunk{SampleChunkEnd(), ChunkKind::kCarried, "db-id",
-                      "SESSIONID0123456789", 12};
+                      "SESSIONID0123456789", 12, true};
 }
 
 JournalRangeDone SampleJournalRangeDone() {
@@ -281,6 +288,8 @@ std::string SampleJournal() {
   std::string journal(kJournalMagic, kJournalMagicBytes);
   AppendRecord(JournalRecordType::kTransfer, SampleJournalTransfer(),
                &journal);
+  AppendRecord(JournalRecordType::kOpened, SampleOpened(), &journal);
+  AppendRecord(JournalRecordType::kFamily, SampleFamily(), &journal);
   AppendRecord(JournalRecordType::kRange, SampleJournalRange(), &journal);
   AppendRecord(JournalRecordType::kChunk, SampleJournalChunk(), &journal);
   AppendRecord(JournalRecordType::kRangeDone, SampleJournalRangeDone(),
@@ -294,6 +303,7 @@ std::vector<uint64_t> SampleJournalOffsets() {
   std::vector<uint64_t> offsets = {kJournalMagicBytes};
   for (size_t payload_bytes :
        {Encode(SampleJournalTransfer()).size(),
+        Encode(SampleOpened()).size(), Encode(SampleFamily()).size(),
         Encode(SampleJournalRange()).size(),
         Encode(SampleJournalChunk()).size(),
         Encode(SampleJournalRangeDone()).size(),
@@ -351,6 +361,10 @@ Status DecodeRecord(const JournalRecord& record) {
       return DecodeAs<JournalRangeDone>(record.payload);
     case JournalRecordType::kComplete:
       return DecodeAs<JournalComplete>(record.payload);
+    case JournalRecordType::kOpened:
+      return DecodeAs<Opened>(record.payload);
+    case JournalRecordType::kFamily:
+      return DecodeAs<Family>(record.payload);
   }
   return Status::NotSupported("no such type");
 }

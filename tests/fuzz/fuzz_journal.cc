@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // The same bytes as the payload of a record that is whole.
   if (size > 1 && size <= kMaxJournalPayloadBytes) {
     std::string sealed(kJournalMagic, kJournalMagicBytes);
-    AppendJournalRecord(static_cast<JournalRecordType>(1 + data[0] % 5),
+    AppendJournalRecord(static_cast<JournalRecordType>(
+                            1 + data[0] % kMaxJournalRecordType),
                         rocksdb::Slice(journal.data() + 1, size - 1),
                         sealed.size(), &sealed);
     AnnotateJournal(sealed, &text).PermitUncheckedError();
