@@ -196,6 +196,9 @@ struct Summary {
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;
   uint64_t sst_bytes_carried = 0;
+  // The parts of both that an earlier, unfinished pull had received.
+  uint64_t sst_bytes_resumed = 0;
+  uint64_t key_value_bytes_resumed = 0;
   uint64_t wire_bytes = 0;
   // Of the frames that were compressed: how many, bytes before and after.
   uint64_t compressed_frames = 0;

@@ -111,6 +111,7 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["key_value_bytes"] = summary.key_value_bytes;
   json["sst_bytes"] = summary.sst_bytes;
   json["sst_bytes_carried"] = summary.sst_bytes_carried;
+  json["sst_bytes_resumed"] = summary.sst_bytes_resumed;
   json["wire_bytes"] = summary.wire_bytes;
   json["compressed"] = {{"frames", summary.compressed_frames},
                         {"bytes_before", summary.compressed_bytes_before},
@@ -121,9 +122,11 @@ void AddTotals(const Summary& summary, ordered_json* out) {
     json["levels"][std::to_string(level)] = files;
   }
   json["seconds"] = summary.seconds;
-  json["sst_bytes_per_second"] = PerSecond(summary.sst_bytes, summary.seconds);
+  json["sst_bytes_per_second"] = PerSecond(
+      summary.sst_bytes - summary.sst_bytes_resumed, summary.seconds);
   json["key_value_bytes_per_second"] =
-      PerSecond(summary.key_value_bytes, summary.seconds);
+      PerSecond(summary.key_value_bytes - summary.key_value_bytes_resumed,
+                summary.seconds);
   json["stage_seconds"] = {
       {"source", Stages(kSourceStages, summary.source_stage_seconds)},
       {"target", Stages(kTargetStages, summary.target_stage_seconds)}};

@@ -30,7 +30,14 @@ Ingestor::Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
       max_waiting_(max_waiting) {}
 
 Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
+  // A failure stays with the journal.
+  const Status recorded =
+      journal_->Append(JournalRecordType::kChunk, chunk.record);
   std::unique_lock<std::mutex> lock(mu_);
+  if (status_.ok() && !recorded.ok()) {
+    status_ = recorded;
+    changed_.notify_all();
+  }
   {
     StageScope scope(clock, Stage::kIngest);
     changed_.wait(lock, [this] {
@@ -87,7 +94,7 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
     changed_.notify_all();
     Status status = CheckDisjoint(batch);
     if (status.ok()) {
-      status = Record(batch, clock);
+      status = SyncRecords(batch, clock);
     }
     if (status.ok() && ingests) {
       status = Ingest(batch, clock);
@@ -128,16 +135,26 @@ Status Ingestor::CheckDisjoint(const std::vector<StagedChunk>& batch) const {
   return Status::OK();
 }
 
-Status Ingestor::Record(const std::vector<StagedChunk>& batch,
-                        StageClock* clock) {
-  StageScope scope(clock, Stage::kSync);
-  for (const StagedChunk& chunk : batch) {
-    const Status status =
-        journal_->Append(JournalRecordType::kChunk, chunk.record);
-    if (!status.ok()) {
-      return status;
-    }
+Status Ingestor::EndRange(const JournalRangeDone& done) {
+  return journal_->Append(JournalRecordType::kRangeDone, done);
+}
+
+Status Ingestor::IngestRecorded(const std::vector<StagedChunk>& chunks,
+                                StageClock* clock) {
+  if (chunks.empty()) {
+    return Status::OK();
   }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    ingest_calls_++;
+  }
+  const Status status = CheckDisjoint(chunks);
+  return status.ok() ? Ingest(chunks, clock) : status;
+}
+
+Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
+                             StageClock* clock) {
+  StageScope scope(clock, Stage::kSync);
   FaultPoint("Ingestor:JournalAppended");
   Status status;
   if (sync_journal_) {

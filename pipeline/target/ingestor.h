@@ -1,5 +1,5 @@
-// Makes finished chunks part of the target database: recorded in the journal,
-// then ingested, everything that waits in one call.
+// Makes finished chunks part of the target database: recorded in the journal
+// at once, then ingested, everything that waits in one call.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,6 @@ struct StagedChunk {
   uint32_t family = 0;
   std::string path;
   JournalChunk record;
-  bool unchecked = false;  // its blocks have no checksums
 };
 
 struct IngestFamily {
@@ -43,8 +42,10 @@ class Ingestor {
   Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
            JournalFile* journal, bool sync_journal, size_t max_waiting);
 
-  // Hands a chunk over; *clock books what this thread does for it. May return
-  // before the chunk is ingested. Waits while max_waiting chunks are queued.
+  // Hands a chunk over; *clock books what this thread does for it. The journal
+  // has its record when this returns (a process that dies then loses nothing),
+  // but need not be synced, nor the chunk be ingested. Waits while max_waiting
+  // chunks are queued.
   [[nodiscard]] rocksdb::Status Add(StagedChunk chunk, StageClock* clock);
 
   // Waits until everything handed over is ingested.
@@ -53,6 +54,13 @@ class Ingestor {
   // From now on chunks are recorded and not ingested, and callers get
   // kCancelled instead of waiting; a call of RocksDB under way goes on.
   void Stop();
+
+  // Records that all chunks of a range were handed over.
+  [[nodiscard]] rocksdb::Status EndRange(const JournalRangeDone& done);
+
+  // Ingests chunks whose records are durable already.
+  [[nodiscard]] rocksdb::Status IngestRecorded(
+      const std::vector<StagedChunk>& chunks, StageClock* clock);
 
   uint64_t ingest_calls() const;
 
@@ -65,8 +73,8 @@ class Ingestor {
   [[nodiscard]] rocksdb::Status CheckDisjoint(
       const std::vector<StagedChunk>& batch) const;
   [[nodiscard]] rocksdb::Status Verdict() const;  // under mu_
-  [[nodiscard]] rocksdb::Status Record(const std::vector<StagedChunk>& batch,
-                                       StageClock* clock);
+  [[nodiscard]] rocksdb::Status SyncRecords(
+      const std::vector<StagedChunk>& batch, StageClock* clock);
   [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,
                                        StageClock* clock);
 

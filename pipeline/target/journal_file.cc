@@ -1,6 +1,7 @@
 #include "pipeline/target/journal_file.h"
 
 #include "format/end_state.h"
+#include "pipeline/target/durable.h"
 
 namespace sstferry {
 
@@ -26,6 +27,42 @@ Status JournalFile::Create(rocksdb::FileSystem* file_system,
   return (*journal)->Write(Slice(kJournalMagic, kJournalMagicBytes));
 }
 
+Status JournalFile::Reopen(rocksdb::FileSystem* file_system,
+                           const std::string& path, uint64_t bytes,
+                           std::unique_ptr<JournalFile>* journal) {
+  uint64_t found = 0;
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  rocksdb::IOStatus status =
+      file_system->GetFileSize(path, IOOptions(), &found, nullptr);
+  if (status.ok()) {
+    status = file_system->ReopenWritableFile(path, rocksdb::FileOptions(),
+                                             &file, nullptr);
+  }
+  if (status.ok() && found > bytes) {
+    status = file->Truncate(bytes, IOOptions(), nullptr);
+    FaultPoint("JournalFile:TailCut");
+  }
+  if (status.ok()) {
+    // A file that cannot be cut says that it was.
+    status = file_system->GetFileSize(path, IOOptions(), &found, nullptr);
+  }
+  if (status.ok() && found != bytes) {
+    return MakeStatus(EndState::kInternal,
+                      "journal " + path + ": expected " +
+                          std::to_string(bytes) + " bytes, found " +
+                          std::to_string(found));
+  }
+  if (!status.ok()) {
+    return WithContext(status, EndStateOf(status), "journal " + path);
+  }
+  journal->reset(new JournalFile(path, std::move(file)));
+  {
+    std::lock_guard<std::mutex> lock((*journal)->mu_);
+    (*journal)->offset_ = bytes;
+  }
+  return (*journal)->Sync();
+}
+
 Status JournalFile::Keep(const Status& status, const char* step) {
   if (!status.ok()) {
     status_ = WithContext(status, EndStateOf(status),
@@ -46,6 +83,14 @@ Status JournalFile::AppendPayload(JournalRecordType type,
   std::lock_guard<std::mutex> lock(mu_);
   if (!status_.ok()) {
     return status_;
+  }
+  if (payload.size() > kMaxJournalPayloadBytes) {
+    return MakeStatus(EndState::kRefused,
+                      std::string("journal record ") +
+                          JournalRecordTypeName(type) +
+                          ": expected at most " +
+                          std::to_string(kMaxJournalPayloadBytes) +
+                          " bytes, found " + std::to_string(payload.size()));
   }
   std::string record;
   AppendJournalRecord(type, payload, offset_, &record);

@@ -20,6 +20,11 @@ class JournalFile {
   [[nodiscard]] static rocksdb::Status Create(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<JournalFile>* journal);
+  // Goes on with one whose whole records take `bytes` bytes: a torn tail is
+  // cut off. What is there is durable when this returns.
+  [[nodiscard]] static rocksdb::Status Reopen(
+      rocksdb::FileSystem* file_system, const std::string& path,
+      uint64_t bytes, std::unique_ptr<JournalFile>* journal);
 
   template <typename Message>
   [[nodiscard]] rocksdb::Status Append(JournalRecordType type,

@@ -181,21 +181,21 @@ Totals JournalState::HeldTotals() const {
 }
 
 uint64_t JournalState::planned_bytes() const {
-  uint64_t bytes = 0;
+  uint64_t sum = 0;
   for (const Range& range : ranges) {
-    bytes += range.estimated_bytes;
+    sum += range.estimated_bytes;
   }
-  return bytes;
+  return sum;
 }
 
 uint64_t JournalState::planned_bytes_done() const {
-  uint64_t bytes = 0;
+  uint64_t sum = 0;
   for (const Range& range : ranges) {
-    bytes += whole[range.id] ? range.estimated_bytes
+    sum += whole[range.id] ? range.estimated_bytes
                              : std::min(range.estimated_bytes,
                                         HeldTotals(range.id).sst_bytes);
   }
-  return bytes;
+  return sum;
 }
 
 Status ParseJournalState(const Slice& journal, JournalState* state) {

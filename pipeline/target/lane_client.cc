@@ -2,12 +2,11 @@
 
 #include "format/key_for_message.h"
 #include "format/limits.h"
-#include "format/sst_check.h"
 #include "pipeline/blocked_time.h"
-#include "pipeline/file_source.h"
 #include "pipeline/key_interval.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/target/chunk_check.h"
 #include "pipeline/target/durable.h"
+#include "pipeline/target/held_chunks.h"
 
 namespace sstferry {
 namespace {
@@ -100,6 +99,9 @@ Status LaneClient::AskAhead() {
   while (const std::optional<uint32_t> id =
              state_->scheduler->Next(asked_.size())) {
     asked_.push_back(*id);
+    if (asked_.size() == 1) {
+      StartRange();
+    }
     const Status status = Ask(*id, /*front=*/asked_.size() == 1);
     if (!status.ok()) {
       return status;
@@ -109,27 +111,37 @@ Status LaneClient::AskAhead() {
 }
 
 Status LaneClient::Ask(uint32_t range_id, bool front) {
+  const RangeStart& start = state_->starts[range_id];
   RangeRequest request;
   request.range_id = range_id;
+  request.held = start.held;
   if (front) {
-    request.held = range_totals_;
-    if (range_totals_.chunks != 0) {
-      request.after = last_key_;
-    }
-    if (open_ != nullptr) {
-      request.open_bytes = open_->file.bytes();
-      request.open_frames = open_->frames;
-    }
+    request.held += range_totals_;
+  }
+  if (request.held.chunks != 0) {
+    request.after = front ? last_key_ : start.last_key;
+  }
+  if (front && open_ != nullptr) {
+    request.open_bytes = open_->file.bytes();
+    request.open_frames = open_->frames;
   }
   return FromChannel(channel_->SendMessage(FrameType::kRangeRequest, request,
                                            WaitLimit::Forever()));
 }
 
+// What the lane knows of the range at its front, before a byte of it came.
 void LaneClient::StartRange() {
+  const RangeStart start =
+      asked_.empty() ? RangeStart() : state_->starts[asked_.front()];
+  range_held_ = start.held;
+  last_key_ = start.last_key;
   range_totals_ = Totals();
-  last_key_.clear();
   range_carried_ = false;
-  planned_done_ = 0;
+  planned_done_ =
+      asked_.empty() ? 0
+                     : std::min(start.held.sst_bytes,
+                                (*state_->ranges)[asked_.front()]
+                                    .estimated_bytes);
   open_.reset();
   answer_totals_ = Totals();
   answer_chain_ = RangeDigest();
@@ -224,10 +236,10 @@ Status LaneClient::ReceiveRange(const Range& range) {
 
 Status LaneClient::CheckTurn(const Range& range,
                              const ChunkBegin& begin) const {
-  if (begin.range_id != range.id || begin.ordinal != range_totals_.chunks) {
+  if (begin.range_id != range.id || begin.ordinal != next_ordinal()) {
     return MakeStatus(EndState::kCorrupt,
                       "chunk: expected range " + std::to_string(range.id) +
-                          " chunk " + std::to_string(range_totals_.chunks) +
+                          " chunk " + std::to_string(next_ordinal()) +
                           ", found range " + std::to_string(begin.range_id) +
                           " chunk " + std::to_string(begin.ordinal));
   }
@@ -237,7 +249,7 @@ Status LaneClient::CheckTurn(const Range& range,
                       "chunk: expected a rebuilt one as agreed, found a "
                       "carried one");
   }
-  if (range_carried_ || (carried && range_totals_.chunks != 0)) {
+  if (range_carried_ || (carried && next_ordinal() != 0)) {
     return MakeStatus(EndState::kCorrupt,
                       "chunk: expected a carried one to be the only one of "
                       "its range, found another");
@@ -281,15 +293,14 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   StagedChunk chunk;
   chunk.family = range.family;
   chunk.record.kind = begin.kind;
-  chunk.path = state_->staging_dir + "/" + std::to_string(range.id) + "-" +
-               std::to_string(begin.ordinal) + ".sst";
+  chunk.path = state_->staging_dir + "/" + StagedName(range.id, begin.ordinal);
   ChunkEnd& end = chunk.record.chunk;
   Status status = OpenForChunk(range, begin, chunk.path);
   if (status.ok()) {
     status = StoreChunk(range, &end);
   }
   if (status.ok()) {
-    status = CheckStored(range, chunk.path, &chunk);
+    status = CheckStored(range, &chunk);
   }
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status),
@@ -321,7 +332,7 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
     return;
   }
   state_->chunks_carried++;
-  state_->chunks_unchecked += chunk.unchecked ? 1 : 0;
+  state_->chunks_unchecked += chunk.record.unchecked ? 1 : 0;
   state_->sst_bytes_carried += end.file_bytes;
 }
 
@@ -463,10 +474,10 @@ Status LaneClient::CheckBounds(const Range& range, const ChunkEnd& end) const {
   const bool inside =
       order->Compare(end.smallest, end.largest) <= 0 &&
       HoldsSpan(range.interval, order, end.smallest, end.largest) &&
-      (range_totals_.chunks == 0 ||
+      (next_ordinal() == 0 ||
        order->Compare(end.smallest, last_key_) > 0);
   if (inside && end.range_id == range.id &&
-      end.ordinal == range_totals_.chunks) {
+      end.ordinal == next_ordinal()) {
     return Status::OK();
   }
   return MakeStatus(EndState::kCorrupt,
@@ -475,52 +486,18 @@ Status LaneClient::CheckBounds(const Range& range, const ChunkEnd& end) const {
                         " to " + KeyForMessage(end.largest));
 }
 
-Status LaneClient::CheckStored(const Range& range, const std::string& path,
-                               StagedChunk* chunk) {
+Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   StageScope scope(&clock_, Stage::kCheck);
-  const PullFamily& family = state_->families[range.family];
-  const ChunkEnd& end = chunk->record.chunk;
-  Status status = CheckBounds(range, end);
+  const Status status = CheckBounds(range, chunk->record.chunk);
   if (!status.ok()) {
     return BadChunk(status);
   }
-  std::unique_ptr<FileSource> source;
-  status = FileSource::Open(state_->file_system, path, &source);
-  if (!status.ok()) {
-    return Final(status);
-  }
-  ChunkExpectation expected;
-  expected.smallest = end.smallest;
-  expected.largest = end.largest;
-  expected.num_entries = end.entries;
-  expected.key_bytes = end.key_bytes;
-  expected.allow_entities = kIngestsEntities;
-  expected.comparator = family.comparator->Name();
-  // A carried file keeps the version it was written in.
-  const bool carried = chunk->record.kind == ChunkKind::kCarried;
-  expected.format_version = carried ? 0 : family.format_version;
-  if (carried) {
-    expected.value_bytes = end.value_bytes;
-  }
-  expected.order = [&family](const Slice& a, const Slice& b) {
-    return family.comparator->Compare(a, b);
-  };
-  ChunkFacts facts;
-  status = CheckChunk(*source, expected, &facts);
-  if (status.ok() && carried &&
-      (facts.format_version < kMinTableFormatVersion ||
-       facts.format_version > MaxReadableFormatVersion())) {
-    status = Mismatch("chunk: format version at most",
-                      MaxReadableFormatVersion(), facts.format_version);
-  }
-  chunk->unchecked = facts.checksum == SstChecksum::kNone;
-  chunk->record.creating_database_id = facts.db_id;
-  chunk->record.creating_session_id = facts.db_session_id;
-  chunk->record.original_file_number = facts.original_file_number;
-  if (EndStateOf(status) == EndState::kCorrupt) {
-    return BadChunk(status);
-  }
-  return Final(status);  // this side cannot read what it wrote
+  const Status checked = CheckStagedChunk(state_->file_system,
+                                          state_->families[range.family],
+                                          /*all_blocks=*/false, chunk);
+  // What is not corrupt this side cannot read again.
+  return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
+                                                   : Final(checked);
 }
 
 Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
@@ -536,9 +513,16 @@ Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
   }
   state_->counters.planned_bytes_done += range.estimated_bytes - planned_done_;
   planned_done_ = range.estimated_bytes;
-  std::lock_guard<std::mutex> lock(state_->mu);
-  state_->family_totals[range.family] += range_totals_;
-  return Status::OK();
+  JournalRangeDone done;
+  done.range_id = range.id;
+  done.totals = range_held_;
+  done.totals += range_totals_;
+  {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    state_->family_totals[range.family] += done.totals;
+    state_->ended.push_back({range.id, done.totals});
+  }
+  return state_->ingestor->EndRange(done);
 }
 
 void LaneClient::CountBytes(const Range& range, uint64_t bytes) {

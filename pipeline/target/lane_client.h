@@ -61,7 +61,6 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);
   [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
-                                            const std::string& path,
                                             StagedChunk* chunk);
   [[nodiscard]] rocksdb::Status CheckTurn(const Range& range,
                                           const ChunkBegin& begin) const;
@@ -99,7 +98,13 @@ class LaneClient {
   std::deque<uint32_t> asked_;  // range ids in the order asked
   Clock::time_point until_;     // of the chunk at hand, on this connection
 
-  // Of the range being received.
+  // Of the chunk that comes next.
+  uint64_t next_ordinal() const {
+    return range_held_.chunks + range_totals_.chunks;
+  }
+
+  // Of the range being received: what was held before, what came.
+  Totals range_held_;
   Totals range_totals_;
   std::string last_key_;
   bool range_carried_ = false;  // its one chunk has come

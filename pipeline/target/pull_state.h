@@ -48,6 +48,7 @@ struct PullFamily {
 //   scheduler, the ingestor and the totals.
 struct PullState {
   const std::vector<Range>* ranges = nullptr;
+  std::vector<RangeStart> starts;  // by range id
   std::vector<PullFamily> families;
   uint64_t chunk_bytes = 0;
   bool takes_carried = false;  // agreed on with the source
@@ -71,6 +72,7 @@ struct PullState {
 
   std::mutex mu;
   std::vector<Totals> family_totals;  // under mu
+  std::vector<HeldRange> ended;       // under mu: ranges that are whole
   uint64_t chunks_built = 0;          // under mu
   uint64_t chunks_carried = 0;        // under mu
   uint64_t chunks_unchecked = 0;      // under mu

@@ -1,16 +1,9 @@
 #include "pipeline/target/puller.h"
 
-#include <algorithm>
-
 #include "format/limits.h"
-#include "pipeline/family_options.h"
 #include "pipeline/last_transfer.h"
-#include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
-#include "pipeline/target/free_space.h"
 #include "pipeline/target/lane_client.h"
-#include "pipeline/target/plan_check.h"
-#include "pipeline/target/synced_files.h"
 
 namespace sstferry {
 namespace {
@@ -29,9 +22,6 @@ Puller::Puller(const PullOptions& options, Dialer* dialer)
       started_(steady_clock::now()),
       disk_(options.file_system != nullptr ? options.file_system
                                            : rocksdb::FileSystem::Default()),
-      file_system_(options.durability == Durability::kNone
-                       ? MakeDeferredSyncFileSystem(disk_)
-                       : MakeSyncedFilesFileSystem(disk_)),
       guard_(options.stall_timeout,
              [this] { return session_->progress(); }),
       started_at_(NowRfc3339()) {
@@ -70,6 +60,9 @@ Status Puller::Run(Summary* summary) {
   if (session_ != nullptr) {
     session_->End(status, error_where());
   }
+  if (!status.ok()) {
+    SayHowToGoOn(status);
+  }
   FillSummary(summary);
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -82,9 +75,9 @@ Status Puller::Run(Summary* summary) {
 Status Puller::RunSteps() {
   using Step = Status (Puller::*)();
   for (const Step step :
-       {&Puller::Connect, &Puller::PrepareTarget, &Puller::WriteJournalHead,
-        &Puller::Transfer, &Puller::Reconcile, &Puller::FinishDatabase,
-        &Puller::Publish}) {
+       {&Puller::OpenWorkspace, &Puller::Connect, &Puller::PrepareTarget,
+        &Puller::WriteJournalHead, &Puller::Transfer, &Puller::Reconcile,
+        &Puller::FinishDatabase, &Puller::Publish}) {
     Status status = failed_ ? failure() : (this->*step)();
     if (!status.ok()) {
       return status;
@@ -92,140 +85,6 @@ Status Puller::RunSteps() {
   }
   // A cancellation that came after the rename came too late.
   return Status::OK();
-}
-
-Status Puller::Connect() {
-  // Never the file system that defers syncs: the record of an exchange must
-  // be on disk before the exchange.
-  Status status = Workspace::Open(options_.target_dir, options_.replace, disk_,
-                                  options_.log, &workspace_);
-  if (!status.ok()) {
-    return status;
-  }
-  SourceSessionOptions session_options;
-  session_options.connect_timeout = options_.connect_timeout;
-  session_options.peer_timeout = options_.peer_timeout;
-  session_options.ping_interval = options_.peer_timeout / 2;
-  session_options.handshakes = &handshakes_;
-  session_options.retry.give_up_after = options_.retry_for;
-  session_options.retry.progress = [this] {
-    return state_.counters.received_bytes.load();
-  };
-  session_options.stop = &stop_;
-  session_options.on_retry = [this](const Status& lost) { OnRetry(lost); };
-  session_options.on_fail = [this](const Status& failed,
-                                   const std::string& where) {
-    Fail(failed, where);
-  };
-  session_options.on_stats = [this](const Stats& stats) {
-    return OnStats(stats);
-  };
-  std::unique_ptr<SourceSession> session;
-  status = SourceSession::Connect(dialer_, session_options, &session);
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    session_ = std::move(session);
-    if (status.ok() && failed_) {
-      status = failure_;  // cancelled before there was a session to cancel
-    }
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  SetPhase("snapshot");
-  OpenRequest request =
-      MakeOpenRequest(options_, options_.source.name, Purpose::kPull);
-  request.compression = ChooseCompression();
-  request.compression_level = options_.compression_level;
-  status = session_->Open(request, &plan_);
-  planned_bytes_ = plan_.estimated_bytes;
-  return status;
-}
-
-Status Puller::PrepareTarget() {
-  SetPhase("plan");
-  rocksdb::DBOptions database_options;
-  Status status = CheckFamilies(plan_, options_.selection.families);
-  if (status.ok()) {
-    status = BuildDatabaseOptions(plan_.opened.database_options,
-                                  &database_options, &notes_);
-  }
-  std::vector<std::string> names;
-  std::vector<BuiltFamily> built;
-  for (const Family& family : plan_.families) {
-    BuildLimits limits;
-    limits.format_version = family.format_version;
-    BuiltFamily one;
-    if (status.ok()) {
-      status = BuildFamily(family.description, options_.registry, limits, &one);
-    }
-    if (!status.ok()) {
-      return status;
-    }
-    notes_.insert(notes_.end(), one.notes.begin(), one.notes.end());
-    PullFamily shared;
-    shared.comparator = one.pull_options.comparator;
-    shared.format_version = one.format_version;
-    state_.families.push_back(shared);
-    names.push_back(family.description.name);
-    built.push_back(std::move(one));
-  }
-  std::vector<const rocksdb::Comparator*> orders;
-  for (const PullFamily& family : state_.families) {
-    orders.push_back(family.comparator);
-  }
-  if (status.ok()) {
-    status = CheckTiling(plan_, options_.selection.interval, orders);
-  }
-  if (status.ok()) {
-    status = CheckFreeSpace(
-        file_system_.get(), workspace_->dir(),
-        SpaceNeedOf(plan_.ranges, options_.chunk_bytes, options_.lanes),
-        options_.replace);
-  }
-  if (status.ok()) {
-    status = TargetDb::Create(workspace_->db_dir(), database_options, names,
-                              std::move(built), file_system_, &db_);
-  }
-  state_.family_totals.resize(plan_.families.size());
-  state_.ranges = &plan_.ranges;
-  state_.chunk_bytes = options_.chunk_bytes;
-  state_.takes_carried =
-      options_.carry != CarryMode::kNever &&
-      (session_->source().features & kFeatureCarry) != 0;
-  state_.staging_dir = workspace_->staging_dir();
-  state_.file_system = file_system_.get();
-  state_.sync_chunks = options_.durability == Durability::kChunk;
-  return status;
-}
-
-Status Puller::WriteJournalHead() {
-  Status status = JournalFile::Create(file_system_.get(),
-                                      workspace_->journal_path(), &journal_);
-  JournalTransfer head;
-  head.transfer_id = plan_.opened.transfer_id;
-  head.source = options_.source.ToString();
-  head.source_database_id = plan_.opened.source_database_id;
-  head.snapshot_sequence = plan_.opened.snapshot_sequence;
-  head.mode = "seed";
-  std::string described;
-  for (const Family& family : plan_.families) {
-    head.families.push_back(family.description.name);
-    family.EncodeTo(&described);
-  }
-  head.options_digest = DigestOf(described);
-  if (status.ok()) {
-    status = journal_->Append(JournalRecordType::kTransfer, head);
-  }
-  for (const Range& range : plan_.ranges) {
-    if (status.ok()) {
-      status = journal_->Append(JournalRecordType::kRange, JournalRange{range});
-    }
-  }
-  if (status.ok()) {
-    status = journal_->Sync();
-  }
-  return status.ok() ? SyncDirectory(disk_.get(), workspace_->dir()) : status;
 }
 
 Status Puller::OpenLane(uint32_t lane, Channel** channel) {
@@ -262,6 +121,9 @@ Status Puller::ForEachLane(const std::function<void(uint32_t)>& work) {
 }
 
 Status Puller::Transfer() {
+  if (session_ == nullptr) {
+    return Status::OK();  // all is here
+  }
   if (plan_.opened.lanes == 0 || plan_.opened.lanes > options_.lanes) {
     return MakeStatus(EndState::kCorrupt,
                       "plan: expected 1 to " +
@@ -276,19 +138,9 @@ Status Puller::Transfer() {
     std::lock_guard<std::mutex> lock(mu_);
     lanes_.resize(lanes);
   }
-  std::vector<IngestFamily> families;
-  for (size_t i = 0; i < plan_.families.size(); ++i) {
-    families.push_back({db_->handle(i), db_->family(i).keeps_level0});
-  }
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    ingestor_ = std::make_unique<Ingestor>(db_->db(), std::move(families),
-                                           journal_.get(), state_.sync_chunks,
-                                           2 * lanes);
-  }
-  scheduler_ = std::make_unique<RangeScheduler>(plan_.ranges, lanes);
+  scheduler_ =
+      std::make_unique<RangeScheduler>(plan_.ranges, state_.starts, lanes);
   state_.scheduler = scheduler_.get();
-  state_.ingestor = ingestor_.get();
   if (!options_.timeline_file.empty()) {
     timeline_ = std::make_unique<Timeline>(
         options_.timeline_file,
@@ -327,6 +179,9 @@ void Puller::FailLane(const Status& status, const std::string& where) {
 }
 
 Status Puller::Reconcile() {
+  if (session_ == nullptr) {
+    return Status::OK();  // both sides agreed before
+  }
   JournalComplete complete;
   struct Finish ours;
   {
@@ -336,9 +191,16 @@ Status Puller::Reconcile() {
   for (const Totals& totals : ours.families) {
     complete.totals += totals;
   }
-  Status status = session_->Finish(ours, &finish_theirs_);
+  // Those that came in this run, too: the source may have been restarted.
+  Status status =
+      resuming_ ? session_->SendHeld(state_.ended) : Status::OK();
   if (status.ok()) {
+    status = session_->Finish(ours, &finish_theirs_);
+  }
+  if (status.ok() && !unfinished_.complete) {
     status = journal_->Append(JournalRecordType::kComplete, complete);
+    status = status.ok() ? journal_->Sync() : status;
+    FaultPoint("Puller:TotalsAgreed");
   }
   return status;
 }
@@ -365,9 +227,9 @@ Status Puller::FinishDatabase() {
     status = journal_->Close();
   }
   if (status.ok()) {
-    status = options_.durability == Durability::kNone
-                 ? SyncTree(disk_.get(), workspace_->db_dir())
-                 : SyncDirectory(disk_.get(), workspace_->db_dir());
+    status = state_.sync_chunks
+                 ? SyncDirectory(disk_.get(), workspace_->db_dir())
+                 : SyncTree(disk_.get(), workspace_->db_dir());
   }
   sync_seconds_ += SecondsSince(closing);
   return status;
@@ -399,7 +261,7 @@ Status Puller::Publish() {
   Status status = WriteDurably(
       file_system_.get(), workspace_->db_dir() + "/" + kLastTransferName,
       SummaryToJson(summary, "pull") + "\n");
-  if (status.ok() && options_.durability == Durability::kNone) {
+  if (status.ok() && !state_.sync_chunks) {
     status = SyncTree(disk_.get(), workspace_->db_dir());
   }
   if (status.ok() && failed_) {

@@ -12,8 +12,10 @@
 
 #include "pipeline/options.h"
 #include "pipeline/target/compression_control.h"
+#include "pipeline/target/held_chunks.h"
 #include "pipeline/target/ingestor.h"
 #include "pipeline/target/journal_file.h"
+#include "pipeline/target/journal_state.h"
 #include "pipeline/target/pull_state.h"
 #include "pipeline/target/source_session.h"
 #include "pipeline/target/target_db.h"
@@ -40,12 +42,26 @@ class Puller {
   std::string error_where() const;
 
  private:
+  [[nodiscard]] rocksdb::Status OpenWorkspace();
+  [[nodiscard]] rocksdb::Status ReadUnfinished();
+  void ChooseDurability();
+  // Drops what an unfinished pull left.
+  [[nodiscard]] rocksdb::Status StartAnew(const std::string& why);
   [[nodiscard]] rocksdb::Status Connect();
+  [[nodiscard]] rocksdb::Status OpenSession(SnapshotUse use);
+  void CloseSession(const rocksdb::Status& status);
+  bool Tolerates(const rocksdb::Status& status) const;
   // What to ask of the source: the option, where the source can do it.
   WireCompression ChooseCompression();
   // On a thread of the session: what to tell the source about compression.
   std::optional<Compress> OnStats(const Stats& theirs);
   [[nodiscard]] rocksdb::Status PrepareTarget();
+  [[nodiscard]] rocksdb::Status BuildFamilies(std::vector<BuiltFamily>* built);
+  [[nodiscard]] rocksdb::Status CheckPlan();
+  [[nodiscard]] rocksdb::Status AdoptUnfinished();
+  void CountHeld(const HeldChunks& held);
+  [[nodiscard]] rocksdb::Status CheckSpace();
+  void MakeIngestor();
   [[nodiscard]] rocksdb::Status WriteJournalHead();
   [[nodiscard]] rocksdb::Status Transfer();
   void RunLane(uint32_t lane);
@@ -63,6 +79,9 @@ class Puller {
   void Log(LogLevel level, const std::string& text) const;
   [[nodiscard]] rocksdb::Status Publish();
   [[nodiscard]] rocksdb::Status RunSteps();
+  // To the log and into the summary.
+  void Say(const std::string& note);
+  void SayHowToGoOn(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status ForEachLane(
       const std::function<void(uint32_t)>& work);
 
@@ -82,12 +101,17 @@ class Puller {
   Dialer* const dialer_;
   const std::chrono::steady_clock::time_point started_;
   const std::shared_ptr<rocksdb::FileSystem> disk_;  // as the caller gave it
-  const std::shared_ptr<rocksdb::FileSystem> file_system_;
+  std::shared_ptr<rocksdb::FileSystem> file_system_;  // what durability asks
 
   std::unique_ptr<Workspace> workspace_;
   ChannelSet handshakes_;
-  std::unique_ptr<SourceSession> session_;
+  std::unique_ptr<SourceSession> session_;  // null: finishes without a source
   SourcePlan plan_;
+  OpenRequest asked_;        // what plan_ answers
+  JournalState unfinished_;  // what an earlier pull left, while resuming_
+  bool resuming_ = false;
+  bool can_go_on_ = false;   // from what is on disk now
+  Totals held_;              // of what was here before this pull began
   std::unique_ptr<TargetDb> db_;
   std::unique_ptr<JournalFile> journal_;
   std::unique_ptr<RangeScheduler> scheduler_;
@@ -119,6 +143,9 @@ class Puller {
   uint64_t past_wire_bytes_ = 0;                   // under mu_: of lost lanes
   bool published_ = false;                         // under mu_
   std::atomic<bool> failed_{false};
+  // What may end a session without being the pull's end.
+  enum class Tolerated { kNothing, kGone, kAny };
+  std::atomic<Tolerated> tolerates_{Tolerated::kNothing};
   std::atomic<uint64_t> verified_bytes_{0};
   std::atomic<uint64_t> planned_bytes_{0};
   std::atomic<bool> verifying_{false};

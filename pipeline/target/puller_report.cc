@@ -120,9 +120,12 @@ void Puller::FillSummary(Summary* summary) const {
   summary->chunks_unchecked = state_.chunks_unchecked;
   summary->sst_bytes_carried = state_.sst_bytes_carried;
   summary->chunks = summary->chunks_built + summary->chunks_carried;
-  summary->entries = counters.entries;
-  summary->key_value_bytes = counters.key_value_bytes;
-  summary->sst_bytes = counters.sst_bytes;
+  summary->chunks_resumed = held_.chunks;
+  summary->sst_bytes_resumed = held_.sst_bytes;
+  summary->key_value_bytes_resumed = held_.key_value_bytes;
+  summary->entries = held_.entries + counters.entries;
+  summary->key_value_bytes = held_.key_value_bytes + counters.key_value_bytes;
+  summary->sst_bytes = held_.sst_bytes + counters.sst_bytes;
   summary->compressed_frames = counters.compressed_frames;
   summary->compressed_bytes_before = counters.decompressed_bytes;
   summary->compressed_bytes_after = counters.compressed_bytes;

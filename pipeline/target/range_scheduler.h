@@ -1,23 +1,40 @@
-// Hands ranges to lanes, the heaviest first.
+// Where each range goes on, and their order: hands what is left to lanes, the
+// heaviest first.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "format/messages.h"
 
 namespace sstferry {
 
+// What is held of one range when its lane begins. Of a new pull: nothing.
+struct RangeStart {
+  Totals held;
+  std::string last_key;  // of what is held, when held.chunks is not 0
+  bool whole = false;    // nothing is left to ask for
+};
+
 // Threads: any.
 class RangeScheduler {
  public:
-  RangeScheduler(const std::vector<Range>& ranges, uint32_t lanes)
+  // starts: by range id.
+  RangeScheduler(const std::vector<Range>& ranges,
+                 const std::vector<RangeStart>& starts, uint32_t lanes)
       : lanes_(lanes) {
     for (const Range& range : ranges) {
-      order_.push_back({range.estimated_bytes, range.id});
+      const RangeStart& start = starts[range.id];
+      if (!start.whole) {
+        order_.push_back({range.estimated_bytes -
+                              std::min(range.estimated_bytes,
+                                       start.held.sst_bytes),
+                          range.id});
+      }
     }
     std::sort(order_.begin(), order_.end(), [](const Item& a, const Item& b) {
       return a.bytes != b.bytes ? a.bytes > b.bytes : a.id < b.id;

@@ -509,6 +509,19 @@ Status SourceSession::AskForTotals(const struct Finish& ours) {
   return status;
 }
 
+Status SourceSession::SendHeld(const std::vector<HeldRange>& ranges) {
+  Status status;
+  for (size_t at = 0; at < ranges.size() && status.ok();) {
+    const size_t next = BatchEnd(ranges, at);
+    Held batch;
+    batch.ranges.assign(ranges.begin() + at, ranges.begin() + next);
+    at = next;
+    status = channel_->SendMessage(FrameType::kHeld, batch,
+                                   WaitLimit::Within(kSendLimit));
+  }
+  return status;
+}
+
 Status SourceSession::Finish(const struct Finish& ours,
                              struct Finish* theirs) {
   const Status status = AskForTotals(ours);

@@ -74,6 +74,8 @@ class SourceSession {
                                      SourcePlan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
                                             std::unique_ptr<Channel>* channel);
+  // Of a resumed transfer, before Finish(): ranges held in whole.
+  [[nodiscard]] rocksdb::Status SendHeld(const std::vector<HeldRange>& ranges);
   // Sends our totals; OK means that the source's are the same. *theirs holds
   // the source's last statistics.
   [[nodiscard]] rocksdb::Status Finish(const struct Finish& ours,

@@ -37,6 +37,26 @@ Status TargetDb::Create(const std::string& dir,
                         std::vector<BuiltFamily> families,
                         std::shared_ptr<rocksdb::FileSystem> file_system,
                         std::unique_ptr<TargetDb>* result) {
+  return Make(How::kCreate, dir, final_options, names, std::move(families),
+              std::move(file_system), result);
+}
+
+Status TargetDb::Reopen(const std::string& dir,
+                        const rocksdb::DBOptions& final_options,
+                        const std::vector<std::string>& names,
+                        std::vector<BuiltFamily> families,
+                        std::shared_ptr<rocksdb::FileSystem> file_system,
+                        std::unique_ptr<TargetDb>* result) {
+  return Make(How::kReopen, dir, final_options, names, std::move(families),
+              std::move(file_system), result);
+}
+
+Status TargetDb::Make(How how, const std::string& dir,
+                      const rocksdb::DBOptions& final_options,
+                      const std::vector<std::string>& names,
+                      std::vector<BuiltFamily> families,
+                      std::shared_ptr<rocksdb::FileSystem> file_system,
+                      std::unique_ptr<TargetDb>* result) {
   std::unique_ptr<TargetDb> created(new TargetDb);
   created->dir_ = dir;
   created->final_options_ = final_options;
@@ -52,7 +72,7 @@ Status TargetDb::Create(const std::string& dir,
     plain.pull_options.disable_auto_compactions = true;
     created->families_.push_back(std::move(plain));
   }
-  Status status = created->Open(/*final=*/false);
+  Status status = created->Open(how);
   if (status.ok()) {
     status = created->ExpectNewOptionsFile();
   }
@@ -64,13 +84,14 @@ Status TargetDb::Create(const std::string& dir,
 
 TargetDb::~TargetDb() {
   if (db_ != nullptr) {
-    // Only after a failure: the database is thrown away.
+    // Only after a failure: the next pull opens it again or removes it.
     CloseHandles().PermitUncheckedError();
     db_->Close().PermitUncheckedError();
   }
 }
 
-Status TargetDb::Open(bool final) {
+Status TargetDb::Open(How how) {
+  const bool final = how == How::kFinal;
   rocksdb::DBOptions options = final ? final_options_ : rocksdb::DBOptions();
   options.env = env_.get();
   options.info_log = std::make_shared<SilentLogger>();
@@ -79,8 +100,8 @@ Status TargetDb::Open(bool final) {
     options.max_open_files = kMaxOpenFiles;
   }
   if (!final) {
-    options.create_if_missing = true;
-    options.create_missing_column_families = true;
+    options.create_if_missing = how == How::kCreate;
+    options.create_missing_column_families = how == How::kCreate;
     options.max_background_jobs = 2;
     options.stats_dump_period_sec = 0;
     options.stats_persist_period_sec = 0;
@@ -99,7 +120,10 @@ Status TargetDb::Open(bool final) {
   const Status status =
       rocksdb::DB::Open(options, dir_, descriptors, &handles_, &db);
   db_.reset(db);
-  return At(status, std::string(final ? "reopen " : "create ") + dir_);
+  if (how == How::kReopen && status.IsPathNotFound()) {
+    return WithContext(status, EndState::kCorrupt, "reopen " + dir_);
+  }
+  return At(status, std::string(how == How::kCreate ? "create " : "reopen ") + dir_);
 }
 
 // RocksDB refuses to open a FIFO family that expires files otherwise.
@@ -118,7 +142,7 @@ Status TargetDb::Finalize() {
   }
   db_.reset();
   if (status.ok()) {
-    status = Open(/*final=*/true);
+    status = Open(How::kFinal);
   }
   if (status.ok()) {
     status = ExpectNewOptionsFile();

@@ -25,6 +25,13 @@ class TargetDb {
       std::vector<BuiltFamily> families,
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<TargetDb>* result);
+  // The same of one that an unfinished pull made, with the same families.
+  [[nodiscard]] static rocksdb::Status Reopen(
+      const std::string& dir, const rocksdb::DBOptions& final_options,
+      const std::vector<std::string>& names,
+      std::vector<BuiltFamily> families,
+      std::shared_ptr<rocksdb::FileSystem> file_system,
+      std::unique_ptr<TargetDb>* result);
   ~TargetDb();
 
   rocksdb::DB* db() const { return db_.get(); }
@@ -44,8 +51,16 @@ class TargetDb {
   [[nodiscard]] rocksdb::Status Close();
 
  private:
+  enum class How { kCreate, kReopen, kFinal };
+
   TargetDb() = default;
-  [[nodiscard]] rocksdb::Status Open(bool final);
+  [[nodiscard]] static rocksdb::Status Make(
+      How how, const std::string& dir, const rocksdb::DBOptions& final_options,
+      const std::vector<std::string>& names,
+      std::vector<BuiltFamily> families,
+      std::shared_ptr<rocksdb::FileSystem> file_system,
+      std::unique_ptr<TargetDb>* result);
+  [[nodiscard]] rocksdb::Status Open(How how);
   [[nodiscard]] rocksdb::Status CloseHandles();
   bool NeedsAllFilesOpen() const;
   // kInternal when no OPTIONS file was written since the last call: RocksDB

@@ -189,9 +189,6 @@ Status Workspace::Open(const std::string& target_dir, bool replace,
     status = opened->CheckTarget();
   }
   if (status.ok()) {
-    status = opened->RemoveLeftovers();
-  }
-  if (status.ok()) {
     *workspace = std::move(opened);
   }
   return status;
@@ -399,7 +396,24 @@ Status Workspace::FinishExchange() {
   return status;
 }
 
-Status Workspace::RemoveLeftovers() {
+bool Workspace::has_unfinished() const {
+  std::error_code error;
+  return fs::exists(journal_path(), error) && fs::is_directory(db_dir(), error);
+}
+
+Status Workspace::ClearStaging() {
+  for (const char* name : {"exchange", "staging"}) {
+    const Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  const Status status = CreateDirectory(staging_dir());
+  return status.ok() ? SyncDirectory(file_system_.get(), dir_) : status;
+}
+
+Status Workspace::Clear() {
+  // The journal first: without it nothing else is gone on from.
   for (const char* name : {"exchange", "journal", "staging", "db"}) {
     const Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
     if (!status.ok()) {

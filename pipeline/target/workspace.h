@@ -26,8 +26,8 @@ namespace sstferry {
 // Threads: one at a time.
 class Workspace {
  public:
-  // Checks TARGET_DIR, completes an exchange that was cut short, takes the
-  // lock, removes what an unfinished pull left, and makes the directories.
+  // Checks TARGET_DIR, completes an exchange that was cut short and takes the
+  // lock. What an unfinished pull left stays until Clear().
   // A workspace whose pull filled TARGET_DIR and was ended before it had
   // removed it is removed; the refusal then says that TARGET_DIR is complete.
   //   kRefused  not empty without replace; not a directory; a mount point; the
@@ -45,6 +45,13 @@ class Workspace {
   std::string db_dir() const { return dir_ + "/db"; }
   std::string staging_dir() const { return dir_ + "/staging"; }
   std::string journal_path() const { return dir_ + "/journal"; }
+
+  // A journal and a db/ are there: a pull might go on from them.
+  bool has_unfinished() const;
+  // Removes what an unfinished pull left, and makes the directories anew.
+  [[nodiscard]] rocksdb::Status Clear();
+  // Only staging/, and the record of an exchange that was not begun.
+  [[nodiscard]] rocksdb::Status ClearStaging();
 
   // Makes db/ the TARGET_DIR and removes the workspace. REQUIRES: db/ is
   // closed and everything in it synced. *old_dir gets the place of the
@@ -66,7 +73,6 @@ class Workspace {
   [[nodiscard]] rocksdb::Status CreateLockFile(const std::string& path);
   [[nodiscard]] rocksdb::Status WriteLockMark(const std::string& path);
   [[nodiscard]] rocksdb::Status FinishExchange();
-  [[nodiscard]] rocksdb::Status RemoveLeftovers();
   [[nodiscard]] rocksdb::Status Exchange(const std::string& transfer_id,
                                          std::string* old_dir);
   [[nodiscard]] rocksdb::Status RemoveWorkspace();

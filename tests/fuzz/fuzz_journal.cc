@@ -1,12 +1,15 @@
 // Input: a whole journal.
 #include "format/annotate.h"
 #include "format/journal.h"
+#include "pipeline/target/journal_state.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sstferry;
   const rocksdb::Slice journal(reinterpret_cast<const char*>(data), size);
   std::string text;
   AnnotateJournal(journal, &text).PermitUncheckedError();
+  JournalState state;
+  ParseJournalState(journal, &state).PermitUncheckedError();
 
   // The same bytes as the payload of a record that is whole.
   if (size > 1 && size <= kMaxJournalPayloadBytes) {

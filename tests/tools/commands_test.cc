@@ -64,6 +64,7 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE_FALSE(options.selection.interval.begin.has_value());
   REQUIRE_FALSE(options.selection.interval.end.has_value());
   REQUIRE_FALSE(options.replace);
+  REQUIRE_FALSE(options.restart);
   REQUIRE_FALSE(options.verify);
   REQUIRE(options.timeline_file.empty());
   REQUIRE_FALSE(pull.common.json);
@@ -98,7 +99,7 @@ TEST_CASE("Pull takes a time to try again for, and one for all of it",
 TEST_CASE("Pull understands every option", "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(
-      {"--replace", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
+      {"--replace", "--restart", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end=", "--verify",
        "--durability", "none", "--carry", "only", "--format-version", "5",
        "--timeline", "t.csv",
@@ -109,7 +110,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
                                  : rocksdb::Status::Corruption("--end= passed"));
   pull = PullArguments();
   REQUIRE_OK(ParsePull(
-      {"--replace", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
+      {"--replace", "--restart", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end", "", "--verify",
        "--durability", "none", "--carry", "only", "--format-version", "5",
        "--timeline", "t.csv",
@@ -120,6 +121,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   const PullOptions& options = pull.options;
   REQUIRE(options.source.directory == "/source");
   REQUIRE(options.replace);
+  REQUIRE(options.restart);
   REQUIRE(options.verify);
   REQUIRE(options.lanes == 8);
   REQUIRE(options.chunk_bytes == 16u << 20);
@@ -421,7 +423,7 @@ TEST_CASE("Help of every command lists its options, units and exit codes",
         "tls-key FILE", "tls-ca FILE", "allow NAME=SUBJECT",
         "max-connections", "max-per-address"}},
       {"pull",
-       {"replace", "lanes", "default 4", "chunk-bytes", "default 64M",
+       {"replace", "restart", "lanes", "default 4", "chunk-bytes", "default 64M",
         "max-rate", "cf", "begin", "end", "durability", "chunk|none", "carry",
         "auto|never|only", "verify",
         "format-version", "timeline", "SOURCE TARGET_DIR", "tls-cert",

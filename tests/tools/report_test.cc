@@ -45,6 +45,12 @@ TEST_CASE("A pull's report is five lines that end with the verdict",
   REQUIRE(LastLine(report).find("verified: not compared") == 0);
   REQUIRE(report.find("verified: equal") == std::string::npos);
 
+  summary.chunks_resumed = 3;
+  summary.sst_bytes_resumed = summary.sst_bytes / 2;
+  report = PullReport(summary);
+  REQUIRE(report.find("resumed: 3 of the chunks, ") != std::string::npos);
+  REQUIRE(report.find("275.0 MB/s") != std::string::npos);
+
   summary.replaced = "/copy.old-00ff";
   REQUIRE(PullReport(summary).find("/copy.old-00ff") != std::string::npos);
 }

@@ -82,6 +82,9 @@ std::vector<OptionSpec> PullOptionSpecs() {
       {"replace", nullptr,
        "exchange a TARGET_DIR that is not empty; the old one stays beside it\n"
        "as TARGET_DIR.old-<transfer_id> (default: it is refused)"},
+      {"restart", nullptr,
+       "drop what an unfinished pull left in TARGET_DIR.sstferry (default: go\n"
+       "on with it)"},
       kLanesOption,
       {"chunk-bytes", "BYTES",
        "size of an SST chunk before it is cut, 64Ki to 4Gi (default 64M)"},

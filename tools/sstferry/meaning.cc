@@ -201,6 +201,7 @@ Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
 
 Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   out->replace = texts.IsSet("replace");
+  out->restart = texts.IsSet("restart");
   out->verify = texts.IsSet("verify");
   const std::string durability = texts.Get("durability", "chunk");
   if (durability != "chunk" && durability != "none") {

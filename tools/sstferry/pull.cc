@@ -63,8 +63,14 @@ std::string PullReport(const Summary& summary) {
     }
     text += "\n";
   }
+  if (summary.chunks_resumed > 0) {
+    text += "resumed: " + std::to_string(summary.chunks_resumed) +
+            " of the chunks, " + Bytes(summary.sst_bytes_resumed) +
+            ", had come before\n";
+  }
   text += "time: " + Seconds(summary.seconds) + ", " +
-          Rate(summary.sst_bytes, summary.seconds) + ", " +
+          Rate(summary.sst_bytes - summary.sst_bytes_resumed,
+               summary.seconds) + ", " +
           std::to_string(summary.lanes) + " lanes, peak memory " +
           Bytes(summary.peak_rss_bytes) + "\n";
   text += "target: " + Levels(summary) + ", " +

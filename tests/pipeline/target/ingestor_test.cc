@@ -80,6 +80,11 @@ class Bench {
                         return Add(ingestor, std::move(chunk));
                       });
   }
+  Status IngestRecorded(Ingestor* ingestor,
+                        const std::vector<StagedChunk>& chunks) {
+    StageClock clock(&totals_, Stage::kIdle);
+    return ingestor->IngestRecorded(chunks, &clock);
+  }
   Status Flush(Ingestor* ingestor) {
     StageClock clock(&totals_, Stage::kIdle);
     return ingestor->Flush(&clock);
@@ -152,6 +157,44 @@ TEST_CASE("Ingestor takes all that waits in one call", "[target][ingest]") {
   REQUIRE(bench.Levels(1) == std::vector<size_t>{0, 0, 0, 0, 0, 0, 1});
   REQUIRE(bench.db()->GetLatestSequenceNumber() == 0);
   REQUIRE(NamesOf(bench.dir() / "staging").empty());  // moved, not copied
+}
+
+TEST_CASE("Ingestor records a chunk before it waits for another",
+          "[target][ingest][crash]") {
+  Bench bench;
+  const auto ingestor = bench.Make(8);
+  const uint64_t before = BytesOf(bench.dir() / "journal").size();
+  StagedChunk chunk = bench.Chunk("a", "b");
+  chunk.record.chunk.entries = 77;
+  const JournalChunk expected = chunk.record;
+  REQUIRE_OK(bench.Add(ingestor.get(), std::move(chunk)));
+  REQUIRE(ingestor->ingest_calls() == 0);
+  const std::string journal = BytesOf(bench.dir() / "journal");
+  JournalRecord record;
+  REQUIRE_OK(ReadJournalRecord(journal, before, &record));
+  JournalChunk found;
+  REQUIRE_OK(found.DecodeFrom(record.payload));
+  REQUIRE(found == expected);
+  REQUIRE_OK(bench.Flush(ingestor.get()));
+  REQUIRE(BytesOf(bench.dir() / "journal").size() == journal.size());
+}
+
+TEST_CASE("Ingestor ingests what was recorded before, with no new record",
+          "[target][ingest][crash]") {
+  Bench bench;
+  const auto ingestor = bench.Make(8);
+  const std::string before = BytesOf(bench.dir() / "journal");
+  REQUIRE_OK(bench.IngestRecorded(
+      ingestor.get(), {bench.Chunk("a", "b"), bench.Chunk("c", "d"),
+                       bench.Chunk("a", "z", 1)}));
+  REQUIRE(ingestor->ingest_calls() == 1);
+  REQUIRE(bench.Levels(0).back() == 2);
+  REQUIRE(bench.Levels(1).back() == 1);
+  REQUIRE(BytesOf(bench.dir() / "journal") == before);
+  REQUIRE_OK(bench.IngestRecorded(ingestor.get(), {}));
+  REQUIRE(EndStateOf(bench.IngestRecorded(
+              ingestor.get(), {bench.Chunk("e", "g"), bench.Chunk("f", "h")})) ==
+          EndState::kInternal);
 }
 
 TEST_CASE("Ingestor ingests the last chunk alone on Flush",

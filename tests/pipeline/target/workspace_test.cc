@@ -23,8 +23,9 @@ const std::string kId(32, 'a');
 
 Status OpenIt(const std::string& target, bool replace,
               std::unique_ptr<Workspace>* workspace) {
-  return Workspace::Open(target, replace, rocksdb::FileSystem::Default(),
-                         nullptr, workspace);
+  const Status status = Workspace::Open(
+      target, replace, rocksdb::FileSystem::Default(), nullptr, workspace);
+  return status.ok() ? (*workspace)->Clear() : status;
 }
 
 Status OpenIt(const std::string& target, bool replace = false) {
@@ -113,6 +114,29 @@ TEST_CASE("Workspace refuses a mount point and names a sub-directory",
   RequireRefused(status, dir / "mounted/db");
   REQUIRE_FALSE(made);
   REQUIRE_OK(below);
+}
+
+TEST_CASE("Workspace keeps an unfinished pull until it is told",
+          "[target][workspace]") {
+  ScratchDir dir;
+  std::unique_ptr<Workspace> workspace;
+  REQUIRE_OK(OpenIt(dir / "target", false, &workspace));
+  WriteBytes(workspace->journal_path(), "journal");
+  WriteBytes(workspace->staging_dir() + "/0-0.sst", "staged");
+  WriteBytes(workspace->db_dir() + "/CURRENT", "database");
+  workspace.reset();
+  REQUIRE_OK(Workspace::Open(dir / "target", false,
+                             rocksdb::FileSystem::Default(), nullptr,
+                             &workspace));
+  REQUIRE(workspace->has_unfinished());
+  REQUIRE(BytesOf(workspace->staging_dir() + "/0-0.sst") == "staged");
+  REQUIRE_OK(workspace->ClearStaging());
+  REQUIRE(NamesOf(workspace->staging_dir()).empty());
+  REQUIRE(BytesOf(workspace->db_dir() + "/CURRENT") == "database");
+  REQUIRE(workspace->has_unfinished());
+  REQUIRE_OK(workspace->Clear());
+  REQUIRE_FALSE(workspace->has_unfinished());
+  REQUIRE(NamesOf(workspace->db_dir()).empty());
 }
 
 TEST_CASE("Workspace never deletes a directory it did not make",

@@ -1,0 +1,171 @@
+#include "pipeline/target/held_chunks.h"
+
+#include <unordered_map>
+
+#include "format/end_state.h"
+#include "pipeline/target/chunk_check.h"
+#include "rocksdb/metadata.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+struct LiveFile {
+  std::string largest;
+  uint64_t bytes = 0;
+};
+
+// Of one family, by smallest key.
+using LiveFiles = std::unordered_map<std::string, LiveFile>;
+
+Status Damaged(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "the unfinished database: " + what);
+}
+
+class Finder {
+ public:
+  Finder(const JournalState& journal, const std::vector<PullFamily>& families,
+         rocksdb::FileSystem* file_system, const std::string& staging_dir,
+         HeldChunks* held)
+      : journal_(journal),
+        families_(families),
+        file_system_(file_system),
+        staging_dir_(staging_dir),
+        held_(held) {}
+
+  Status Run(const TargetDb& db) {
+    ListLiveFiles(db);
+    held_->starts.resize(journal_.ranges.size());
+    for (const Range& range : journal_.ranges) {
+      const Status status = AddRange(range);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    for (const LiveFiles& files : live_) {
+      if (!files.empty()) {
+        return Damaged("expected no file without a record, found " +
+                       std::to_string(files.size()));
+      }
+    }
+    return Status::OK();
+  }
+
+ private:
+  void ListLiveFiles(const TargetDb& db) {
+    live_.resize(families_.size());
+    for (size_t i = 0; i < families_.size(); ++i) {
+      rocksdb::ColumnFamilyMetaData metadata;
+      db.db()->GetColumnFamilyMetaData(db.handle(i), &metadata);
+      for (const rocksdb::LevelMetaData& level : metadata.levels) {
+        for (const rocksdb::SstFileMetaData& file : level.files) {
+          live_[i][file.smallestkey] = {file.largestkey, file.size};
+        }
+      }
+    }
+  }
+
+  // Takes the chunk's file out of the list.
+  bool TakeLive(uint32_t family, const ChunkEnd& chunk) {
+    const auto found = live_[family].find(chunk.smallest);
+    if (found == live_[family].end() ||
+        found->second.largest != chunk.largest ||
+        found->second.bytes != chunk.file_bytes) {
+      return false;
+    }
+    live_[family].erase(found);
+    return true;
+  }
+
+  // Whether the chunk's file in staging is what was recorded. One whose blocks
+  // have no checksums cannot be told from one that has rotted.
+  bool IsStaged(uint32_t family, const StagedChunk& recorded) {
+    StagedChunk found = recorded;
+    return !recorded.record.unchecked &&
+           CheckStagedChunk(file_system_, families_[family],
+                            /*all_blocks=*/true, &found)
+               .ok() &&
+           found.record == recorded.record &&
+           BytesOf(recorded.path) == recorded.record.chunk.file_bytes;
+  }
+
+  uint64_t BytesOf(const std::string& path) const {
+    uint64_t bytes = 0;
+    const rocksdb::IOStatus asked = file_system_->GetFileSize(
+        path, rocksdb::IOOptions(), &bytes, nullptr);
+    return asked.ok() ? bytes : 0;
+  }
+
+  Status AddRange(const Range& range) {
+    const std::vector<JournalChunk>& chunks = journal_.chunks[range.id];
+    RangeStart& start = held_->starts[range.id];
+    bool in_database = true;
+    size_t at = 0;
+    for (; at < chunks.size(); ++at) {
+      StagedChunk chunk;
+      chunk.family = range.family;
+      chunk.record = chunks[at];
+      chunk.path = staging_dir_ + "/" +
+                   StagedName(range.id, chunk.record.chunk.ordinal);
+      if (TakeLive(range.family, chunk.record.chunk)) {
+        if (!in_database) {
+          return Damaged("chunk " + std::to_string(at) + " of range " +
+                         std::to_string(range.id) +
+                         " is there without the one before it");
+        }
+      } else if (IsStaged(range.family, chunk)) {
+        in_database = false;
+        held_->staged.push_back(std::move(chunk));
+      } else {
+        break;
+      }
+      Count(chunks[at]);
+    }
+    held_->chunks_lost += chunks.size() - at;
+    const std::vector<JournalChunk> kept(chunks.begin(), chunks.begin() + at);
+    start.held = TotalsOf(kept);
+    start.last_key = kept.empty() ? "" : kept.back().chunk.largest;
+    start.whole = journal_.whole[range.id] && at == chunks.size();
+    if (!start.whole && !kept.empty() &&
+        kept.back().kind == ChunkKind::kCarried) {
+      start.whole = true;
+      held_->ended.push_back({range.id, start.held});
+    }
+    held_->totals += start.held;
+    return Status::OK();
+  }
+
+  void Count(const JournalChunk& record) {
+    if (record.kind == ChunkKind::kRebuilt) {
+      held_->chunks_built++;
+      return;
+    }
+    held_->chunks_carried++;
+    held_->chunks_unchecked += record.unchecked ? 1 : 0;
+    held_->sst_bytes_carried += record.chunk.file_bytes;
+  }
+
+  const JournalState& journal_;
+  const std::vector<PullFamily>& families_;
+  rocksdb::FileSystem* const file_system_;
+  const std::string staging_dir_;
+  HeldChunks* const held_;
+  std::vector<LiveFiles> live_;
+};
+
+}  // namespace
+
+std::string StagedName(uint32_t range_id, uint32_t ordinal) {
+  return std::to_string(range_id) + "-" + std::to_string(ordinal) + ".sst";
+}
+
+Status FindHeldChunks(const JournalState& journal, const TargetDb& db,
+                      const std::vector<PullFamily>& families,
+                      rocksdb::FileSystem* file_system,
+                      const std::string& staging_dir, HeldChunks* held) {
+  *held = HeldChunks();
+  return Finder(journal, families, file_system, staging_dir, held).Run(db);
+}
+
+}  // namespace sstferry

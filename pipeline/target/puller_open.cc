@@ -1,0 +1,458 @@
+// The first steps of a Puller: up to a database and a journal that lanes can
+// fill, new ones or those of an unfinished pull.
+#include <algorithm>
+
+#include "pipeline/family_options.h"
+#include "pipeline/target/deferred_sync.h"
+#include "pipeline/target/durable.h"
+#include "pipeline/target/free_space.h"
+#include "pipeline/target/held_chunks.h"
+#include "pipeline/target/plan_check.h"
+#include "pipeline/target/pull_identity.h"
+#include "pipeline/target/puller.h"
+#include "pipeline/target/synced_files.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// Of a database or a journal that is not what a pull leaves behind.
+bool IsDamage(const Status& status) {
+  return status.IsCorruption() || status.IsInvalidArgument();
+}
+
+}  // namespace
+
+void Puller::Say(const std::string& note) {
+  notes_.push_back(note);
+  if (options_.log) {
+    options_.log(LogLevel::kWarning, note);
+  }
+}
+
+Status Puller::OpenWorkspace() {
+  // Never the file system that defers syncs: the record of an exchange must
+  // be on disk before the exchange.
+  Status status = Workspace::Open(options_.target_dir, options_.replace, disk_,
+                                  options_.log, &workspace_);
+  if (status.ok() && workspace_->has_unfinished()) {
+    status = ReadUnfinished();
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  ChooseDurability();
+  return resuming_ ? Status::OK() : workspace_->Clear();
+}
+
+// Whether there is something to go on from: sets resuming_.
+Status Puller::ReadUnfinished() {
+  const Status status = ReadJournalState(
+      disk_.get(), workspace_->journal_path(), &unfinished_);
+  if (status.IsCorruption()) {
+    Say("starting anew, since the journal of the unfinished pull is damaged: " +
+        MessageOf(status));
+    return Status::OK();
+  }
+  if (status.IsIncomplete() || status.IsNotFound()) {
+    return Status::OK();
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const JournalTransfer& head = unfinished_.head;
+  if (options_.restart) {
+    Say("dropped the unfinished pull " + ToHex(head.transfer_id) +
+        " as asked");
+    return Status::OK();
+  }
+  const Status same = CheckSameRequest(options_, head, workspace_->dir());
+  if (!same.ok()) {
+    return same;
+  }
+  if (!SurvivedReboots(head)) {
+    Say("starting anew, since the machine went down and the unfinished pull "
+        "was one with --durability none");
+    return Status::OK();
+  }
+  resuming_ = true;
+  return Status::OK();
+}
+
+// What was begun without syncs ends with a sync of everything, and the other
+// way round.
+void Puller::ChooseDurability() {
+  const bool asked = options_.durability == Durability::kChunk;
+  state_.sync_chunks = resuming_ ? unfinished_.head.durable : asked;
+  if (state_.sync_chunks != asked) {
+    Say(std::string("goes on with --durability ") +
+        (asked ? "none" : "chunk") + ", as the pull was begun");
+  }
+  if (resuming_ && unfinished_.head.chunk_bytes != options_.chunk_bytes) {
+    Say("goes on with --chunk-bytes " +
+        std::to_string(unfinished_.head.chunk_bytes) +
+        ", as the pull was begun");
+  }
+  file_system_ = state_.sync_chunks ? MakeSyncedFilesFileSystem(disk_)
+                                    : MakeDeferredSyncFileSystem(disk_);
+  state_.file_system = file_system_.get();
+}
+
+Status Puller::StartAnew(const std::string& why) {
+  Say("starting anew: " + why);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    ingestor_.reset();
+  }
+  journal_.reset();
+  db_.reset();
+  resuming_ = false;
+  unfinished_ = JournalState();
+  ChooseDurability();
+  return workspace_->Clear();
+}
+
+Status Puller::Connect() {
+  if (!resuming_) {
+    return OpenSession(SnapshotUse::kNew);
+  }
+  // Complete, and nothing to compare: the source is only told that it may let
+  // its snapshot go.
+  const bool needs_source = !unfinished_.complete || options_.verify;
+  tolerates_ = needs_source ? Tolerated::kGone : Tolerated::kAny;
+  Status status = OpenSession(SnapshotUse::kResume);
+  if (status.ok()) {
+    status = CheckSamePlan(plan_, unfinished_, workspace_->dir());
+  }
+  const bool gone = EndStateOf(status) == EndState::kSnapshotGone;
+  const bool tolerable = !status.ok() && (gone || !needs_source) && !failed_;
+  if (!tolerable) {
+    tolerates_ = Tolerated::kNothing;
+    return failed_ ? failure() : status;
+  }
+  CloseSession(status);
+  tolerates_ = Tolerated::kNothing;
+  if (!needs_source) {
+    plan_ = PlanOf(unfinished_);
+    planned_bytes_ = plan_.estimated_bytes;
+    Say("everything had come: finished without the source (" +
+        MessageOf(status) + ")");
+    return failed_ ? failure() : Status::OK();
+  }
+  const std::string why = MessageOf(status);
+  status = OpenSession(SnapshotUse::kNew);
+  if (status.ok()) {
+    status = CheckSameSource(options_, plan_, unfinished_.head,
+                             workspace_->dir());
+  }
+  return status.ok() ? StartAnew("the source no longer has the snapshot of "
+                                 "the unfinished pull (" + why + ")")
+                     : status;
+}
+
+// Ends a session that was refused; the next one may take its place.
+void Puller::CloseSession(const Status& status) {
+  std::unique_ptr<SourceSession> session;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    session = std::move(session_);
+  }
+  if (session != nullptr) {
+    session->End(status, "target");
+  }
+}
+
+// The source says so of a transfer it no longer has.
+bool Puller::Tolerates(const Status& status) const {
+  const Tolerated tolerated = tolerates_;
+  return tolerated == Tolerated::kAny ||
+         (tolerated == Tolerated::kGone &&
+          EndStateOf(status) == EndState::kSnapshotGone);
+}
+
+Status Puller::OpenSession(SnapshotUse use) {
+  SetPhase("connect");
+  SourceSessionOptions session_options;
+  session_options.connect_timeout = options_.connect_timeout;
+  session_options.peer_timeout = options_.peer_timeout;
+  session_options.ping_interval = options_.peer_timeout / 2;
+  session_options.handshakes = &handshakes_;
+  session_options.retry.give_up_after = options_.retry_for;
+  session_options.retry.progress = [this] {
+    return state_.counters.received_bytes.load();
+  };
+  session_options.stop = &stop_;
+  session_options.on_retry = [this](const Status& lost) { OnRetry(lost); };
+  session_options.on_fail = [this](const Status& failed,
+                                   const std::string& where) {
+    if (!Tolerates(failed)) {
+      Fail(failed, where);
+    }
+  };
+  session_options.on_stats = [this](const Stats& stats) {
+    return OnStats(stats);
+  };
+  std::unique_ptr<SourceSession> session;
+  Status status = SourceSession::Connect(dialer_, session_options, &session);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    session_ = std::move(session);
+    if (status.ok() && failed_) {
+      status = failure_;  // cancelled before there was a session to cancel
+    }
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  SetPhase("snapshot");
+  OpenRequest request =
+      MakeOpenRequest(options_, options_.source.name, Purpose::kPull);
+  request.compression = ChooseCompression();
+  request.compression_level = options_.compression_level;
+  request.snapshot_use = use;
+  if (use == SnapshotUse::kResume) {
+    request.held_transfer = unfinished_.head.transfer_id;
+    request.families = unfinished_.head.families;
+    request.chunk_bytes = unfinished_.head.chunk_bytes;
+  }
+  asked_ = request;
+  state_.chunk_bytes = request.chunk_bytes;
+  plan_ = SourcePlan();
+  status = session_->Open(request, &plan_);
+  planned_bytes_ = plan_.estimated_bytes;
+  return status;
+}
+
+// Sets what the lanes share of the families, and *built.
+Status Puller::BuildFamilies(std::vector<BuiltFamily>* built) {
+  for (const Family& family : plan_.families) {
+    BuildLimits limits;
+    limits.format_version = family.format_version;
+    BuiltFamily one;
+    const Status status =
+        BuildFamily(family.description, options_.registry, limits, &one);
+    if (!status.ok()) {
+      return status;
+    }
+    notes_.insert(notes_.end(), one.notes.begin(), one.notes.end());
+    PullFamily shared;
+    shared.comparator = one.pull_options.comparator;
+    shared.format_version = one.format_version;
+    state_.families.push_back(shared);
+    built->push_back(std::move(one));
+  }
+  return Status::OK();
+}
+
+Status Puller::CheckPlan() {
+  std::vector<const rocksdb::Comparator*> orders;
+  for (const PullFamily& family : state_.families) {
+    orders.push_back(family.comparator);
+  }
+  return CheckTiling(plan_, options_.selection.interval, orders);
+}
+
+Status Puller::PrepareTarget() {
+  SetPhase("plan");
+  rocksdb::DBOptions database_options;
+  std::vector<BuiltFamily> built;
+  Status status = CheckFamilies(plan_, options_.selection.families);
+  if (status.ok()) {
+    status = BuildDatabaseOptions(plan_.opened.database_options,
+                                  &database_options, &notes_);
+  }
+  if (status.ok()) {
+    status = BuildFamilies(&built);
+  }
+  if (status.ok()) {
+    status = CheckPlan();
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  std::vector<std::string> names;
+  for (const Family& family : plan_.families) {
+    names.push_back(family.description.name);
+  }
+  state_.family_totals.resize(plan_.families.size());
+  state_.ranges = &plan_.ranges;
+  state_.starts.resize(plan_.ranges.size());
+  state_.takes_carried =
+      options_.carry != CarryMode::kNever && session_ != nullptr &&
+      (session_->source().features & kFeatureCarry) != 0;
+  state_.staging_dir = workspace_->staging_dir();
+  if (resuming_) {
+    status = TargetDb::Reopen(workspace_->db_dir(), database_options, names,
+                              built, file_system_, &db_);
+    status = status.ok() ? AdoptUnfinished() : status;
+    if (!IsDamage(status)) {
+      return status.ok() ? CheckSpace() : status;
+    }
+    if (session_ == nullptr) {
+      return WithContext(status, EndState::kCorrupt,
+                         "damaged while its source is away; --restart starts "
+                         "anew");
+    }
+    status = StartAnew("what the unfinished pull left is damaged (" +
+                       MessageOf(status) + ")");
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  status = CheckSpace();
+  if (!status.ok()) {
+    return status;
+  }
+  return TargetDb::Create(workspace_->db_dir(), database_options, names,
+                          std::move(built), file_system_, &db_);
+}
+
+// Takes over what the unfinished pull had got, down to the last chunk that is
+// recorded and whole.
+Status Puller::AdoptUnfinished() {
+  HeldChunks held;
+  Status status =
+      JournalFile::Reopen(file_system_.get(), workspace_->journal_path(),
+                          unfinished_.bytes, &journal_);
+  if (status.ok()) {
+    status = FindHeldChunks(unfinished_, *db_, state_.families,
+                            file_system_.get(), state_.staging_dir, &held);
+  }
+  if (status.ok() && unfinished_.complete && held.chunks_lost > 0) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "a complete pull lost " +
+                            std::to_string(held.chunks_lost) + " chunks");
+  }
+  if (status.ok()) {
+    MakeIngestor();
+    StageClock clock(&state_.counters.stages, Stage::kIngest);
+    status = ingestor_->IngestRecorded(held.staged, &clock);
+  }
+  if (status.ok()) {
+    FaultPoint("Puller:StagedIngested");
+    status = workspace_->ClearStaging();
+  }
+  for (const JournalRangeDone& done : held.ended) {
+    status = status.ok() ? ingestor_->EndRange(done) : status;
+  }
+  if (status.ok()) {
+    CountHeld(held);
+    can_go_on_ = true;
+  }
+  return status;
+}
+
+void Puller::CountHeld(const HeldChunks& held) {
+  state_.starts = held.starts;
+  std::lock_guard<std::mutex> lock(state_.mu);
+  for (const Range& range : plan_.ranges) {
+    const RangeStart& start = held.starts[range.id];
+    if (start.whole) {
+      state_.family_totals[range.family] += start.held;
+      state_.ended.push_back({range.id, start.held});
+    }
+    state_.counters.planned_bytes_done +=
+        start.whole ? range.estimated_bytes
+                    : std::min(range.estimated_bytes, start.held.sst_bytes);
+  }
+  state_.chunks_built = held.chunks_built;
+  state_.chunks_carried = held.chunks_carried;
+  state_.chunks_unchecked = held.chunks_unchecked;
+  state_.sst_bytes_carried = held.sst_bytes_carried;
+  held_ = held.totals;
+  Say("goes on with the unfinished pull " +
+      ToHex(unfinished_.head.transfer_id) + ": " +
+      std::to_string(held_.chunks) + " chunks with " +
+      std::to_string(held_.sst_bytes) + " bytes are here" +
+      (held.chunks_lost == 0
+           ? ""
+           : ", " + std::to_string(held.chunks_lost) +
+                 " recorded ones were lost or damaged and come again"));
+}
+
+// Of what is still to come.
+Status Puller::CheckSpace() {
+  std::vector<Range> left;
+  for (Range range : plan_.ranges) {
+    const RangeStart& start = state_.starts[range.id];
+    if (!start.whole) {
+      range.estimated_bytes -=
+          std::min(range.estimated_bytes, start.held.sst_bytes);
+      left.push_back(std::move(range));
+    }
+  }
+  return left.empty()
+             ? Status::OK()
+             : CheckFreeSpace(
+                   file_system_.get(), workspace_->dir(),
+                   SpaceNeedOf(left, state_.chunk_bytes, options_.lanes),
+                   options_.replace);
+}
+
+void Puller::MakeIngestor() {
+  std::vector<IngestFamily> families;
+  for (size_t i = 0; i < plan_.families.size(); ++i) {
+    families.push_back({db_->handle(i), db_->family(i).keeps_level0});
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  ingestor_ = std::make_unique<Ingestor>(db_->db(), std::move(families),
+                                         journal_.get(), state_.sync_chunks,
+                                         2 * plan_.opened.lanes);
+  state_.ingestor = ingestor_.get();
+}
+
+Status Puller::WriteJournalHead() {
+  if (resuming_) {
+    return Status::OK();
+  }
+  Status status = JournalFile::Create(file_system_.get(),
+                                      workspace_->journal_path(), &journal_);
+  if (status.ok()) {
+    status = journal_->Append(JournalRecordType::kTransfer,
+                              MakeJournalHead(options_, asked_, plan_));
+  }
+  if (status.ok()) {
+    status = journal_->Append(JournalRecordType::kOpened, plan_.opened);
+  }
+  for (const Family& family : plan_.families) {
+    if (status.ok()) {
+      status = journal_->Append(JournalRecordType::kFamily, family);
+    }
+  }
+  for (const Range& range : plan_.ranges) {
+    if (status.ok()) {
+      status = journal_->Append(JournalRecordType::kRange, JournalRange{range});
+    }
+  }
+  if (status.ok()) {
+    status = journal_->Sync();
+  }
+  if (status.ok()) {
+    status = SyncDirectory(disk_.get(), workspace_->dir());
+  }
+  if (status.ok()) {
+    MakeIngestor();
+    can_go_on_ = true;
+    FaultPoint("Puller:HeadWritten");
+  }
+  return status;
+}
+
+// A pull that ends in one of these states keeps its snapshot at the source.
+void Puller::SayHowToGoOn(const Status& status) {
+  const EndState state = EndStateOf(status);
+  const bool kept = state == EndState::kCancelled ||
+                    state == EndState::kDeadline ||
+                    state == EndState::kDeadPeer ||
+                    state == EndState::kNoSpace || state == EndState::kTooSlow;
+  if (state == EndState::kSnapshotGone) {
+    Say("the source let its snapshot go: the same command starts anew");
+  } else if (kept && can_go_on_) {
+    Say("what has come is kept in " + workspace_->dir() +
+        ": run the same command to go on");
+  }
+}
+
+}  // namespace sstferry

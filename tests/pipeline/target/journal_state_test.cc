@@ -1,0 +1,249 @@
+// What is read out of the journal of an unfinished pull, whole, torn or
+// damaged.
+#include <rapidcheck.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "pipeline/target/journal_file.h"
+#include "pipeline/target/journal_state.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// A journal in the making, and where each of its records ends.
+struct Script {
+  std::string bytes = std::string(kJournalMagic, kJournalMagicBytes);
+  std::vector<uint64_t> ends{kJournalMagicBytes};
+
+  template <typename Message>
+  void Add(JournalRecordType type, const Message& message) {
+    std::string payload;
+    message.EncodeTo(&payload);
+    AppendJournalRecord(type, payload, bytes.size(), &bytes);
+    ends.push_back(bytes.size());
+  }
+  void Head(uint32_t ranges) {
+    JournalTransfer head;
+    head.transfer_id[0] = 7;
+    head.mode = "seed";
+    head.range_count = ranges;
+    Add(JournalRecordType::kTransfer, head);
+    Opened opened;
+    opened.transfer_id = head.transfer_id;
+    opened.family_count = 1;
+    Add(JournalRecordType::kOpened, opened);
+    Family family;
+    family.description.name = "default";
+    Add(JournalRecordType::kFamily, family);
+    for (uint32_t id = 0; id < ranges; ++id) {
+      Add(JournalRecordType::kRange, JournalRange{{id, 0, {}, 1000}});
+    }
+  }
+  void Chunk(uint32_t range, uint32_t ordinal, uint64_t bytes_of_file = 300) {
+    JournalChunk chunk;
+    chunk.chunk.range_id = range;
+    chunk.chunk.ordinal = ordinal;
+    chunk.chunk.file_bytes = bytes_of_file;
+    chunk.chunk.entries = 3;
+    Add(JournalRecordType::kChunk, chunk);
+  }
+  void Done(uint32_t range, uint64_t chunks, uint64_t bytes_each = 300) {
+    JournalRangeDone done;
+    done.range_id = range;
+    done.totals = {chunks, 3 * chunks, 0, bytes_each * chunks};
+    Add(JournalRecordType::kRangeDone, done);
+  }
+  void Complete(uint64_t chunks) {
+    JournalComplete complete;
+    complete.totals = {chunks, 3 * chunks, 0, 300 * chunks};
+    Add(JournalRecordType::kComplete, complete);
+  }
+};
+
+// Two ranges whole, one between without entries.
+Script Whole() {
+  Script script;
+  script.Head(3);
+  script.Chunk(0, 0);
+  script.Chunk(2, 0);
+  script.Done(1, 0);
+  script.Chunk(0, 1);
+  script.Done(0, 2);
+  script.Done(2, 1);
+  script.Complete(3);
+  return script;
+}
+
+TEST_CASE("A journal's state tells what is held of each range",
+          "[target][journal]") {
+  Script script;
+  script.Head(3);
+  script.Chunk(0, 0);
+  script.Chunk(0, 1);
+  script.Done(0, 2);
+  script.Chunk(2, 0);
+  JournalState state;
+  REQUIRE_OK(ParseJournalState(script.bytes, &state));
+  REQUIRE(state.head.range_count == 3);
+  REQUIRE(state.families.size() == 1);
+  REQUIRE(state.whole == std::vector<bool>{true, false, false});
+  REQUIRE(state.HeldTotals(0) == Totals{2, 6, 0, 600});
+  REQUIRE(state.HeldTotals() == Totals{3, 9, 0, 900});
+  REQUIRE(state.planned_bytes() == 3000);
+  REQUIRE(state.planned_bytes_done() == 1300);
+  REQUIRE_FALSE(state.complete);
+  REQUIRE(state.bytes == script.bytes.size());
+}
+
+TEST_CASE("A chunk recorded again takes the place of those that were lost",
+          "[target][journal]") {
+  Script script;
+  script.Head(1);
+  script.Chunk(0, 0);
+  script.Chunk(0, 1);
+  script.Chunk(0, 2);
+  script.Done(0, 3);
+  script.Chunk(0, 1, 500);
+  JournalState state;
+  REQUIRE_OK(ParseJournalState(script.bytes, &state));
+  REQUIRE(state.whole == std::vector<bool>{false});
+  REQUIRE(state.HeldTotals(0) == Totals{2, 6, 0, 800});
+}
+
+TEST_CASE("A journal cut at any byte tells what its whole records tell",
+          "[target][journal][crash]") {
+  const Script script = Whole();
+  const size_t head_records = 6;
+  for (size_t bytes = 0; bytes <= script.bytes.size(); ++bytes) {
+    INFO("cut to " << bytes);
+    JournalState state;
+    const Status status =
+        ParseJournalState(Slice(script.bytes.data(), bytes), &state);
+    size_t whole = 0;
+    while (whole + 1 < script.ends.size() && script.ends[whole + 1] <= bytes) {
+      ++whole;
+    }
+    if (whole < head_records) {
+      REQUIRE(status.IsIncomplete());
+      continue;
+    }
+    REQUIRE_OK(status);
+    REQUIRE(state.bytes == script.ends[whole]);
+    REQUIRE(state.torn == (script.ends[whole] != bytes));
+    REQUIRE(state.complete == (bytes == script.bytes.size()));
+    JournalState again;
+    REQUIRE_OK(ParseJournalState(Slice(script.bytes.data(), state.bytes),
+                                 &again));
+    REQUIRE(again.HeldTotals() == state.HeldTotals());
+    REQUIRE(again.whole == state.whole);
+  }
+}
+
+TEST_CASE("A flipped bit never changes what a journal tells but for its tail",
+          "[target][journal][corruption]") {
+  const Script script = Whole();
+  for (size_t bit = 0; bit < script.bytes.size() * 8; ++bit) {
+    std::string bad = script.bytes;
+    bad[bit / 8] ^= static_cast<char>(1u << (bit % 8));
+    JournalState state;
+    const Status status = ParseJournalState(bad, &state);
+    INFO("byte " << bit / 8 << ": " << status.ToString());
+    if (bit / 8 < script.ends[script.ends.size() - 2]) {
+      REQUIRE(status.IsCorruption());
+    } else {
+      REQUIRE_OK(status);
+      REQUIRE(state.torn);
+      REQUIRE_FALSE(state.complete);
+    }
+  }
+}
+
+TEST_CASE("Records that contradict each other are damage",
+          "[target][journal][corruption]") {
+  const std::vector<std::function<void(Script*)>> lies = {
+      [](Script* s) { s->Chunk(0, 1); },             // without chunk 0
+      [](Script* s) { s->Chunk(2, 0); },             // no such range
+      [](Script* s) { s->Done(0, 1); },              // other totals
+      [](Script* s) { s->Done(2, 0); },              // no such range
+      [](Script* s) { s->Complete(0); },             // ranges are missing
+      [](Script* s) { s->Head(1); },                 // a second head
+      [](Script* s) {                                // after the last one
+        s->Done(0, 0);
+        s->Done(1, 0);
+        s->Complete(0);
+        s->Chunk(0, 0);
+      },
+      [](Script* s) {                                // other totals
+        s->Done(0, 0);
+        s->Done(1, 0);
+        s->Complete(1);
+      },
+  };
+  for (size_t i = 0; i < lies.size(); ++i) {
+    INFO("lie " << i);
+    Script script;
+    script.Head(2);
+    lies[i](&script);
+    JournalState state;
+    REQUIRE(ParseJournalState(script.bytes, &state).IsCorruption());
+  }
+  Script headless;
+  headless.Chunk(0, 0);
+  JournalState state;
+  REQUIRE(ParseJournalState(headless.bytes, &state).IsCorruption());
+}
+
+TEST_CASE("A journal is gone on with behind its last whole record",
+          "[target][journal][crash]") {
+  ScratchDir dir;
+  const auto files = rocksdb::FileSystem::Default();
+  rc::check("any tail", [&] {
+    const Script script = Whole();
+    const size_t bytes = *rc::gen::inRange<size_t>(script.ends[6],
+                                                   script.bytes.size() + 1);
+    const std::string path = dir / "journal";
+    WriteBytes(path, script.bytes.substr(0, bytes) +
+                         *rc::gen::element(std::string(), std::string(9, 'x')));
+    JournalState before;
+    RC_ASSERT(ReadJournalState(files.get(), path, &before).ok());
+    std::unique_ptr<JournalFile> journal;
+    RC_ASSERT(
+        JournalFile::Reopen(files.get(), path, before.bytes, &journal).ok());
+    const bool complete = before.complete;
+    if (!complete) {
+      JournalChunk chunk;
+      chunk.chunk.range_id = 2;
+      chunk.chunk.ordinal =
+          static_cast<uint32_t>(before.chunks[2].size());
+      RC_ASSERT(journal->Append(JournalRecordType::kChunk, chunk).ok());
+    }
+    RC_ASSERT(journal->Close().ok());
+    JournalState after;
+    RC_ASSERT(ReadJournalState(files.get(), path, &after).ok());
+    RC_ASSERT_FALSE(after.torn);
+    RC_ASSERT(after.chunks[2].size() ==
+              before.chunks[2].size() + (complete ? 0 : 1));
+    RC_ASSERT(after.chunks[0] == before.chunks[0]);
+  });
+}
+
+TEST_CASE("A journal that is not there, or too long, is told apart",
+          "[target][journal]") {
+  ScratchDir dir;
+  JournalState state;
+  const auto files = rocksdb::FileSystem::Default();
+  REQUIRE(ReadJournalState(files.get(), dir / "none", &state).IsNotFound());
+  WriteBytes(dir / "long", "");
+  std::filesystem::resize_file(dir / "long", kMaxJournalBytes + 1);
+  REQUIRE(ReadJournalState(files.get(), dir / "long", &state).IsCorruption());
+}
+
+}  // namespace
+}  // namespace sstferry

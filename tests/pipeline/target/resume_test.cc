@@ -1,0 +1,486 @@
+// Pulls that end in the middle and are started again.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <random>
+
+#include "pipeline/target/durable.h"
+#include "pipeline/target/journal_state.h"
+#include "tests/pipeline/target/resume_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/carried.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+SampleShape Shape() {
+  SampleShape shape;
+  shape.entries = 4000;
+  return shape;
+}
+
+// The largest chunk that is on its way when a lane stops.
+constexpr uint64_t kMostOfAChunk = (256u << 10) + (16u << 10);
+
+// Of the transfer, over all connections of its target.
+TransferReport LastReport(TestServer* server) {
+  size_t n = 0;
+  TransferReport report = server->Report(n);
+  while (report.kept_for.count() != 0) {
+    report = server->Report(++n);
+  }
+  return report;
+}
+
+uint64_t ChunksOf(const HostPort& source, const std::string& target) {
+  const Summary summary = RunPull(PullFrom(source, target));
+  REQUIRE_OK(summary.status);
+  return summary.chunks;
+}
+
+TEST_CASE("A pull cancelled at 10, 50 or 90 % goes on where it was",
+          "[target][resume]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  const uint64_t chunks = ChunksOf(server.address(), dir / "whole");
+  const int percent = GENERATE(10, 50, 90);
+  const PullOptions options = PullFrom(server.address(), dir / "target");
+  const Summary first =
+      PullAndCancel(options, "LaneClient:ChunkSynced",
+                    static_cast<int>(chunks * percent / 100));
+  INFO(first.chunks << " of " << chunks << " chunks came");
+  REQUIRE(NotesMention(first, "run the same command to go on"));
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+  const Summary second = PullToTheEnd(dir, options);
+  REQUIRE(second.chunks_resumed == first.chunks);
+  REQUIRE(second.chunks_resumed >= chunks * percent / 100 - 1);
+  REQUIRE(second.transfer_id == first.transfer_id);
+  REQUIRE(NotesMention(second, "goes on with the unfinished pull"));
+  const uint64_t received =
+      first.sst_bytes + second.sst_bytes - second.sst_bytes_resumed;
+  REQUIRE(received - second.sst_bytes <= options.lanes * kMostOfAChunk);
+}
+
+TEST_CASE("A pull killed at any step goes on where it was",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  struct Death {
+    const char* point;
+    int nth;
+    uint64_t at_least;  // chunks that the next pull need not fetch
+  };
+  const Death death = GENERATE(
+      Death{"Workspace:Created", 1, 0}, Death{"Puller:HeadWritten", 1, 0},
+      Death{"LaneClient:ChunkWritten", 5, 3},
+      Death{"LaneClient:ChunkSynced", 5, 3},
+      Death{"Ingestor:JournalAppended", 2, 3},
+      Death{"Ingestor:JournalSynced", 2, 3}, Death{"Ingestor:Ingested", 2, 3},
+      Death{"Puller:TotalsAgreed", 1, 16});
+  INFO(death.point);
+  const PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, death.point, death.nth);
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed >= death.at_least);
+  REQUIRE(NotesMention(summary, "goes on with") ==
+          (std::string(death.point) != "Workspace:Created"));
+  REQUIRE(LastReport(&server).sst_bytes <=
+          summary.sst_bytes + options.lanes * kMostOfAChunk + (4u << 20));
+}
+
+TEST_CASE("A pull that dies again while it goes on loses nothing either",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  const PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, "Ingestor:JournalSynced", 2);
+  PullAndDie(server.address(), options, "Puller:StagedIngested");
+  PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed >= 7);
+}
+
+TEST_CASE("A chunk whose staged bytes rotted comes again",
+          "[target][resume][corruption]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  const PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, "Ingestor:JournalSynced", 2);
+  const std::string staging = dir / "target.sstferry/staging";
+  const std::vector<std::string> staged = NamesOf(staging);
+  REQUIRE(staged.size() >= 2);
+  const bool rots = GENERATE(true, false);
+  for (const std::string& name : staged) {
+    std::string bytes = BytesOf(staging + "/" + name);
+    if (rots) {
+      bytes[bytes.size() / 2] ^= 1;
+      WriteBytes(staging + "/" + name, bytes);
+    } else {
+      fs::remove(staging + "/" + name);
+    }
+  }
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(NotesMention(summary, "were lost or damaged and come again"));
+  REQUIRE(summary.chunks_resumed >= 2);
+}
+
+TEST_CASE("A pull goes on from a journal with a torn tail",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  const PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, "Ingestor:JournalAppended", 2);
+  const std::string path = dir / "target.sstferry/journal";
+  const std::string bytes = BytesOf(path);
+  JournalState whole;
+  REQUIRE_OK(ParseJournalState(bytes, &whole));
+  // Of the last record: nothing that it tells of is ingested yet.
+  const size_t cut = GENERATE(1, 8, 40);
+  WriteBytes(path, bytes.substr(0, bytes.size() - cut));
+  JournalState torn;
+  REQUIRE_OK(ParseJournalState(BytesOf(path), &torn));
+  REQUIRE(torn.torn);
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(NotesMention(summary, "goes on with the unfinished pull"));
+  REQUIRE(summary.chunks_resumed == torn.HeldTotals().chunks);
+}
+
+TEST_CASE("A journal with a torn head starts anew",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  TestServer server(ServeAndHold(dir / "source"));
+  const PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, "Puller:HeadWritten");
+  const std::string path = dir / "target.sstferry/journal";
+  const std::string bytes = BytesOf(path);
+  WriteBytes(path, bytes.substr(0, bytes.size() - GENERATE(1, 50)));
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE_FALSE(NotesMention(summary, "goes on with"));
+}
+
+TEST_CASE("Damage inside the journal starts anew and says so",
+          "[target][resume][corruption]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  const PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
+  std::string bytes = BytesOf(dir / "target.sstferry/journal");
+  bytes[bytes.size() / 2] ^= 1;
+  WriteBytes(dir / "target.sstferry/journal", bytes);
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed == 0);
+  REQUIRE(NotesMention(summary, "the journal of the unfinished pull is "
+                                "damaged"));
+}
+
+TEST_CASE("A database that is not what was left starts anew and says so",
+          "[target][resume][corruption]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
+  const std::string db = dir / "target.sstferry/db";
+  const std::string what = GENERATE(as<std::string>(), ".sst", "CURRENT",
+                                    "MANIFEST", "journal behind");
+  INFO(what);
+  if (what == "journal behind") {
+    // The records of what was ingested are gone: no crash does that.
+    JournalState state;
+    const std::string path = dir / "target.sstferry/journal";
+    REQUIRE_OK(ReadJournalState(rocksdb::FileSystem::Default().get(), path,
+                                &state));
+    std::string bytes = BytesOf(path);
+    uint64_t end = kJournalMagicBytes;
+    for (JournalRecord record;
+         ReadJournalRecord(bytes, end, &record).ok() &&
+         record.type != JournalRecordType::kChunk;) {
+      end += record.total_bytes;
+    }
+    WriteBytes(path, bytes.substr(0, end));
+  } else {
+    for (const std::string& name : NamesOf(db)) {
+      if (name.find(what) != std::string::npos) {
+        fs::remove(db + "/" + name);
+        break;
+      }
+    }
+  }
+  options.chunk_bytes = 128u << 10;  // the transfer goes on with its own
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed == 0);
+  REQUIRE(NotesMention(summary, "what the unfinished pull left is damaged"));
+}
+
+TEST_CASE("Another pull than the unfinished one is refused with a sentence",
+          "[target][resume]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  MakeSampleDatabase(dir / "other", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  TestServer other(ServeAndHold(dir / "other"));
+  const PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
+  struct Change {
+    const char* sentence;
+    std::function<void(PullOptions*)> make;
+  };
+  const std::vector<Change> changes = {
+      {"of other column families (all; now 'default')",
+       [](PullOptions* o) { o->selection.families = {"default"}; }},
+      {"of other keys (none to none; now 'key00' to none)",
+       [](PullOptions* o) { o->selection.interval.begin = "key00"; }},
+      {"with another --format-version (0; now 4)",
+       [](PullOptions* o) { o->format_version = 4; }},
+      {"with --carry auto (now never)",
+       [](PullOptions* o) { o->carry = CarryMode::kNever; }},
+      {"of another source (sst://", [&other](PullOptions* o) {
+         o->source = AddressAt(other.address());
+       }}};
+  for (const Change& change : changes) {
+    PullOptions changed = options;
+    change.make(&changed);
+    const Summary refused = RunPull(changed);
+    INFO(change.sentence << "\n" << refused.status.ToString());
+    REQUIRE(EndStateOf(refused.status) == EndState::kRefused);
+    REQUIRE(refused.status.ToString().find(change.sentence) !=
+            std::string::npos);
+    REQUIRE(refused.status.ToString().find("--restart drops it") !=
+            std::string::npos);
+  }
+  // What was refused changed nothing.
+  PullOptions changed = options;
+  changed.lanes = 3;
+  changed.chunk_bytes = 128u << 10;
+  changed.durability = Durability::kNone;
+  const Summary summary = PullToTheEnd(dir, changed);
+  REQUIRE(summary.chunks_resumed >= 3);
+  REQUIRE(NotesMention(summary, "--chunk-bytes 262144, as the pull was begun"));
+  REQUIRE(NotesMention(summary, "--durability chunk, as the pull was begun"));
+}
+
+TEST_CASE("--restart drops an unfinished pull", "[target][resume]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  PullOptions options = PullFrom(server.address(), dir / "target");
+  PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
+  options.restart = true;
+  options.carry = CarryMode::kNever;
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed == 0);
+  REQUIRE(NotesMention(summary, "dropped the unfinished pull"));
+}
+
+TEST_CASE("A snapshot that is gone starts anew by itself and says so",
+          "[target][resume]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  PullOptions options;
+  {
+    TestServer server(ServeSample(dir / "source"));  // keeps no snapshot
+    options = PullFrom(server.address(), dir / "target");
+    PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
+    server.Report(0);
+  }
+  TestServer server(ServeSample(dir / "source"));
+  options.source = AddressAt(server.address());
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed == 0);
+  REQUIRE(NotesMention(summary, "the source no longer has the snapshot"));
+}
+
+TEST_CASE("An unfinished --replace goes on and keeps the old directory",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  fs::create_directory(dir / "target");
+  WriteBytes(dir / "target/content", "old");
+  PullOptions options = PullFrom(server.address(), dir / "target");
+  options.replace = true;
+  const std::string point =
+      GENERATE(as<std::string>(), "Ingestor:Ingested",
+               "Workspace:ExchangeRecorded");
+  PullAndDie(server.address(), options, point);
+  options.replace = false;
+  REQUIRE(EndStateOf(RunPull(options).status) == EndState::kRefused);
+  REQUIRE(BytesOf(dir / "target/content") == "old");
+  options.replace = true;
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed >= 2);
+  REQUIRE(BytesOf(summary.replaced + "/content") == "old");
+}
+
+TEST_CASE("A pull without syncs goes on after its process was killed",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  PullOptions options = PullFrom(server.address(), dir / "target");
+  options.durability = Durability::kNone;
+  PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
+  const bool rebooted = GENERATE(false, true);
+  if (rebooted) {
+    // The same journal, as of a machine that was up before.
+    const std::string path = dir / "target.sstferry/journal";
+    const std::string bytes = BytesOf(path);
+    std::string changed(kJournalMagic, kJournalMagicBytes);
+    uint64_t at = kJournalMagicBytes;
+    for (JournalRecord record; ReadJournalRecord(bytes, at, &record).ok();
+         at += record.total_bytes) {
+      std::string payload = record.payload.ToString();
+      if (record.type == JournalRecordType::kTransfer) {
+        JournalTransfer head;
+        REQUIRE_OK(head.DecodeFrom(payload));
+        head.boot_id = "another";
+        payload.clear();
+        head.EncodeTo(&payload);
+      }
+      AppendJournalRecord(record.type, payload, changed.size(), &changed);
+    }
+    WriteBytes(path, changed);
+  }
+  options.durability = Durability::kChunk;
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE((summary.chunks_resumed >= 3) == !rebooted);
+  REQUIRE(NotesMention(summary, "the machine went down") == rebooted);
+  REQUIRE(NotesMention(summary, "goes on with --durability none") ==
+          !rebooted);
+}
+
+TEST_CASE("A complete pull is finished without its source",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  PullOptions options;
+  const bool verify = GENERATE(false, true);
+  {
+    TestServer server(ServeAndHold(dir / "source"));
+    options = PullFrom(server.address(), dir / "target");
+    PullAndDie(server.address(), options, "Puller:TotalsAgreed");
+  }
+  options.connect_timeout = std::chrono::milliseconds(500);
+  options.retry_for = std::chrono::milliseconds(500);
+  options.verify = verify;
+  if (verify) {  // there is nothing to compare with
+    const Summary summary = RunPull(options);
+    INFO(summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) == EndState::kDeadPeer);
+    REQUIRE(fs::exists(dir / "target.sstferry/journal"));
+    return;
+  }
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed == summary.chunks);
+  REQUIRE(NotesMention(summary, "finished without the source"));
+}
+
+TEST_CASE("A pull killed while it verifies goes on and verifies",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  PullOptions options = PullFrom(server.address(), dir / "target");
+  options.verify = true;
+  PullAndDie(server.address(), options, "Puller:TotalsAgreed");
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_resumed == summary.chunks);
+  REQUIRE(summary.verified);
+}
+
+TEST_CASE("Carried chunks are not fetched twice", "[target][resume][carry]") {
+  ScratchDir dir;
+  {
+    test::OpenDb db(dir / "source", test::OneFamily(test::SmallFiles()));
+    test::FillCompacted(&db, 0, 6000);
+  }
+  TestServer server(ServeAndHold(dir / "source"));
+  PullOptions options = PullFrom(server.address(), dir / "target");
+  const std::string point = GENERATE(
+      as<std::string>(), "Ingestor:JournalSynced", "Ingestor:Ingested",
+      "Puller:TotalsAgreed");
+  PullAndDie(server.address(), options, point,
+             point == "Puller:TotalsAgreed" ? 1 : 3);
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE(summary.chunks_carried > 5);
+  REQUIRE(summary.chunks_carried + summary.chunks_built == summary.chunks);
+  REQUIRE(summary.chunks_resumed >= 5);
+}
+
+// SSTFERRY_RESUMES: how many histories (default 12).
+int Histories() {
+  const char* text = getenv("SSTFERRY_RESUMES");
+  return text == nullptr ? 12 : std::max(1, atoi(text));
+}
+
+// Runs a pull that is cancelled when it comes to that point for the nth time,
+// if ever.
+Summary PullUnlessCancelled(const PullOptions& options,
+                            const std::string& point, int nth) {
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  std::atomic<int> left{nth};
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == point && --left == 0) {
+      pull->Cancel();
+    }
+  });
+  Summary summary;
+  pull->Run(&summary).PermitUncheckedError();
+  TEST_SetFaultHook(nullptr);
+  return summary;
+}
+
+TEST_CASE("Pulls cancelled anywhere and started again bring everything",
+          "[target][resume][random]") {
+  ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 1500;
+  MakeSampleDatabase(dir / "source", shape);
+  TestServer server(ServeAndHold(dir / "source"));
+  const std::vector<std::string> points = {
+      "Puller:HeadWritten",     "LaneClient:ChunkWritten",
+      "LaneClient:ChunkSynced", "Ingestor:JournalAppended",
+      "Ingestor:JournalSynced", "Ingestor:Ingested",
+      "Puller:StagedIngested",  "Puller:TotalsAgreed"};
+  for (int seed = 0; seed < Histories(); ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    PullOptions options = PullFrom(server.address(), dir / "target");
+    options.chunk_bytes = 64u << 10;
+    options.durability =
+        random() % 3 == 0 ? Durability::kNone : Durability::kChunk;
+    uint64_t held = 0;
+    bool ended = false;
+    for (size_t deaths = 1 + random() % 3; deaths > 0 && !ended; --deaths) {
+      options.lanes = 1 + random() % 4;
+      const std::string& point = points[random() % points.size()];
+      const Summary summary =
+          PullUnlessCancelled(options, point, 1 + random() % 6);
+      INFO(point << ": " << summary.status.ToString());
+      REQUIRE((summary.status.ok() ||
+               EndStateOf(summary.status) == EndState::kCancelled));
+      REQUIRE(summary.chunks_resumed >= held);
+      held = std::max(held, summary.chunks);
+      ended = summary.status.ok();
+    }
+    if (!ended) {
+      REQUIRE(PullToTheEnd(dir, options).chunks_resumed >= held);
+    }
+    REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+    fs::remove_all(dir / "target");
+  }
+}
+
+}  // namespace
+}  // namespace sstferry
