@@ -7,6 +7,7 @@ using rocksdb::Status;
 namespace {
 
 constexpr char kLocalName[] = "local";
+constexpr std::chrono::milliseconds kLastWordsLimit{2000};
 
 }  // namespace
 
@@ -38,6 +39,7 @@ Status Endpoint::Open(const EndpointOptions& options,
   serve.peer_timeout = options.peer_timeout;
   serve.ping_interval = options.peer_timeout / 2;
   serve.stall_timeout = options.stall_timeout;
+  serve.snapshot_ttl = options.snapshot_ttl;
   serve.registry = options.registry;
   serve.log = options.log;
   const Status status = MakeSourceServer(
@@ -58,6 +60,8 @@ Status Endpoint::Open(const EndpointOptions& options,
 
 Endpoint::~Endpoint() {
   if (server_ != nullptr) {
+    // What its only target said last decides what becomes of the snapshot.
+    server_->AwaitIdle(kLastWordsLimit);
     server_->Stop();
     server_thread_.join();
   }

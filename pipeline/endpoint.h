@@ -20,11 +20,13 @@ struct EndpointOptions {
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds stall_timeout{120'000};
   OperatorRegistry registry;
+  // How long a directory's snapshot is kept for a pull that was cut.
+  std::chrono::seconds snapshot_ttl{3600};
   LogFunction log;
 };
 
 // Ownership: owns the dialer and, for a directory, the server, whose snapshot
-//   is gone when the endpoint is.
+//   is gone when the endpoint is, unless a pull that was cut may go on with it.
 // Threads:   made and destroyed by one; dialer() is as thread-safe as Dialer.
 class Endpoint {
  public:

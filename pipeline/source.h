@@ -52,6 +52,9 @@ struct TransferReport {
 // How a server sees time pass; unset: as the system does. For tests.
 struct LeaseEnvironment {
   std::function<uint64_t()> steady_seconds;
+  std::function<uint64_t()> wall_seconds;  // since 1970
+  // Of the file system that holds the directory, in percent of its size.
+  std::function<double(const std::string& directory)> free_percent;
   // Between two looks at what is held.
   std::chrono::milliseconds tick{1000};
 };
@@ -89,7 +92,8 @@ struct ServeOptions {
   std::function<void(const TransferReport&)> on_transfer_end;
 };
 
-// Ownership: owns the listener and all snapshots; they are gone when it is.
+// Ownership: owns the listener and all snapshots; when it is gone, so are they,
+//   but for those whose lease the next server goes on with.
 // Threads:   Run() blocks until Stop() and joins every thread before it
 //   returns; Stop() from any thread, within five seconds.
 class SourceServer {
@@ -97,6 +101,8 @@ class SourceServer {
   virtual ~SourceServer() = default;
   [[nodiscard]] virtual rocksdb::Status Run() = 0;
   virtual void Stop() = 0;
+  // Waits until no connection is open; false after `limit`.
+  virtual bool AwaitIdle(std::chrono::milliseconds limit) = 0;
   virtual const std::string& address() const = 0;
 };
 

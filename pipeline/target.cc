@@ -23,6 +23,7 @@ EndpointOptions EndpointFor(const SourceAddress& address, uint32_t lanes,
   endpoint.tls = options.tls;
   endpoint.peer_timeout = options.peer_timeout;
   endpoint.stall_timeout = options.stall_timeout;
+  endpoint.snapshot_ttl = options.snapshot_ttl;
   endpoint.registry = options.registry;
   endpoint.log = options.log;
   return endpoint;

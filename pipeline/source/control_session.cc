@@ -116,7 +116,8 @@ Status ControlSession::EndTransfer(const Status& status) {
 // A target that was lost, or had to stop for a reason that passes, may come
 // back; one that never got the plan cannot.
 bool ControlSession::MayKeep(const Status& status) {
-  if (!registered_ || !transfer_->may_keep() || !transfer_->planned() ||
+  const bool known = transfer_->planned() || resumed_;
+  if (!registered_ || !transfer_->may_keep() || !known ||
       transfer_->ended()) {
     return false;
   }
@@ -262,7 +263,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     return status;
   }
   if (request.snapshot_use == SnapshotUse::kResume) {
-    return Resume(request);
+    return Resume(database, request);
   }
   if (request.snapshot_use != SnapshotUse::kNew) {
     return MakeStatus(EndState::kSnapshotGone,
@@ -284,9 +285,11 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   return StartThread([this] { Open(); }, &worker_);
 }
 
-Status ControlSession::Resume(const OpenRequest& request) {
-  const Status status = host_.store->Resume(
-      request, hello_, PeerText(*channel_), channel_, &transfer_);
+Status ControlSession::Resume(const ServedDatabase& database,
+                              const OpenRequest& request) {
+  const Status status =
+      host_.store->Resume(database, request, hello_, PeerText(*channel_),
+                          channel_, &transfer_);
   if (!status.ok()) {
     return status;
   }
@@ -296,11 +299,12 @@ Status ControlSession::Resume(const OpenRequest& request) {
 }
 
 void ControlSession::Open() {
-  Status status = transfer_->planned() ? Status::OK() : transfer_->Pin();
+  Status status = transfer_->Pin();
   if (!status.ok()) {
     transfer_->Fail(status, "source");
     return;
   }
+  host_.store->WriteLease(transfer_);
   if (!transfer_->ended()) {
     status = transfer_->Announce(channel_, resumed_);
   }

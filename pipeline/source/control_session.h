@@ -44,7 +44,8 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status Serve();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
   [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
-  [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request);
+  [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
+                                       const OpenRequest& request);
   [[nodiscard]] rocksdb::Status RecordHeld(const Frame& frame);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
   // What becomes of the transfer when the connection ends with `status`; the

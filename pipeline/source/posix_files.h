@@ -12,6 +12,9 @@
 
 namespace sstferry {
 
+// OPTIONS grows with the families.
+inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
+
 // "what PATH: reason"; ENOSPC and EDQUOT become kNoSpace whatever `state`.
 [[nodiscard]] rocksdb::Status ErrnoStatus(EndState state,
                                           const std::string& what,

@@ -55,11 +55,12 @@ bool IsPrivateName(const std::string& name) {
              std::string::npos;
 }
 
-// The lock goes last, so that a removal that is interrupted is found again.
+// The lease goes first, so that nobody adopts half of it; the lock goes last, so
+// that a removal that is interrupted is found again.
 Status RemoveTree(const std::string& path) {
   std::error_code error;
-  for (const char* part : {"/held", "/db", "/checkpoint", "/lock.new",
-                           "/lock"}) {
+  for (const char* part : {"/lease", "/lease.new", "/options", "/held", "/db",
+                           "/checkpoint", "/lock.new", "/lock"}) {
     fs::remove_all(path + part, error);
     if (error) {
       return ErrnoStatus(EndState::kSourceError, "cannot remove", path + part,
@@ -97,8 +98,26 @@ bool IsAbandonedYoung(const std::string& path) {
   return !error && fs::file_time_type::clock::now() - born > kUnlockedGrace;
 }
 
-Status RemoveIfAbandoned(const std::string& path, bool* removed) {
+// REQUIRES: the lock is held.
+bool IsLeased(const std::string& path, const LeaseRules& rules) {
+  Lease lease;
+  if (ReadLease(path, &lease) != LeaseState::kGood || rules.Left(lease) == 0) {
+    return false;
+  }
+  if (lease.renewed_seconds > rules.Now()) {
+    lease.renewed_seconds = rules.Now();
+    return WriteLease(path, lease).ok();
+  }
+  return true;
+}
+
+Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
+                         bool* removed) {
   *removed = false;
+  Lease unused;
+  if (ReadLease(path, &unused) == LeaseState::kForeign) {
+    return Status::OK();
+  }
   const int fd =
       open((path + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
@@ -109,7 +128,7 @@ Status RemoveIfAbandoned(const std::string& path, bool* removed) {
     return RemoveTree(path);
   }
   Status status;
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !IsLeased(path, rules)) {
     *removed = true;
     status = RemoveTree(path);
   }
@@ -150,9 +169,36 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
   return status;
 }
 
+Status PrivateDir::Adopt(const std::string& path,
+                         std::unique_ptr<PrivateDir>* result) {
+  result->reset();
+  Lease lease;
+  if (ReadLease(path, &lease) != LeaseState::kGood) {
+    return Status::OK();
+  }
+  const int fd =
+      open((path + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    return Status::OK();
+  }
+  // Once more under the lock: its owner may just have removed it.
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
+      ReadLease(path, &lease) != LeaseState::kGood ||
+      !HoldsOnlyFiles(path + "/db")) {
+    close(fd);
+    return Status::OK();
+  }
+  result->reset(new PrivateDir(path, fd));
+  (*result)->Keep(true);
+  return Status::OK();
+}
+
 PrivateDir::~PrivateDir() {
-  // What cannot be removed now is removed by the next start, as after a kill.
-  RemoveTree(path_).PermitUncheckedError();
+  if (!keep_) {
+    // What cannot be removed now is removed by the next start, as after a
+    // kill.
+    RemoveTree(path_).PermitUncheckedError();
+  }
   close(lock_fd_);
 }
 
@@ -171,21 +217,28 @@ Status PrivateDir::Clear() {
   return Status::OK();
 }
 
+Status ListPrivateDirs(const std::string& parent,
+                       std::vector<std::string>* paths) {
+  std::vector<std::string> names;
+  const Status status = ListDirectory(parent, &names);
+  paths->clear();
+  for (const std::string& name : names) {
+    if (IsPrivateName(name)) {
+      paths->push_back(parent + "/" + name);
+    }
+  }
+  return status;
+}
+
 Status RemoveLeftoverSnapshots(
     const std::string& parent,
-    const std::function<void(const std::string&)>& log) {
-  std::vector<std::string> names;
-  Status status = ListDirectory(parent, &names);
-  if (!status.ok()) {
-    return status;
-  }
-  for (const std::string& name : names) {
-    if (!IsPrivateName(name)) {
-      continue;
-    }
-    const std::string path = parent + "/" + name;
+    const std::function<void(const std::string&)>& log,
+    const LeaseRules& rules) {
+  std::vector<std::string> paths;
+  Status status = ListPrivateDirs(parent, &paths);
+  for (const std::string& path : paths) {
     bool removed = false;
-    const Status one = RemoveIfAbandoned(path, &removed);
+    const Status one = RemoveIfAbandoned(path, rules, &removed);
     if (!one.ok()) {
       status = one;
     } else if (removed && log) {

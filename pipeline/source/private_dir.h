@@ -6,19 +6,24 @@
 //     lock    flock held by the owner; whoever can take it may remove all
 //     held/   hard links that only keep the source's files alive
 //     db/     what RocksDB opens
+//     lease   for how long it is kept for a target that is gone, and what for;
+//             options: the source's OPTIONS, with which db/ is opened again
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "pipeline/source/lease_file.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
 // Ownership: the directory and everything in it belong to this object and are
-//   removed by its destructor; a process that dies leaves them to
-//   RemoveLeftoverSnapshots().
+//   removed by its destructor, unless Keep() said otherwise; a process that
+//   dies leaves them to RemoveLeftoverSnapshots().
 // Threads:   none of its own; used by one thread.
 class PrivateDir {
  public:
@@ -28,6 +33,11 @@ class PrivateDir {
       const std::string& parent, const std::string& name,
       std::unique_ptr<PrivateDir>* result);
 
+  // One that a process left with a lease. OK and null: somebody else holds it,
+  // or it is not this user's, or not what this tool leaves.
+  [[nodiscard]] static rocksdb::Status Adopt(
+      const std::string& path, std::unique_ptr<PrivateDir>* result);
+
   PrivateDir(const PrivateDir&) = delete;
   PrivateDir& operator=(const PrivateDir&) = delete;
   ~PrivateDir();
@@ -35,6 +45,11 @@ class PrivateDir {
   const std::string& path() const { return path_; }
   std::string held() const { return path_ + "/held"; }
   std::string db() const { return path_ + "/db"; }
+
+  std::string options() const { return path_ + "/options"; }
+
+  // Whether the directory outlives this object, for another to adopt it.
+  void Keep(bool keep) { keep_ = keep; }
 
   // Makes held/ and db/ empty again.
   [[nodiscard]] rocksdb::Status Clear();
@@ -45,15 +60,23 @@ class PrivateDir {
 
   const std::string path_;
   const int lock_fd_;
+  std::atomic<bool> keep_{false};
 };
 
-// Removes the private directories under `parent` whose owner is dead: their
-// lock can be taken, or they have none and are older than a minute (their
-// owner died while making or removing them). A live one is never touched.
+// The private directories under `parent`, by name.
+[[nodiscard]] rocksdb::Status ListPrivateDirs(const std::string& parent,
+                                              std::vector<std::string>* paths);
+
+// Removes the private directories under `parent` whose owner is dead and that
+// no lease keeps: their lock can be taken, or they have none and are older than
+// a minute (their owner died while making or removing them). A live one, and
+// one of another user, is never touched. A lease of the future, which a clock
+// that was set back makes, is dated back to now.
 // Directories that vanish meanwhile are no error. `log` (may be null) gets one
 // line for each removed directory.
 [[nodiscard]] rocksdb::Status RemoveLeftoverSnapshots(
     const std::string& parent,
-    const std::function<void(const std::string&)>& log);
+    const std::function<void(const std::string&)>& log,
+    const LeaseRules& rules = {});
 
 }  // namespace sstferry

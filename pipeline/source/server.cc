@@ -1,7 +1,7 @@
 // The accept loop and what all sessions share.
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
+#include <condition_variable>
 #include <list>
 #include <mutex>
 #include <set>
@@ -13,8 +13,6 @@
 #include "pipeline/source/admission.h"
 #include "pipeline/source/control_session.h"
 #include "pipeline/source/lane_session.h"
-#include "pipeline/source/private_dir.h"
-#include "pipeline/source/snapshot.h"
 #include "pipeline/start_thread.h"
 
 namespace sstferry {
@@ -32,7 +30,7 @@ class Server : public SourceServer {
                     options.max_connections_per_address,
                     options.max_half_open,
                     options.max_half_open_per_address}),
-        store_(&options_) {
+        store_(&options_, &wire_bucket_) {
     host_.options = &options_;
     host_.wire_bucket = &wire_bucket_;
     host_.find_database = [this](const std::string& name,
@@ -41,6 +39,8 @@ class Server : public SourceServer {
       return FindDatabase(name, peer, database);
     };
     host_.store = &store_;
+    store_.RemoveLeftovers();
+    store_.Start();
   }
 
   ~Server() override {
@@ -72,6 +72,14 @@ class Server : public SourceServer {
     for (Session& session : sessions_) {
       session.channel->Close();
     }
+  }
+
+  bool AwaitIdle(std::chrono::milliseconds limit) override {
+    std::unique_lock<std::mutex> lock(mu_);
+    return idle_.wait_for(lock, limit, [this] {
+      return std::all_of(sessions_.begin(), sessions_.end(),
+                         [](const Session& session) { return !!session.done; });
+    });
   }
 
   const std::string& address() const override { return listener_->address(); }
@@ -130,7 +138,9 @@ class Server : public SourceServer {
           Serve(session->id, session->channel.get());
           session->channel->Close();
           admission_.Leave(session->id);
+          std::lock_guard<std::mutex> done(mu_);
           session->done = true;
+          idle_.notify_all();
         },
         &session->thread);
     if (!started.ok()) {
@@ -242,6 +252,7 @@ class Server : public SourceServer {
   std::atomic<bool> stopping_{false};
 
   std::mutex mu_;
+  std::condition_variable idle_;
   std::list<Session> sessions_;  // under mu_
 };
 
@@ -251,7 +262,6 @@ Status MakeSourceServer(const ServeOptions& options,
                         std::unique_ptr<Listener> listener,
                         std::unique_ptr<SourceServer>* server) {
   std::set<std::string> names;
-  std::set<std::string> parents;
   for (const ServedDatabase& database : options.databases) {
     if (!IsValidDatabaseName(database.name)) {
       return MakeStatus(EndState::kRefused,
@@ -261,27 +271,6 @@ Status MakeSourceServer(const ServeOptions& options,
     if (!names.insert(database.name).second) {
       return MakeStatus(EndState::kRefused,
                         "database name '" + database.name + "' is doubled");
-    }
-    if (!database.directory.empty()) {
-      parents.insert(
-          options.snapshot_dir.empty()
-              ? std::filesystem::absolute(database.directory)
-                    .lexically_normal()
-                    .parent_path()
-                    .string()
-              : options.snapshot_dir);
-    }
-  }
-  for (const std::string& parent : parents) {
-    const Status status =
-        RemoveLeftoverSnapshots(parent, [&options](const std::string& line) {
-          if (options.log) {
-            options.log(LogLevel::kInfo, line);
-          }
-        });
-    if (!status.ok() && options.log) {
-      options.log(LogLevel::kWarning,
-                  "leftover snapshots in " + parent + ": " + MessageOf(status));
     }
   }
   *server = std::make_unique<Server>(options, std::move(listener));

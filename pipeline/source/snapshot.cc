@@ -32,6 +32,16 @@ class OpenedSnapshot : public Snapshot {
       : dir_(std::move(dir)) {}
 
   Status Fill(const SnapshotOptions& options);
+  Status Reopen(const SnapshotOptions& options, const HeldSnapshotState& state);
+
+  Status PrepareAdoption() override {
+    std::error_code error;
+    fs::remove(dir_->options(), error);  // of an attempt that failed
+    return copy_.options_text().empty()
+               ? Status::OK()
+               : WriteSmallFile(dir_->options(), copy_.options_text());
+  }
+  void Keep(bool keep) override { dir_->Keep(keep); }
 
   DB* db() const override { return copy_.db(); }
   const std::vector<SnapshotFamily>& families() const override {
@@ -100,6 +110,21 @@ Status OpenedSnapshot::Fill(const SnapshotOptions& options) {
   }
 }
 
+Status OpenedSnapshot::Reopen(const SnapshotOptions& options,
+                              const HeldSnapshotState& state) {
+  Status status = copy_.Reopen(options, state, *dir_);
+  if (status.ok() && copy_.sequence() != state.sequence) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "expected sequence " + std::to_string(state.sequence) +
+                            ", found " + std::to_string(copy_.sequence()));
+  }
+  return status.ok() || status.IsAborted()
+             ? status
+             : MakeStatus(EndState::kSnapshotGone,
+                          "the snapshot cannot be opened again: " +
+                              MessageOf(status));
+}
+
 // The real place of the database: a symbolic link must not move the private
 // directory to another file system.
 Status ResolveDirectory(const std::string& given, std::string* real) {
@@ -153,6 +178,20 @@ Status Snapshot::Create(const SnapshotOptions& options,
   status = snapshot->Fill(resolved);
   if (status.ok()) {
     *result = std::move(snapshot);
+  }
+  return status;
+}
+
+Status Snapshot::Adopt(const SnapshotOptions& options,
+                       const HeldSnapshotState& state,
+                       std::unique_ptr<PrivateDir> dir,
+                       std::unique_ptr<Snapshot>* result) {
+  auto snapshot = std::make_unique<OpenedSnapshot>(std::move(dir));
+  const Status status = snapshot->Reopen(options, state);
+  if (status.ok()) {
+    *result = std::move(snapshot);
+  } else if (!status.IsAborted()) {
+    snapshot->Keep(false);  // nobody else could open it either
   }
   return status;
 }

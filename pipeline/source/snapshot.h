@@ -39,6 +39,16 @@ struct SnapshotOptions {
   LogFunction log;                  // may be null
 };
 
+class PrivateDir;
+
+// What is known of a snapshot that another process took.
+struct HeldSnapshotState {
+  uint64_t sequence = 0;
+  std::string database_id;
+  bool read_only = false;  // as wal_not_flushed()
+  uint64_t wal_bytes = 0;  // as Counters::wal_bytes_copied
+};
+
 struct SnapshotFamily {
   std::string name;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
@@ -87,7 +97,22 @@ class Snapshot {
       const std::vector<rocksdb::ColumnFamilyHandle*>& families,
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
+  // Opens again what another process took and left with a lease. Nothing of
+  // the source itself is looked at; options.database_dir only names it.
+  //   kSnapshotGone  it cannot be opened, or holds another point in time.
+  [[nodiscard]] static rocksdb::Status Adopt(
+      const SnapshotOptions& options, const HeldSnapshotState& state,
+      std::unique_ptr<PrivateDir> dir, std::unique_ptr<Snapshot>* result);
+
   virtual ~Snapshot() = default;
+
+  // Makes it possible to adopt it: what Adopt() needs and is not in the
+  // private directory yet is written there.
+  [[nodiscard]] virtual rocksdb::Status PrepareAdoption() {
+    return rocksdb::Status::OK();
+  }
+  // Whether the directory outlives this object.
+  virtual void Keep(bool /*keep*/) {}
 
   virtual rocksdb::DB* db() const = 0;
   virtual const std::vector<SnapshotFamily>& families() const = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "format/end_state.h"
+#include "pipeline/source/posix_files.h"
 #include "pipeline/source/stoppable_file_system.h"
 #include "rocksdb/metadata.h"
 
@@ -187,14 +188,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   }
   const auto open_start = std::chrono::steady_clock::now();
   plan.db.info_log = logger;
-  if (options.cancelled) {
-    // The longest step follows; its reads and writes fail once it is not
-    // wanted any more.
-    env_ = rocksdb::NewCompositeEnv(MakeStoppableFileSystem(
-        rocksdb::FileSystem::Default(), options.cancelled,
-        options.read_bytes));
-    plan.db.env = env_.get();
-  }
+  UseStoppableEnv(options, &plan);
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   BoundWriteBuffers(files.wal_bytes(), limits, &plan);
   read_only_ = plan.read_only;
@@ -214,6 +208,59 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   }
   status = files.ReleaseHeld();
   return status.ok() ? Describe(options, plan) : status;
+}
+
+// The longest step follows; its reads and writes fail once it is not wanted any
+// more.
+void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
+                                   OpenPlan* plan) {
+  if (options.cancelled) {
+    env_ = rocksdb::NewCompositeEnv(MakeStoppableFileSystem(
+        rocksdb::FileSystem::Default(), options.cancelled,
+        options.read_bytes));
+    plan->db.env = env_.get();
+  }
+}
+
+Status SnapshotCopy::Reopen(const SnapshotOptions& options,
+                            const HeldSnapshotState& state,
+                            const PrivateDir& dir) {
+  bool has_options = false;
+  Status status = ReadSmallFile(dir.options(), kMaxOptionsFileBytes,
+                                &has_options, &options_text_);
+  OpenPlan plan;
+  bool incomplete = false;
+  const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
+  if (status.ok()) {
+    status = PlanOpening(dir.db(), has_options ? dir.options() : "",
+                         options_text_, options.families, options.registry,
+                         limits, &plan, &incomplete);
+  }
+  if (status.ok() && incomplete) {
+    status = MakeStatus(EndState::kSourceError,
+                        "OPTIONS does not describe every column family");
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  if (state.read_only && !plan.read_only) {
+    plan.read_only = true;
+    plan.read_only_reason = "as it was taken";
+  }
+  plan.db.info_log = std::make_shared<DropLogger>();
+  UseStoppableEnv(options, &plan);
+  BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
+  read_only_ = plan.read_only;
+  status = read_only_ ? OpenReadOnly(dir.db(), plan)
+                      : OpenAndFlush(dir.db(), plan);
+  if (status.ok()) status = CheckStopped(options);
+  if (!status.ok()) {
+    Close();
+    return status;
+  }
+  database_id_ = state.database_id;
+  counters_.wal_bytes_copied = state.wal_bytes;
+  return Describe(options, plan);
 }
 
 Status SnapshotCopy::TakeFiles(const SnapshotOptions& options,

@@ -28,6 +28,11 @@ class SnapshotCopy {
   [[nodiscard]] rocksdb::Status Take(const SnapshotOptions& options,
                                      const PrivateDir& dir, Attempt* attempt);
 
+  // `dir` holds what Take() of another process left. Errors as Take().
+  [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
+                                       const HeldSnapshotState& state,
+                                       const PrivateDir& dir);
+
   // The error for a fault that does not go away.
   [[nodiscard]] rocksdb::Status PermanentFault(const SnapshotOptions& options,
                                                const Attempt& attempt) const;
@@ -56,6 +61,7 @@ class SnapshotCopy {
                                              const OpenPlan& plan);
   [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options,
                                          const OpenPlan& plan);
+  void UseStoppableEnv(const SnapshotOptions& options, OpenPlan* plan);
   void Close();
 
   // Fails once the snapshot is cancelled; outlives db_.

@@ -20,9 +20,8 @@ namespace {
 
 using rocksdb::Status;
 
-// CURRENT and IDENTITY are one line; OPTIONS grows with the families.
+// CURRENT and IDENTITY are one line.
 constexpr uint64_t kMaxSmallFileBytes = 64u << 10;
-constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
 
 bool AllDigits(const std::string& text) {
   return !text.empty() &&

@@ -1,5 +1,10 @@
 #include "pipeline/source/snapshot_store.h"
 
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -10,6 +15,35 @@ namespace {
 
 using rocksdb::Status;
 
+namespace fs = std::filesystem;
+
+// Leases are written anew while a target is connected: what a process that is
+// killed takes off its leases is at most this, or a quarter of them.
+constexpr uint64_t kRenewSeconds = 30;
+constexpr uint64_t kSweepTicks = 10;
+
+std::string RealPath(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return error ? fs::absolute(path, error).lexically_normal().string()
+               : real.string();
+}
+
+double FreePercent(const std::string& directory) {
+  struct statvfs info;
+  if (statvfs(directory.c_str(), &info) != 0 || info.f_blocks == 0) {
+    return 100;  // not known: nobody is punished for it
+  }
+  return 100.0 * static_cast<double>(info.f_bavail) /
+         static_cast<double>(info.f_blocks);
+}
+
+Status OtherOwner(const TransferId& id) {
+  return MakeStatus(EndState::kDenied,
+                    "transfer " + ToHex(id) +
+                        " was opened with another certificate");
+}
+
 Status Gone(const TransferId& id) {
   return MakeStatus(EndState::kSnapshotGone,
                     "no snapshot of transfer " + ToHex(id) + " is held here");
@@ -17,7 +51,22 @@ Status Gone(const TransferId& id) {
 
 }  // namespace
 
-SnapshotStore::SnapshotStore(const ServeOptions* options) : options_(options) {
+SnapshotStore::SnapshotStore(const ServeOptions* options,
+                             TokenBucket* wire_bucket)
+    : options_(options), wire_bucket_(wire_bucket) {
+  for (const ServedDatabase& database : options_->databases) {
+    if (database.directory.empty()) {
+      continue;
+    }
+    const std::string real = RealPath(database.directory);
+    directories_[database.name] = real;
+    parents_.insert(options_->snapshot_dir.empty()
+                        ? fs::path(real).parent_path().string()
+                        : options_->snapshot_dir);
+  }
+}
+
+void SnapshotStore::Start() {
   if (options_->snapshot_ttl.count() > 0) {
     const Status started = StartThread([this] { TickLoop(); }, &ticker_);
     if (!started.ok()) {
@@ -80,7 +129,9 @@ Status SnapshotStore::Add(std::shared_ptr<Transfer> transfer) {
       entries_.erase(oldest);
     }
     const TransferId id = transfer->id();
-    entries_[id].transfer = std::move(transfer);
+    Entry& entry = entries_[id];
+    entry.transfer = std::move(transfer);
+    entry.idle_since = SteadySeconds();
   }
   if (evicted != nullptr) {
     Release(std::move(evicted), "another transfer needs its place");
@@ -94,9 +145,67 @@ std::shared_ptr<Transfer> SnapshotStore::Find(const TransferId& id) const {
   return found == entries_.end() ? nullptr : found->second.transfer;
 }
 
-Status SnapshotStore::Resume(const OpenRequest& request, const Hello& target,
+LeaseRules SnapshotStore::rules() const {
+  LeaseRules rules;
+  rules.wall_seconds = options_->leases.wall_seconds;
+  rules.max_ttl = [this](const Lease& lease) {
+    return IsOurs(lease)
+               ? static_cast<uint64_t>(options_->snapshot_ttl.count())
+               : lease.ttl_seconds;
+  };
+  return rules;
+}
+
+bool SnapshotStore::IsOurs(const Lease& lease) const {
+  const auto found = directories_.find(lease.database);
+  return found != directories_.end() && found->second == lease.directory;
+}
+
+Status SnapshotStore::Adopt(const ServedDatabase& database,
+                            const TransferId& id, const PeerIdentity* peer,
+                            std::shared_ptr<Transfer>* transfer) {
+  for (const std::string& parent : parents_) {
+    std::vector<std::string> paths;
+    // One that cannot be read holds nothing for us.
+    ListPrivateDirs(parent, &paths).PermitUncheckedError();
+    for (const std::string& path : paths) {
+      Lease lease;
+      if (ReadLease(path, &lease) != LeaseState::kGood ||
+          lease.transfer_id != id || lease.database != database.name ||
+          !IsOurs(lease) || rules().Left(lease) == 0) {
+        continue;
+      }
+      std::unique_ptr<PrivateDir> dir;
+      Status status = PrivateDir::Adopt(path, &dir);
+      if (status.ok() && dir == nullptr) {
+        status = MakeStatus(EndState::kBusy,
+                            "the snapshot of transfer " + ToHex(id) +
+                                " is held by another process");
+      }
+      if (status.ok()) {
+        *transfer = std::make_shared<Transfer>(
+            database, *options_, lease, std::move(dir), wire_bucket_);
+        status = (*transfer)->IsOwner(peer) ? status : OtherOwner(id);
+      }
+      return status.ok() ? Add(*transfer) : status;
+    }
+  }
+  return Gone(id);
+}
+
+Status SnapshotStore::Resume(const ServedDatabase& database,
+                             const OpenRequest& request, const Hello& target,
                              std::string peer, Channel* control,
                              std::shared_ptr<Transfer>* transfer) {
+  if (Find(request.held_transfer) == nullptr) {
+    const Status adopted = Adopt(database, request.held_transfer,
+                                 control->identity(), transfer);
+    transfer->reset();
+    // Another connection may just have been quicker.
+    if (!adopted.ok() && Find(request.held_transfer) == nullptr) {
+      return adopted;
+    }
+  }
   // Under the lock, so that no lease ends in between.
   std::lock_guard<std::mutex> lock(mu_);
   const auto found = entries_.find(request.held_transfer);
@@ -105,12 +214,7 @@ Status SnapshotStore::Resume(const OpenRequest& request, const Hello& target,
   }
   Transfer* const held = found->second.transfer.get();
   if (!held->IsOwner(control->identity())) {
-    return MakeStatus(EndState::kDenied,
-                      "transfer " + ToHex(request.held_transfer) +
-                          " was opened with another certificate");
-  }
-  if (!held->planned()) {
-    return Gone(request.held_transfer);
+    return OtherOwner(request.held_transfer);
   }
   const Status status =
       held->Resume(request, target, std::move(peer), control);
@@ -127,7 +231,20 @@ bool SnapshotStore::StartLease(const std::shared_ptr<Transfer>& transfer,
   if (found != entries_.end()) {
     found->second.idle_since = SteadySeconds();
   }
-  return transfer->Leave(control);
+  if (!transfer->Leave(control)) {
+    return false;
+  }
+  WriteLease(transfer);
+  return true;
+}
+
+void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
+  const Status status = transfer->WriteLease(rules().Now());
+  if (!status.ok()) {
+    Log(LogLevel::kWarning,
+        "the snapshot of transfer " + ToHex(transfer->id()) +
+            " will not outlive this process: " + MessageOf(status));
+  }
 }
 
 void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
@@ -149,6 +266,136 @@ void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
 }
 
 void SnapshotStore::Tick() {
+  EndLeases();
+  RenewLeases();
+  KeepFree();
+  if (++ticks_ % kSweepTicks == 0) {
+    RemoveLeftovers();
+  }
+}
+
+void SnapshotStore::RemoveLeftovers() {
+  for (const std::string& parent : parents_) {
+    const Status status = RemoveLeftoverSnapshots(
+        parent,
+        [this](const std::string& line) { Log(LogLevel::kInfo, line); },
+        rules());
+    if (!status.ok()) {
+      Log(LogLevel::kWarning,
+          "leftover snapshots in " + parent + ": " + MessageOf(status));
+    }
+  }
+}
+
+void SnapshotStore::RenewLeases() {
+  const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
+  const uint64_t now = SteadySeconds();
+  if (now < renewed_ + std::clamp<uint64_t>(ttl / 4, 1, kRenewSeconds)) {
+    return;
+  }
+  renewed_ = now;
+  std::vector<std::shared_ptr<Transfer>> connected;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& item : entries_) {
+      if (item.second.transfer->has_control() &&
+          item.second.transfer->has_lease()) {
+        connected.push_back(item.second.transfer);
+      }
+    }
+  }
+  for (const auto& transfer : connected) {
+    WriteLease(transfer);
+  }
+}
+
+// One at a time: what it freed shows at the next look.
+void SnapshotStore::KeepFree() {
+  for (const std::string& parent : parents_) {
+    const double free = options_->leases.free_percent
+                            ? options_->leases.free_percent(parent)
+                            : FreePercent(parent);
+    if (free >= options_->min_free_percent) {
+      continue;
+    }
+    const std::string why = "less than " +
+                            std::to_string(options_->min_free_percent) +
+                            " % of the file system of " + parent + " is free";
+    if (!ReleaseOldestIdle(parent, why)) {
+      ReleaseLargest(parent, why);
+    }
+  }
+}
+
+bool SnapshotStore::ReleaseOldestIdle(const std::string& parent,
+                                      const std::string& why) {
+  std::vector<Idle> idle;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const uint64_t now = SteadySeconds();
+    for (const auto& [id, entry] : entries_) {
+      if (!entry.transfer->has_control() && entry.transfer->IsIn(parent)) {
+        idle.push_back({now - std::min(now, entry.idle_since), id, ""});
+      }
+    }
+  }
+  std::vector<std::string> paths;
+  ListPrivateDirs(parent, &paths).PermitUncheckedError();
+  const uint64_t wall = rules().Now();
+  for (const std::string& path : paths) {
+    Lease lease;
+    if (ReadLease(path, &lease) == LeaseState::kGood && IsOurs(lease) &&
+        Find(lease.transfer_id) == nullptr) {
+      idle.push_back({wall - std::min(wall, lease.renewed_seconds),
+                      lease.transfer_id, path});
+    }
+  }
+  std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) {
+    return a.seconds > b.seconds;
+  });
+  for (const Idle& one : idle) {
+    if (!one.path.empty()) {
+      std::unique_ptr<PrivateDir> dir;
+      const Status status = PrivateDir::Adopt(one.path, &dir);
+      if (status.ok() && dir != nullptr) {
+        dir->Keep(false);
+        Log(LogLevel::kWarning, "removed " + one.path + ": " + why);
+        return true;
+      }
+      continue;
+    }
+    std::shared_ptr<Transfer> transfer = Find(one.id);
+    if (transfer != nullptr && !transfer->has_control()) {
+      Remove(transfer);
+      Release(std::move(transfer), why);
+      return true;
+    }
+  }
+  return false;
+}
+
+void SnapshotStore::ReleaseLargest(const std::string& parent,
+                                   const std::string& why) {
+  std::shared_ptr<Transfer> largest;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& item : entries_) {
+      const std::shared_ptr<Transfer>& transfer = item.second.transfer;
+      if (transfer->planned() && !transfer->ended() &&
+          transfer->IsIn(parent) &&
+          (largest == nullptr ||
+           transfer->pinned_bytes() > largest->pinned_bytes())) {
+        largest = transfer;
+      }
+    }
+  }
+  if (largest != nullptr) {
+    // Its session reports it.
+    largest->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
+  }
+}
+
+void SnapshotStore::EndLeases() {
   std::vector<std::pair<std::shared_ptr<Transfer>, std::string>> released;
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -197,10 +444,14 @@ void SnapshotStore::Stop() {
   changed_.notify_all();
   std::vector<std::thread> threads;
   for (const auto& item : entries) {
+    if (item.second.transfer->has_control() &&
+        item.second.transfer->has_lease()) {
+      WriteLease(item.second.transfer);  // it begins to run now
+    }
     const auto fail = [transfer = item.second.transfer] {
-      transfer->Fail(MakeStatus(EndState::kCancelled,
-                                "the source is shutting down"),
-                     "source");
+      transfer->Suspend(MakeStatus(EndState::kCancelled,
+                                   "the source is shutting down"),
+                        "source");
     };
     std::thread thread;
     if (StartThread(fail, &thread).ok()) {

@@ -1,5 +1,7 @@
 // The transfers of a server: those whose target is connected, and those whose
-// target is gone and may come back while their lease runs.
+// target is gone and may come back while their lease runs. Those of a process
+// before this one are only on disk, until their target asks for them: the lease
+// in each private directory says all, so servers need not know of each other.
 #pragma once
 
 #include <chrono>
@@ -8,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -21,10 +24,13 @@ namespace sstferry {
 //   out.
 class SnapshotStore {
  public:
-  explicit SnapshotStore(const ServeOptions* options);
+  SnapshotStore(const ServeOptions* options, TokenBucket* wire_bucket);
   SnapshotStore(const SnapshotStore&) = delete;
   SnapshotStore& operator=(const SnapshotStore&) = delete;
   ~SnapshotStore();
+
+  // Lets leases run out; before that the store is as it was made.
+  void Start();
 
   // Makes a transfer known to lanes. When there are too many, the one that
   // nobody has been connected to for longest makes room; kRefused when all are
@@ -32,11 +38,14 @@ class SnapshotStore {
   [[nodiscard]] rocksdb::Status Add(std::shared_ptr<Transfer> transfer);
   // Null: not here.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
-  // `control` becomes the connection of the target of request.held_transfer.
+  // `control` becomes the connection of the target of request.held_transfer,
+  // which may have to be pinned again (Transfer::planned()).
   //   kSnapshotGone  there is no such transfer (any more).
+  //   kBusy          another process has it.
   //   kDenied        `control` has another identity than who opened it.
   //   kRefused       the request is another one; names the field.
-  [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request,
+  [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
+                                       const OpenRequest& request,
                                        const Hello& target, std::string peer,
                                        Channel* control,
                                        std::shared_ptr<Transfer>* transfer);
@@ -44,12 +53,17 @@ class SnapshotStore {
   // another connection has taken over from it.
   bool StartLease(const std::shared_ptr<Transfer>& transfer,
                   const Channel* control);
+  // Makes the transfer outlive this process; a failure is only logged.
+  void WriteLease(const std::shared_ptr<Transfer>& transfer);
   // The transfer has ended.
   void Remove(const std::shared_ptr<Transfer>& transfer);
 
   // What the ticker does once per ServeOptions::leases.tick.
   void Tick();
-  // Ends every transfer; each target is told within a second.
+  // Removes what dead processes left and no lease keeps.
+  void RemoveLeftovers();
+  // Ends every transfer, leaving those with a lease for the next process; each
+  // target is told within a second.
   void Stop();
 
  private:
@@ -59,7 +73,25 @@ class SnapshotStore {
   };
   using Entries = std::map<TransferId, Entry>;
 
+  struct Idle {
+    uint64_t seconds = 0;  // without a target
+    TransferId id{};
+    std::string path;      // set: of another process, and dead
+  };
+
   uint64_t SteadySeconds() const;
+  // How leases on disk run: those of our databases not longer than ours.
+  LeaseRules rules() const;
+  bool IsOurs(const Lease& lease) const;
+  [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,
+                                      const TransferId& id,
+                                      const PeerIdentity* peer,
+                                      std::shared_ptr<Transfer>* transfer);
+  void EndLeases();
+  void RenewLeases();
+  void KeepFree();
+  bool ReleaseOldestIdle(const std::string& parent, const std::string& why);
+  void ReleaseLargest(const std::string& parent, const std::string& why);
   void Log(LogLevel level, const std::string& text) const;
   // Under mu_: the idle one whose lease began first; end() when there is none.
   Entries::iterator OldestIdle();
@@ -69,6 +101,11 @@ class SnapshotStore {
   void TickLoop();
 
   const ServeOptions* const options_;
+  TokenBucket* const wire_bucket_;
+  std::set<std::string> parents_;                    // of private directories
+  std::map<std::string, std::string> directories_;  // served, real, by name
+  uint64_t ticks_ = 0;          // the ticker's, and below
+  uint64_t renewed_ = 0;        // steady seconds
   mutable std::mutex mu_;
   std::condition_variable changed_;
   Entries entries_;        // under mu_

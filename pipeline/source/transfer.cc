@@ -1,7 +1,9 @@
 #include "pipeline/source/transfer.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
+#include <system_error>
 
 #include "format/limits.h"
 #include "pipeline/family_options.h"
@@ -21,6 +23,21 @@ constexpr int kDefaultCompressionLevel = 1;
 
 uint32_t GrantedLanes(const OpenRequest& request, const ServeOptions& serve) {
   return std::clamp(request.lanes, 1u, std::min(serve.max_lanes, kMaxLanes));
+}
+
+// Of table and blob files, each of which may keep one of the source alive.
+uint64_t PinnedBytes(const std::string& directory) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(directory + "/db", error)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".sst" || extension == ".blob") {
+      const uint64_t size = entry.file_size(error);
+      bytes += error ? 0 : size;
+    }
+  }
+  return bytes;
 }
 
 TransferId RandomTransferId() {
@@ -70,11 +87,39 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
   SetPace(request, target);
 }
 
+Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
+                   const Lease& lease, std::unique_ptr<PrivateDir> dir,
+                   TokenBucket* wire_bucket)
+    : database_(database),
+      serve_(serve),
+      request_(lease.request),
+      target_(lease.target),
+      owner_{lease.owner_subject, lease.owner_names},
+      wire_bucket_(wire_bucket),
+      started_(steady_clock::now()),
+      id_(lease.transfer_id),
+      plan_lanes_(lease.plan_lanes),
+      adopted_(lease),
+      adopted_dir_(std::move(dir)),
+      rate_bucket_(lease.request.max_rate_bytes_per_sec),
+      lanes_(plan_lanes_),
+      attached_(kMaxLanes, nullptr) {}
+
 Transfer::~Transfer() = default;
 
 Status Transfer::Pin() {
+  std::lock_guard<std::mutex> lock(pin_mu_);
+  if (planned_) {
+    return Status::OK();
+  }
+  return ended() ? MakeStatus(EndState::kCancelled, "while pinning") : PinOnce();
+}
+
+Status Transfer::PinOnce() {
   const steady_clock::time_point start = steady_clock::now();
-  Status status = snapshot_ == nullptr ? PinSnapshot() : Status::OK();
+  Status status = snapshot_ != nullptr   ? Status::OK()
+                  : adopted_.has_value() ? AdoptSnapshot()
+                                         : PinSnapshot();
   snapshot_micros_ = MicrosSince(start);
   if (status.ok()) {
     status = DescribeFamilies();
@@ -82,14 +127,24 @@ Status Transfer::Pin() {
   if (status.ok()) {
     status = PlanFamilies();
   }
+  if (status.ok() && adopted_.has_value() &&
+      !(PlanDigest() == adopted_->plan)) {
+    status = MakeStatus(EndState::kSnapshotGone,
+                        "the snapshot is planned in another way than before");
+  }
   plan_micros_ = MicrosSince(start) - snapshot_micros_;
   std::lock_guard<std::mutex> lock(mu_);
   covered_.resize(ranges_.size());
+  if (status.ok()) {
+    pinned_bytes_ = PinnedBytes(snapshot_->directory());
+  } else if (snapshot_ != nullptr && EndStateOf(status) != EndState::kCancelled) {
+    snapshot_->Keep(false);
+  }
   planned_ = status.ok();
   return status;
 }
 
-Status Transfer::PinSnapshot() {
+SnapshotOptions Transfer::snapshot_options() {
   SnapshotOptions options;
   options.database_dir = database_.directory;
   options.snapshot_dir = serve_.snapshot_dir;
@@ -98,6 +153,26 @@ Status Transfer::PinSnapshot() {
   options.cancelled = [this] { return ended(); };
   options.read_bytes = &read_bytes_;
   options.log = serve_.log;
+  return options;
+}
+
+Status Transfer::AdoptSnapshot() {
+  HeldSnapshotState state;
+  state.sequence = adopted_->snapshot_sequence;
+  state.database_id = adopted_->source_database_id;
+  state.read_only = adopted_->read_only;
+  state.wal_bytes = adopted_->wal_bytes;
+  const Status status = Snapshot::Adopt(snapshot_options(), state,
+                                        std::move(adopted_dir_), &snapshot_);
+  if (status.ok()) {
+    notes_ = snapshot_->notes();
+    has_lease_ = true;
+  }
+  return status;
+}
+
+Status Transfer::PinSnapshot() {
+  const SnapshotOptions options = snapshot_options();
   Status status =
       database_.db != nullptr
           ? Snapshot::FromOpenDatabase(database_.db, database_.handles,
@@ -242,6 +317,71 @@ bool Transfer::IsControl(const Channel* control) const {
   return control_ == control;
 }
 
+// Whether a plan that is made again is the same one.
+Digest128 Transfer::PlanDigest() const {
+  RangeDigest digest;
+  const auto add = [&digest](const std::string& bytes) {
+    digest.AddChunk(DigestOf(bytes));
+  };
+  for (const TransferFamily& family : families_) {
+    add(family.wire.description.name);
+    add(std::to_string(family.wire.format_version));
+  }
+  for (const Range& range : ranges_) {
+    Range exact = range;
+    exact.estimated_bytes = 0;
+    Ranges one;
+    one.ranges.push_back(exact);
+    std::string bytes;
+    one.EncodeTo(&bytes);
+    const CarriedFile* const file = carried(range.id);
+    add(bytes + (file == nullptr ? "" : file->path));
+  }
+  return digest.Finish();
+}
+
+Status Transfer::WriteLease(uint64_t wall_seconds) {
+  if (!may_keep() || database_.directory.empty() || !planned_) {
+    return Status::OK();
+  }
+  std::lock_guard<std::mutex> lock(lease_mu_);
+  Lease lease;
+  std::error_code error;
+  lease.transfer_id = id_;
+  lease.database = database_.name;
+  lease.directory =
+      std::filesystem::canonical(database_.directory, error).string();
+  lease.request = request_;
+  lease.target = target_;
+  lease.owner_subject = owner_.subject;
+  lease.owner_names = owner_.names;
+  lease.plan_lanes = plan_lanes_;
+  lease.source_database_id = snapshot_->database_id();
+  lease.snapshot_sequence = snapshot_->sequence();
+  lease.read_only = snapshot_->wal_not_flushed();
+  lease.wal_bytes = snapshot_->counters().wal_bytes_copied;
+  lease.plan = PlanDigest();
+  lease.pinned_bytes = pinned_bytes_;
+  if (created_seconds_ == 0) {
+    created_seconds_ =
+        adopted_.has_value() ? adopted_->created_seconds : wall_seconds;
+  }
+  lease.created_seconds = created_seconds_;
+  lease.renewed_seconds = wall_seconds;
+  lease.ttl_seconds = std::min<uint64_t>(
+      static_cast<uint64_t>(serve_.snapshot_ttl.count()), kMaxLeaseSeconds);
+  lease.readers = has_control() ? 1 : 0;
+  Status status;
+  if (!has_lease_) {
+    status = snapshot_->PrepareAdoption();
+  }
+  if (status.ok()) {
+    status = sstferry::WriteLease(snapshot_->directory(), lease);
+  }
+  has_lease_ = has_lease_ || status.ok();
+  return status;
+}
+
 uint32_t Transfer::lanes() const {
   std::lock_guard<std::mutex> lock(mu_);
   return lanes_;
@@ -268,12 +408,24 @@ Status Transfer::Attach(uint32_t lane, LanePort** port) {
 }
 
 void Transfer::Fail(const Status& status, const std::string& where) {
+  FailAnd(status, where, false);
+}
+
+void Transfer::Suspend(const Status& status, const std::string& where) {
+  FailAnd(status, where, true);
+}
+
+void Transfer::FailAnd(const Status& status, const std::string& where,
+                       bool keep) {
   std::lock_guard<std::mutex> lock(mu_);
   if (ended_.exchange(true)) {
     return;
   }
   status_ = status;
   error_where_ = where;
+  if (planned_) {
+    snapshot_->Keep(keep && has_lease_);
+  }
   rate_bucket_.Close();
   if (control_ != nullptr) {
     SendEnd(control_, status, where);
@@ -284,6 +436,9 @@ void Transfer::Fail(const Status& status, const std::string& where) {
 void Transfer::End() {
   std::lock_guard<std::mutex> lock(mu_);
   if (!ended_.exchange(true)) {
+    if (planned_) {
+      snapshot_->Keep(false);
+    }
     rate_bucket_.Close();
     StopLanes();
   }

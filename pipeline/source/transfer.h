@@ -14,35 +14,19 @@
 #include <unordered_map>
 #include <vector>
 
+#include "format/lease.h"
 #include "format/messages.h"
 #include "pipeline/source.h"
 #include "pipeline/source/lane_port.h"
 #include "pipeline/source/planner.h"
+#include "pipeline/source/private_dir.h"
 #include "pipeline/source/snapshot.h"
-#include "pipeline/stage_clock.h"
+#include "pipeline/source/transfer_parts.h"
 #include "pipeline/wire/channel.h"
 #include "pipeline/wire/token_bucket.h"
 #include "rocksdb/options.h"
 
 namespace sstferry {
-
-struct TransferFamily {
-  Family wire;  // as the target learns it
-  rocksdb::ColumnFamilyHandle* handle = nullptr;
-  rocksdb::Options chunk_options;
-  uint64_t readahead_bytes = 0;
-  FamilyPlan plan;
-};
-
-// What lanes count; any thread.
-struct TransferCounters {
-  std::atomic<uint64_t> entries{0};
-  std::atomic<uint64_t> key_value_bytes{0};
-  std::atomic<uint64_t> sst_bytes{0};
-  std::atomic<uint64_t> wire_bytes{0};
-  std::atomic<uint64_t> send_blocked_micros{0};
-  StageTotals stages;
-};
 
 // Threads: Pin() and the plan it fills happen before any lane attaches; after
 //   that families() and ranges() are constant. All else from any thread.
@@ -51,11 +35,27 @@ class Transfer {
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const OpenRequest& request, const Hello& target,
            std::string peer, TokenBucket* wire_bucket);
+  // One that another process of this source held with `lease` in `dir`.
+  Transfer(const ServedDatabase& database, const ServeOptions& serve,
+           const Lease& lease, std::unique_ptr<PrivateDir> dir,
+           TokenBucket* wire_bucket);
   ~Transfer();
 
   // Pins the snapshot and plans it. Every reason to refuse what cannot be
   // moved faithfully and can be known without reading the data is found here.
+  // Does it once, whoever comes first; others wait.
+  //   kSnapshotGone  the snapshot of another process cannot be gone on with.
   [[nodiscard]] rocksdb::Status Pin();
+  // Writes the lease, or writes it again, with now as the time at which a
+  // target was connected last. Nothing where the transfer is kept in this
+  // process only: an application's own database, or no time to live.
+  [[nodiscard]] rocksdb::Status WriteLease(uint64_t wall_seconds);
+  bool has_lease() const { return has_lease_; }
+  // Whether its snapshot is (or will be) in that directory.
+  bool IsIn(const std::string& parent) const {
+    return planned_ && snapshot_->directory().rfind(parent + "/", 0) == 0;
+  }
+  uint64_t pinned_bytes() const { return pinned_bytes_; }
   // Pin() plans this one instead of taking its own.
   void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
     snapshot_ = std::move(snapshot);
@@ -90,6 +90,8 @@ class Transfer {
   // The first failure wins: it becomes the transfer's end, is sent to the
   // target on the control channel, and stops every lane.
   void Fail(const rocksdb::Status& status, const std::string& where);
+  // The same, but what has a lease is left for the next process.
+  void Suspend(const rocksdb::Status& status, const std::string& where);
   // The target said that all went well: stops every lane, too.
   void End();
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
@@ -169,6 +171,12 @@ class Transfer {
   void SetPace(const OpenRequest& request, const Hello& target);
   [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
                                           const Hello& target) const;
+  void FailAnd(const rocksdb::Status& status, const std::string& where,
+               bool keep);
+  [[nodiscard]] rocksdb::Status PinOnce();
+  [[nodiscard]] rocksdb::Status AdoptSnapshot();
+  SnapshotOptions snapshot_options();
+  Digest128 PlanDigest() const;
   [[nodiscard]] rocksdb::Status PinSnapshot();
   [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
@@ -192,8 +200,10 @@ class Transfer {
   PeerIdentity owner_;
   TokenBucket* const wire_bucket_;
   const std::chrono::steady_clock::time_point started_;
-  TransferId id_{};
+  const TransferId id_;
   const uint32_t plan_lanes_;  // granted first, and planned for
+  std::optional<Lease> adopted_;
+  std::unique_ptr<PrivateDir> adopted_dir_;  // until the snapshot has it
 
   // Asked and counted by the snapshot: they go after it.
   std::atomic<bool> ended_{false};
@@ -206,7 +216,12 @@ class Transfer {
   uint64_t carried_files_ = 0;
   std::vector<PlanItem> items_;  // only for a plan
   std::vector<std::string> notes_;
+  std::mutex pin_mu_;
   std::atomic<bool> planned_{false};
+  uint64_t pinned_bytes_ = 0;
+  std::mutex lease_mu_;
+  uint64_t created_seconds_ = 0;         // under lease_mu_
+  std::atomic<bool> has_lease_{false};
   uint64_t snapshot_micros_ = 0;
   uint64_t plan_micros_ = 0;
   TransferCounters counters_;

@@ -41,7 +41,7 @@ struct World {
                                                 "' is served here");
     };
     options.snapshot_ttl = std::chrono::seconds(0);
-    store = std::make_unique<SnapshotStore>(&options);
+    store = std::make_unique<SnapshotStore>(&options, &bucket);
     host.store = store.get();
   }
 };

@@ -58,6 +58,7 @@ std::map<std::string, std::string> EntriesOf(const std::string& path) {
 
 PullOptions PullFrom(const std::string& source, const std::string& target) {
   PullOptions options;
+  options.snapshot_ttl = std::chrono::seconds(0);
   options.source.directory = source;
   options.target_dir = target;
   options.lanes = 2;

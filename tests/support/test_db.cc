@@ -230,6 +230,7 @@ bool Ferried::notes_mention(const std::string& text) const {
 
 Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
               PullOptions options, Via via) {
+  options.snapshot_ttl = std::chrono::seconds(0);  // leaks must show
   options.target_dir = target_dir;
   const std::string before = Fingerprint(source_dir);
   const std::set<std::string> names = NamesBeside(target_dir);
@@ -240,6 +241,7 @@ Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
     result = Run(options);
   } else {
     ServeOptions serve;
+    serve.snapshot_ttl = std::chrono::seconds(0);
     serve.registry = options.registry;
     serve.databases.push_back({"source", source_dir, nullptr, {}});
     const LoopbackServer server(serve);
@@ -258,6 +260,7 @@ Ferried FerryOpen(const ServedDatabase& served, const std::string& target_dir,
   Ferried result;
   {
     ServeOptions serve;
+    serve.snapshot_ttl = std::chrono::seconds(0);
     serve.databases.push_back(served);
     const LoopbackServer server(serve);
     options.source = AddressAt(server.address(), served.name);

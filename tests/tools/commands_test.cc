@@ -270,7 +270,7 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   REQUIRE_OK(ParseServe({"--db", "/data/a", "--db", "other=/data/a",
                          "--listen", "[::1]:0", "--max-lanes", "3",
                          "--max-rate", "1Gi", "--once", "--stall-timeout",
-                         "90s"},
+                         "90s", "--snapshot-ttl", "2h", "--min-free", "10%"},
                         &serve));
   REQUIRE(serve.options.databases.size() == 2);
   REQUIRE(serve.options.databases[0].name == "a");
@@ -282,6 +282,8 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   REQUIRE(serve.options.max_rate_bytes_per_sec == 1u << 30);
   REQUIRE(serve.once);
   REQUIRE(serve.options.stall_timeout.count() == 90'000);
+  REQUIRE(serve.options.snapshot_ttl.count() == 7200);
+  REQUIRE(serve.options.min_free_percent == 10);
 
   serve = ServeArguments();
   REQUIRE_OK(ParseServe({"--db", "/data/a"}, &serve));
@@ -289,6 +291,15 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   REQUIRE(serve.listen.port == 7420);
   REQUIRE(serve.options.max_lanes == 16);
   REQUIRE(serve.options.stall_timeout.count() == 120'000);
+  REQUIRE(serve.options.snapshot_ttl.count() == 3600);
+  REQUIRE(serve.options.min_free_percent == 5);
+
+  serve = ServeArguments();
+  REQUIRE_OK(ParseServe({"--db", "/data/a", "--snapshot-ttl", "0", "--min-free",
+                         "0%"},
+                        &serve));
+  REQUIRE(serve.options.snapshot_ttl.count() == 0);
+  REQUIRE(serve.options.min_free_percent == 0);
 
   for (const Words& words : std::vector<Words>{
            {},
@@ -296,6 +307,12 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
            {"--db", "bad name=/data"},
            {"--db", "/data/a", "extra"},
            {"--db", "/data/a", "--max-lanes", "65"},
+           {"--db", "/data/a", "--snapshot-ttl", "500ms"},
+           {"--db", "/data/a", "--snapshot-ttl", "745h"},
+           {"--db", "/data/a", "--snapshot-ttl", ""},
+           {"--db", "/data/a", "--min-free", "5"},
+           {"--db", "/data/a", "--min-free", "100%"},
+           {"--db", "/data/a", "--min-free", "%"},
            {"--db", "/data/a", "--listen", ":1"},
            {"--db", "/data/a", "--listen", "127.0.0.1:65536"}}) {
     ServeArguments out;

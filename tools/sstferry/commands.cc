@@ -26,6 +26,11 @@ const OptionSpec kStallOption = {
     "stall-timeout", "DURATION",
     "give up with TOO_SLOW when the other end is there, but a lane waited so\n"
     "long in vain; raise it for a --max-rate below 10K (default 120s)"};
+const OptionSpec kTtlOption = {
+    "snapshot-ttl", "DURATION",
+    "how long the snapshot of a pull that was cut is kept for it to go on,\n"
+    "from 1s to 744h, counted while no target is connected; 0: not at all\n"
+    "(default 1h)"};
 const OptionSpec kTlsCertOption = {
     "tls-cert", "FILE",
     "this side's certificate and its intermediates, PEM; with --tls-key and\n"
@@ -55,6 +60,10 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       {"snapshot-dir", "DIR",
        "where private snapshots are linked; on the databases' file system\n"
        "(default beside each database)"},
+      kTtlOption,
+      {"min-free", "N%",
+       "of the snapshots' file system, 0% to 99%: below it idle snapshots go,\n"
+       "the oldest first, then the largest in use (default 5%)"},
       kStallOption,
       kTlsCertOption,
       kTlsKeyOption,
@@ -112,6 +121,7 @@ std::vector<OptionSpec> PullOptionSpecs() {
        "(default auto)"},
       {"timeline", "FILE.csv", "write one line of rates and queues a second"},
       kSnapshotOption,
+      kTtlOption,
       kStallOption,
       {"retry-for", "DURATION",
        "give up with DEAD_PEER after so long without progress; until then a\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "format/lease.h"
 #include "format/limits.h"
 #include "tools/sstferry/commands.h"
 
@@ -118,6 +119,40 @@ Status ReadDuration(const OptionTexts& texts, const std::string& name,
   return texts.Has(name)
              ? ParseDuration("--" + name, texts.Get(name), out)
              : Status::OK();
+}
+
+// Whole seconds: leases are counted in them.
+Status ReadTtl(const OptionTexts& texts, std::chrono::seconds* out) {
+  const std::string name = "snapshot-ttl";
+  if (texts.Get(name) == "0") {
+    *out = std::chrono::seconds(0);
+    return Status::OK();
+  }
+  std::chrono::milliseconds ttl = *out;
+  const Status status = ReadDuration(texts, name, &ttl);
+  if (status.ok() && (ttl < std::chrono::seconds(1) ||
+                      ttl > std::chrono::seconds(kMaxLeaseSeconds))) {
+    return Wrong("--" + name, "0, or 1s to 744h", texts.Get(name));
+  }
+  *out = std::chrono::duration_cast<std::chrono::seconds>(ttl);
+  return status;
+}
+
+Status ReadPercent(const OptionTexts& texts, const std::string& name,
+                   double* out) {
+  if (!texts.Has(name)) {
+    return Status::OK();
+  }
+  std::string text = texts.Get(name);
+  uint64_t percent = 0;
+  if (text.empty() || text.back() != '%' ||
+      !ParseNumber("--" + name, text.substr(0, text.size() - 1), 0, 99,
+                   &percent)
+           .ok()) {
+    return Wrong("--" + name, "0% to 99%", text);
+  }
+  *out = static_cast<double>(percent);
+  return Status::OK();
 }
 
 // A path given as an option may not be empty: it would mean the default.
@@ -245,6 +280,9 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
     status = ReadDuration(texts, "deadline", &out->deadline);
   }
   if (status.ok()) {
+    status = ReadTtl(texts, &out->snapshot_ttl);
+  }
+  if (status.ok()) {
     status = ReadTls(texts, &out->tls);
   }
   return status.ok() ? ReadSelection(texts, &out->selection) : status;
@@ -349,6 +387,12 @@ Status ParseServe(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadDuration(texts, "stall-timeout",
                           &out->options.stall_timeout);
+  }
+  if (status.ok()) {
+    status = ReadTtl(texts, &out->options.snapshot_ttl);
+  }
+  if (status.ok()) {
+    status = ReadPercent(texts, "min-free", &out->options.min_free_percent);
   }
   if (status.ok()) {
     status = ReadCount(texts, "max-connections", 1, kMaxConnections,

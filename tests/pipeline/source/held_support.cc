@@ -143,6 +143,7 @@ ServeOptions HeldBench::Options() {
   ServeOptions options = ServeSample(dir / "source/db");
   options.snapshot_ttl = std::chrono::seconds(100);
   options.leases.steady_seconds = clock.function();
+  options.leases.wall_seconds = clock.function();
   options.leases.tick = milliseconds(5);
   return options;
 }

@@ -1,0 +1,142 @@
+// The lease file: what is written comes back, and nothing else is believed.
+#include "format/lease.h"
+
+#include <rapidcheck.h>
+
+#include "format/coding.h"
+#include "format/digest.h"
+#include "format/limits.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+Lease SampleLease() {
+  Lease lease;
+  lease.transfer_id[0] = 0xab;
+  lease.transfer_id[15] = 0xcd;
+  lease.database = "db";
+  lease.directory = "/data/db";
+  lease.request.database = "db";
+  lease.request.families = {"default", "meta"};
+  lease.request.interval.begin = std::string("\0k", 2);
+  lease.request.lanes = 4;
+  lease.request.chunk_bytes = 64'000'000;
+  lease.target.software = "sstferry 0.1.0";
+  lease.target.max_format_version = 5;
+  lease.target.compressions = {0, 1, 4};
+  lease.owner_subject = "CN=replica-2";
+  lease.owner_names = {"replica-2", "replica-2.example"};
+  lease.plan_lanes = 4;
+  lease.source_database_id = "id";
+  lease.snapshot_sequence = 12345;
+  lease.read_only = true;
+  lease.wal_bytes = 77;
+  lease.plan = {1, 2};
+  lease.pinned_bytes = 1'000'000;
+  lease.created_seconds = 1000;
+  lease.renewed_seconds = 2000;
+  lease.ttl_seconds = 3600;
+  lease.readers = 1;
+  return lease;
+}
+
+std::string Encoded(const Lease& lease) {
+  std::string file;
+  REQUIRE_OK(EncodeLease(lease, &file));
+  return file;
+}
+
+TEST_CASE("A lease comes back as it was written", "[format][lease]") {
+  const Lease lease = SampleLease();
+  Lease read;
+  REQUIRE_OK(DecodeLease(Encoded(lease), &read));
+  REQUIRE(read == lease);
+}
+
+TEST_CASE("A lease with any bit flipped, cut or longer is refused",
+          "[format][lease]") {
+  const std::string good = Encoded(SampleLease());
+  Lease read;
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
+    INFO("bit " << bit);
+    REQUIRE(DecodeLease(bad, &read).IsCorruption());
+  }
+  for (size_t bytes = 0; bytes < good.size(); ++bytes) {
+    INFO(bytes << " bytes");
+    REQUIRE(DecodeLease(good.substr(0, bytes), &read).IsCorruption());
+  }
+  REQUIRE(DecodeLease(good + '\0', &read).IsCorruption());
+}
+
+// A whole file around a payload that its writer never made.
+std::string Sealed(const std::string& payload) {
+  std::string file(kLeaseMagic, 8);
+  PutFixed32(&file, static_cast<uint32_t>(payload.size()));
+  PutFixed32(&file, 0);
+  PutFixed64(&file, Digest64(payload, Digest64(file)));
+  return file + payload;
+}
+
+TEST_CASE("A whole lease with fields that none has is refused",
+          "[format][lease]") {
+  const std::string good = Encoded(SampleLease()).substr(kLeaseHeaderBytes);
+  Lease read;
+  REQUIRE_OK(DecodeLease(Sealed(good), &read));
+  const auto refuse = [&](size_t at, const std::string& bytes,
+                          const std::string& sentence) {
+    std::string bad = good;
+    bad.replace(at, bytes.size(), bytes);
+    const Status status = DecodeLease(Sealed(bad), &read);
+    INFO(status.ToString());
+    REQUIRE(status.IsCorruption());
+    REQUIRE(status.ToString().find(sentence) != std::string::npos);
+  };
+  refuse(16, std::string("\xff\xff\xff\xff", 4), "database");
+  refuse(good.size() - 12, std::string(8, '\xff'), "ttl_seconds");
+  refuse(22, std::string("\xff\xff\xff\x7f", 4), "directory");
+  REQUIRE(DecodeLease(Sealed(good + "x"), &read).IsCorruption());
+  REQUIRE(DecodeLease(Sealed(""), &read).IsCorruption());
+  REQUIRE(DecodeLease(Sealed(std::string(kMaxLeasePayloadBytes + 1, 'x')),
+                      &read)
+              .IsCorruption());
+}
+
+TEST_CASE("What does not fit into a lease is not written", "[format][lease]") {
+  std::string file;
+  Lease lease = SampleLease();
+  lease.owner_names.assign(kMaxOwnerNames + 1, "name");
+  REQUIRE(EndStateOf(EncodeLease(lease, &file)) == EndState::kRefused);
+  lease = SampleLease();
+  lease.owner_subject.assign(kMaxMessageTextBytes + 1, 'x');
+  REQUIRE(EndStateOf(EncodeLease(lease, &file)) == EndState::kRefused);
+  REQUIRE(file.empty());
+}
+
+TEST_CASE("A lease runs from its renewal, and not for ever",
+          "[format][lease]") {
+  const Lease lease = SampleLease();
+  REQUIRE(LeaseSecondsLeft(lease, 2000, 10'000) == 3600);
+  REQUIRE(LeaseSecondsLeft(lease, 2001, 10'000) == 3599);
+  REQUIRE(LeaseSecondsLeft(lease, 5599, 10'000) == 1);
+  REQUIRE(LeaseSecondsLeft(lease, 5600, 10'000) == 0);
+  REQUIRE(LeaseSecondsLeft(lease, UINT64_MAX, 10'000) == 0);
+  REQUIRE(LeaseSecondsLeft(lease, 1, 10'000) == 3600);  // set back
+  REQUIRE(LeaseSecondsLeft(lease, 2050, 100) == 50);
+  REQUIRE(LeaseSecondsLeft(lease, 2000, 0) == 0);
+}
+
+TEST_CASE("Any bytes are a lease or are refused", "[format][lease]") {
+  rc::check([](const std::string& bytes) {
+    Lease lease;
+    DecodeLease(bytes, &lease).PermitUncheckedError();
+    DecodeLease(Sealed(bytes), &lease).PermitUncheckedError();
+  });
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,346 @@
+// Snapshots that outlive their source's process.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "format/lease.h"
+#include "pipeline/source/lease_file.h"
+#include "pipeline/source/private_dir.h"
+#include "tests/pipeline/source/held_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+void RequireState(const Status& status, EndState state,
+                  const std::string& sentence) {
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == state);
+  REQUIRE(status.ToString().find(sentence) != std::string::npos);
+}
+
+std::string OnlySnapshot(const HeldBench& bench) {
+  const std::vector<std::string> found = SnapshotsIn(bench.parent());
+  REQUIRE(found.size() == 1);
+  return bench.parent() + "/" + found[0];
+}
+
+// A pull is opened, its source stops, and its lease is left.
+struct StoppedBench : HeldBench {
+  explicit StoppedBench(OpenRequest request = SampleRequest(),
+                        bool connected = true) {
+    std::unique_ptr<Channel> control;
+    TestServer server(Options());
+    REQUIRE_OK(OpenAs(server.address(), request, &control, &first));
+    if (!connected) {
+      control->Close();
+      REQUIRE(server.Report(0).kept_for.count() == 100);
+    }
+  }
+  OpenRequest Resume() const { return ResumeOf(first.opened.transfer_id); }
+  Announced first;
+};
+
+void FinishAll(TestServer* server, Channel* control, const Announced& plan) {
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane(server->address(), plan.opened.transfer_id, 0, &lane));
+  Finish totals;
+  REQUIRE_OK(TakeRanges(lane.get(), static_cast<uint32_t>(plan.ranges.size()),
+                        &totals));
+  REQUIRE(totals.families[0].entries == 2000);
+  REQUIRE_OK(FinishWith(control, totals));
+}
+
+TEST_CASE("A source that restarted goes on with the same snapshot",
+          "[held][lease]") {
+  OpenRequest request = SampleRequest();
+  const CarryMode mode = GENERATE(CarryMode::kAuto, CarryMode::kNever);
+  request.carry = mode;
+  StoppedBench bench(request, GENERATE(false, true));
+  const std::string path = OnlySnapshot(bench);
+  // The source's own files may go meanwhile.
+  fs::rename(bench.dir / "source/db", bench.dir / "gone");
+  fs::create_directory(bench.dir / "source/db");
+  bench.clock.Advance(99);
+  TestServer server(bench.Options());
+  REQUIRE(OnlySnapshot(bench) == path);
+  OpenRequest again = bench.Resume();
+  again.carry = mode;
+  again.lanes = 16;
+  std::unique_ptr<Channel> control;
+  Announced second;
+  REQUIRE_OK(OpenAs(server.address(), again, &control, &second));
+  REQUIRE(second.opened.resumed);
+  REQUIRE(second.opened.snapshot_sequence ==
+          bench.first.opened.snapshot_sequence);
+  REQUIRE(second.opened.source_database_id ==
+          bench.first.opened.source_database_id);
+  REQUIRE(second.opened.database_options ==
+          bench.first.opened.database_options);
+  REQUIRE(second.families == bench.first.families);
+  REQUIRE(second.ranges == bench.first.ranges);
+  REQUIRE(OnlySnapshot(bench) == path);
+  FinishAll(&server, control.get(), second);
+  REQUIRE_OK(server.Report(0).status);
+  REQUIRE(WaitForSnapshots(bench.parent(), 0));
+}
+
+TEST_CASE("A lease that has run out is removed", "[held][lease]") {
+  StoppedBench bench;
+  SECTION("before the source starts again") {
+    bench.clock.Advance(100);
+    TestServer server(bench.Options());
+    REQUIRE(SnapshotsIn(bench.parent()).empty());
+    std::unique_ptr<Channel> control;
+    RequireState(OpenAs(server.address(), bench.Resume(), &control,
+                        &bench.first),
+                 EndState::kSnapshotGone, "no snapshot of transfer");
+  }
+  SECTION("while the source runs") {
+    TestServer server(bench.Options());
+    REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+    bench.clock.Advance(100);
+    REQUIRE(server.WaitForLog("removed the snapshot a dead process left"));
+    REQUIRE(WaitForSnapshots(bench.parent(), 0));
+  }
+  SECTION("by a source that keeps nothing") {
+    ServeOptions options = bench.Options();
+    options.snapshot_ttl = std::chrono::seconds(0);
+    TestServer server(options);
+    REQUIRE(SnapshotsIn(bench.parent()).empty());
+  }
+}
+
+TEST_CASE("A source of another database leaves a lease alone",
+          "[held][lease]") {
+  StoppedBench bench;
+  ServeOptions options = bench.Options();
+  options.databases[0].name = "other";
+  options.snapshot_ttl = std::chrono::seconds(0);
+  {
+    TestServer server(options);
+    OpenRequest request = bench.Resume();
+    request.database = "other";
+    std::unique_ptr<Channel> control;
+    Announced opened;
+    RequireState(OpenAs(server.address(), request, &control, &opened),
+                 EndState::kSnapshotGone, "no snapshot of transfer");
+    REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+  }
+  bench.clock.Advance(100);
+  TestServer server(options);
+  REQUIRE(SnapshotsIn(bench.parent()).empty());
+}
+
+TEST_CASE("A clock that was set back keeps a lease only once more",
+          "[held][lease]") {
+  StoppedBench bench;
+  bench.clock.Set(10);
+  { TestServer server(bench.Options()); }
+  Lease lease;
+  REQUIRE(ReadLease(OnlySnapshot(bench), &lease) == LeaseState::kGood);
+  REQUIRE(lease.renewed_seconds == 10);
+  bench.clock.Advance(100);
+  TestServer server(bench.Options());
+  REQUIRE(SnapshotsIn(bench.parent()).empty());
+}
+
+TEST_CASE("A damaged lease keeps nothing", "[held][lease]") {
+  StoppedBench bench;
+  const std::string lease = OnlySnapshot(bench) + "/lease";
+  std::string bytes = BytesOf(lease);
+  SECTION("a bit") { bytes[bytes.size() / 2] ^= 1; }
+  SECTION("nothing in it") { bytes.clear(); }
+  SECTION("far too long") { bytes.assign(4u << 20, 'x'); }
+  WriteBytes(lease, bytes);
+  TestServer server(bench.Options());
+  REQUIRE(SnapshotsIn(bench.parent()).empty());
+}
+
+TEST_CASE("A lease that is no plain file is not followed", "[held][lease]") {
+  StoppedBench bench;
+  const std::string path = OnlySnapshot(bench);
+  fs::rename(path + "/lease", bench.dir / "elsewhere");
+  SECTION("a link") {
+    fs::create_symlink(bench.dir / "elsewhere", path + "/lease");
+  }
+  SECTION("a pipe") {
+    REQUIRE(mkfifo((path + "/lease").c_str(), 0600) == 0);
+  }
+  SECTION("a directory") { fs::create_directory(path + "/lease"); }
+  Lease lease;
+  REQUIRE(ReadLease(path, &lease) == LeaseState::kBad);
+  TestServer server(bench.Options());
+  REQUIRE(SnapshotsIn(bench.parent()).empty());
+  REQUIRE(fs::exists(bench.dir / "elsewhere"));
+}
+
+TEST_CASE("A directory that others may write is left alone", "[held][lease]") {
+  StoppedBench bench;
+  const std::string path = OnlySnapshot(bench);
+  REQUIRE(chmod(path.c_str(), 0777) == 0);
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  RequireState(OpenAs(server.address(), bench.Resume(), &control, &opened),
+               EndState::kSnapshotGone, "no snapshot of transfer");
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+}
+
+TEST_CASE("A link in place of a private directory is left alone",
+          "[held][lease]") {
+  StoppedBench bench;
+  const std::string path = OnlySnapshot(bench);
+  fs::rename(path, bench.dir / "moved");
+  fs::create_symlink(bench.dir / "moved", path);
+  bench.clock.Advance(100);
+  TestServer server(bench.Options());
+  REQUIRE(fs::exists(bench.dir / "moved/lease"));
+}
+
+TEST_CASE("A database with anything but files in it is not adopted",
+          "[held][lease]") {
+  StoppedBench bench;
+  const std::string path = OnlySnapshot(bench);
+  const std::string current = path + "/db/CURRENT";
+  fs::rename(current, bench.dir / "CURRENT");
+  fs::create_symlink(bench.dir / "CURRENT", current);
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  const Status status =
+      OpenAs(server.address(), bench.Resume(), &control, &opened);
+  INFO(status.ToString());
+  REQUIRE_FALSE(status.ok());
+  REQUIRE(fs::exists(bench.dir / "CURRENT"));
+}
+
+TEST_CASE("A snapshot that cannot be opened again is gone", "[held][lease]") {
+  StoppedBench bench;
+  const std::string path = OnlySnapshot(bench);
+  std::string sentence = "cannot be opened again";
+  SECTION("a table is missing") {
+    for (const std::string& name : NamesOf(path + "/db")) {
+      if (name.find(".sst") != std::string::npos) {
+        fs::remove(path + "/db/" + name);
+        break;
+      }
+    }
+  }
+  SECTION("another point in time") {
+    Lease lease;
+    REQUIRE(ReadLease(path, &lease) == LeaseState::kGood);
+    lease.snapshot_sequence++;
+    REQUIRE_OK(WriteLease(path, lease));
+    sentence = "expected sequence";
+  }
+  SECTION("another plan") {
+    Lease lease;
+    REQUIRE(ReadLease(path, &lease) == LeaseState::kGood);
+    lease.plan.low++;
+    REQUIRE_OK(WriteLease(path, lease));
+    sentence = "planned in another way";
+  }
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  RequireState(OpenAs(server.address(), bench.Resume(), &control, &opened),
+               EndState::kSnapshotGone, sentence);
+  control->Close();
+  REQUIRE(WaitForSnapshots(bench.parent(), 0));
+}
+
+TEST_CASE("A lease that another process holds is busy", "[held][lease]") {
+  StoppedBench bench;
+  TestServer server(bench.Options());
+  std::unique_ptr<PrivateDir> held;
+  REQUIRE_OK(PrivateDir::Adopt(OnlySnapshot(bench), &held));
+  REQUIRE(held != nullptr);
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  RequireState(OpenAs(server.address(), bench.Resume(), &control, &opened),
+               EndState::kBusy, "held by another process");
+  held.reset();
+  REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
+}
+
+TEST_CASE("A request that is refused leaves the lease for the right one",
+          "[held][lease]") {
+  StoppedBench bench;
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  OpenRequest request = bench.Resume();
+  request.chunk_bytes++;
+  RequireState(OpenAs(server.address(), request, &control, &opened),
+               EndState::kRefused, "resume: chunk_bytes");
+  REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
+}
+
+TEST_CASE("A connected target's lease is written anew", "[held][lease]") {
+  HeldBench bench;
+  TestServer server(bench.Options());
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+  const std::string path = OnlySnapshot(bench);
+  Lease lease;
+  REQUIRE(ReadLease(path, &lease) == LeaseState::kGood);
+  REQUIRE(lease.readers == 1);
+  REQUIRE(lease.pinned_bytes > 2'000'000);
+  const uint64_t first = lease.renewed_seconds;
+  bench.clock.Advance(1000);
+  const auto until = Clock::now() + std::chrono::seconds(20);
+  while (lease.renewed_seconds != first + 1000 && Clock::now() < until) {
+    REQUIRE(ReadLease(path, &lease) == LeaseState::kGood);
+  }
+  REQUIRE(lease.renewed_seconds == first + 1000);
+  REQUIRE(lease.created_seconds == first);
+}
+
+TEST_CASE("Too little free space takes idle snapshots, oldest first, then the "
+          "largest in use",
+          "[held][lease]") {
+  HeldBench bench;
+  std::atomic<double> free{50};
+  ServeOptions options = bench.Options();
+  options.leases.free_percent = [&](const std::string& directory) {
+    REQUIRE(directory == bench.parent());
+    // Each look that finds too little asks for one snapshot.
+    return free.exchange(50);
+  };
+  TestServer server(options);
+  std::unique_ptr<Channel> controls[3];
+  Announced opened[3];
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[i],
+                      &opened[i]));
+  }
+  controls[1]->Close();
+  server.Report(0);
+  bench.clock.Advance(10);
+  controls[0]->Close();
+  server.Report(1);
+  bench.clock.Advance(10);
+  for (int i = 0; i < 3; ++i) {
+    free = 4.9;
+    const TransferReport report = server.Report(2 + i);
+    REQUIRE(EndStateOf(report.status) == EndState::kSnapshotGone);
+    const int expected[] = {1, 0, 2};
+    REQUIRE(report.transfer_id ==
+            ToHex(opened[expected[i]].opened.transfer_id));
+    if (i == 2) {
+      RequireState(ReceiveEnd(controls[2].get()), EndState::kSnapshotGone,
+                   "% of the file system of");
+    }
+  }
+  REQUIRE(WaitForSnapshots(bench.parent(), 0));
+}
+
+}  // namespace
+}  // namespace sstferry
