@@ -103,6 +103,7 @@ Status WriteDurably(rocksdb::FileSystem* file_system, const std::string& path,
     status = file->Append(contents, IOOptions(), nullptr);
   }
   if (status.ok()) {
+    FaultPoint("WriteDurably:Written");
     status = file->Fsync(IOOptions(), nullptr);
   }
   if (file != nullptr) {
@@ -110,11 +111,13 @@ Status WriteDurably(rocksdb::FileSystem* file_system, const std::string& path,
     status = status.ok() ? closed : status;
   }
   if (status.ok()) {
+    FaultPoint("WriteDurably:Synced");
     status = file_system->RenameFile(temporary, path, IOOptions(), nullptr);
   }
   if (!status.ok()) {
     return At("write " + path, status);
   }
+  FaultPoint("WriteDurably:Renamed");
   return SyncDirectory(file_system, fs::path(path).parent_path().string());
 }
 

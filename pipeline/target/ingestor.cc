@@ -162,6 +162,7 @@ Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
     status = SyncDirectory(
         db_->GetFileSystem(),
         std::filesystem::path(batch.front().path).parent_path().string());
+    FaultPoint("Ingestor:NamesSynced");
     status = status.ok() ? journal_->Sync() : status;
   }
   FaultPoint("Ingestor:JournalSynced");

@@ -200,8 +200,8 @@ Status Puller::Reconcile() {
   if (status.ok() && !unfinished_.complete) {
     status = journal_->Append(JournalRecordType::kComplete, complete);
     status = status.ok() ? journal_->Sync() : status;
-    FaultPoint("Puller:TotalsAgreed");
   }
+  FaultPoint("Puller:TotalsAgreed");
   return status;
 }
 
@@ -214,6 +214,7 @@ Status Puller::FinishDatabase() {
   }
   if (status.ok()) {
     status = db_->Finalize();
+    FaultPoint("Puller:DatabaseReopened");
   }
   sync_seconds_ += SecondsSince(start);
   if (status.ok() && options_.verify) {
@@ -224,13 +225,19 @@ Status Puller::FinishDatabase() {
     status = db_->Close();
   }
   if (status.ok()) {
+    // Once TARGET_DIR is complete, it says whose workspace this was.
+    status = journal_->Sync();
+  }
+  if (status.ok()) {
     status = journal_->Close();
   }
+  FaultPoint("Puller:DatabaseClosed");
   if (status.ok()) {
     status = state_.sync_chunks
                  ? SyncDirectory(disk_.get(), workspace_->db_dir())
                  : SyncTree(disk_.get(), workspace_->db_dir());
   }
+  FaultPoint("Puller:DatabaseSynced");
   sync_seconds_ += SecondsSince(closing);
   return status;
 }
@@ -261,6 +268,7 @@ Status Puller::Publish() {
   Status status = WriteDurably(
       file_system_.get(), workspace_->db_dir() + "/" + kLastTransferName,
       SummaryToJson(summary, "pull") + "\n");
+  FaultPoint("Puller:SummaryWritten");
   if (status.ok() && !state_.sync_chunks) {
     status = SyncTree(disk_.get(), workspace_->db_dir());
   }

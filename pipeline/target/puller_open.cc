@@ -305,8 +305,10 @@ Status Puller::PrepareTarget() {
   if (!status.ok()) {
     return status;
   }
-  return TargetDb::Create(workspace_->db_dir(), database_options, names,
-                          std::move(built), file_system_, &db_);
+  status = TargetDb::Create(workspace_->db_dir(), database_options, names,
+                            std::move(built), file_system_, &db_);
+  FaultPoint("Puller:DatabaseCreated");
+  return status;
 }
 
 // Takes over what the unfinished pull had got, down to the last chunk that is
@@ -314,7 +316,7 @@ Status Puller::PrepareTarget() {
 Status Puller::AdoptUnfinished() {
   HeldChunks held;
   Status status =
-      JournalFile::Reopen(file_system_.get(), workspace_->journal_path(),
+      JournalFile::Reopen(disk_.get(), workspace_->journal_path(),
                           unfinished_.bytes, &journal_);
   if (status.ok()) {
     status = FindHeldChunks(unfinished_, *db_, state_.families,
@@ -407,8 +409,9 @@ Status Puller::WriteJournalHead() {
   if (resuming_) {
     return Status::OK();
   }
-  Status status = JournalFile::Create(file_system_.get(),
-                                      workspace_->journal_path(), &journal_);
+  // Not on the file system that defers syncs: SyncTree() passes it by.
+  Status status = JournalFile::Create(disk_.get(), workspace_->journal_path(),
+                                      &journal_);
   if (status.ok()) {
     status = journal_->Append(JournalRecordType::kTransfer,
                               MakeJournalHead(options_, asked_, plan_));
@@ -426,16 +429,18 @@ Status Puller::WriteJournalHead() {
       status = journal_->Append(JournalRecordType::kRange, JournalRange{range});
     }
   }
+  FaultPoint("Puller:JournalWritten");
   if (status.ok()) {
     status = journal_->Sync();
   }
+  FaultPoint("Puller:JournalSynced");
   if (status.ok()) {
     status = SyncDirectory(disk_.get(), workspace_->dir());
   }
   if (status.ok()) {
     MakeIngestor();
     can_go_on_ = true;
-    FaultPoint("Puller:HeadWritten");
+    FaultPoint("Puller:JournalNamed");
   }
   return status;
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "format/end_state.h"
+#include "pipeline/target/durable.h"
 
 namespace sstferry {
 
@@ -91,6 +92,7 @@ Status StagingFile::WriteTail() {
 
 Status StagingFile::Finish(bool sync) {
   Status status = WriteTail();
+  FaultPoint("StagingFile:Written");
   if (status.ok() && sync) {
     status = At("sync", file_->Fsync(IOOptions(), nullptr));
   }

@@ -126,8 +126,8 @@ bool IsTransferId(const std::string& text) {
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// A workspace that was cut short while it was made holds nothing, or a lock
-// file whose mark is not whole.
+// A workspace that was cut short while it was made, or nearly removed, holds
+// nothing, or a lock file, whose mark may be torn or zeros.
 bool IsBarelyBegun(const std::string& dir) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
@@ -135,7 +135,10 @@ bool IsBarelyBegun(const std::string& dir) {
       return false;
     }
   }
-  const std::string mark = ReadWholeFile(dir + "/lock");
+  std::string mark = ReadStart(dir + "/lock", sizeof(kLockMark));
+  while (!mark.empty() && mark.back() == '\0') {
+    mark.pop_back();
+  }
   return !error && std::string(kLockMark).rfind(mark, 0) == 0;
 }
 
@@ -264,10 +267,13 @@ std::string Workspace::FinishedTransfer() const {
 
 Status Workspace::RefuseNonEmpty() {
   std::string found = " is not empty";
-  if (!FinishedTransfer().empty()) {
+  if (!FinishedTransfer().empty() || IsBarelyBegun(dir_)) {
     Status status = lock_fd_ < 0 ? Lock() : Status::OK();
     // Again: the pull may have ended only now.
     const std::string id = status.ok() ? FinishedTransfer() : "";
+    if (status.ok() && id.empty() && IsBarelyBegun(dir_)) {
+      status = RemoveWorkspace();  // of a pull that had removed the rest of it
+    }
     if (!status.ok()) {
       return status;
     }
@@ -300,6 +306,7 @@ Status Workspace::Lock() {
     FaultPoint("Workspace:Created");
     status = CreateLockFile(path);
   }
+  FaultPoint("Workspace:LockMade");
   if (!status.ok()) {
     return status;
   }
@@ -321,7 +328,13 @@ Status Workspace::Lock() {
                                            ": another pull ended just now; "
                                            "start again");
   }
-  return WriteLockMark(path);
+  status = WriteLockMark(path);
+  FaultPoint("Workspace:Locked");
+  // Nothing stands in a workspace that does not say whose it is.
+  if (status.ok()) {
+    status = SyncDirectory(file_system_.get(), dir_);
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), parent_) : status;
 }
 
 Status Workspace::CreateDirectory(const std::string& path) {
@@ -386,6 +399,7 @@ Status Workspace::FinishExchange() {
   const std::string old_dir = target_dir_ + ".old-" + transfer_id;
   Status status = RenameToNew(file_system_.get(), db_dir(), old_dir);
   if (status.ok()) {
+    FaultPoint("Workspace:OldMoved");
     status = SyncDirectory(file_system_.get(), parent_);
   }
   if (status.ok() && log_) {
@@ -419,6 +433,7 @@ Status Workspace::Clear() {
     if (!status.ok()) {
       return status;
     }
+    FaultPoint("Workspace:LeftoverRemoved");
   }
   for (const std::string& path : {staging_dir(), db_dir()}) {
     const Status status = CreateDirectory(path);
@@ -426,6 +441,7 @@ Status Workspace::Clear() {
       return status;
     }
   }
+  FaultPoint("Workspace:DirectoriesMade");
   return SyncDirectory(file_system_.get(), dir_);
 }
 
@@ -448,6 +464,7 @@ Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
   if (!status.ok()) {
     return status;
   }
+  FaultPoint("Workspace:Published");
   const Status removed = RemoveWorkspace();
   if (!removed.ok()) {
     *note = "the target is complete, but its workspace could not be removed "
@@ -472,6 +489,7 @@ Status Workspace::Exchange(const std::string& transfer_id,
   FaultPoint("Workspace:ExchangeRecorded");
   status = ExchangeNames(file_system_.get(), db_dir(), target_dir_);
   if (status.ok()) {
+    FaultPoint("Workspace:NamesExchanged");
     status = SyncDirectory(file_system_.get(), parent_);
   }
   if (!status.ok()) {
@@ -482,9 +500,15 @@ Status Workspace::Exchange(const std::string& transfer_id,
 }
 
 Status Workspace::RemoveWorkspace() {
-  // The journal last: it says whose workspace this was.
+  // The journal after the rest, for it says whose workspace this was; then
+  // the lock, without which it would not be known for ours. Each only when
+  // what went before cannot come back.
   for (const char* name : {"exchange", "staging", "journal", "lock"}) {
-    const Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
+    Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
+    if (status.ok()) {
+      FaultPoint("Workspace:PartRemoved");
+      status = SyncDirectory(file_system_.get(), dir_);
+    }
     if (!status.ok()) {
       return status;
     }

@@ -1,0 +1,101 @@
+#include "tests/crash/crash_points.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string TextOf(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+void Collect(const std::string& text, const std::string& pattern,
+             std::set<std::string>* found) {
+  const std::regex expression(pattern);
+  for (std::sregex_iterator it(text.begin(), text.end(), expression), end;
+       it != end; ++it) {
+    found->insert((*it)[1]);
+  }
+}
+
+}  // namespace
+
+const char* NameOf(Scenario scenario) {
+  static constexpr const char* kNames[] = {"fresh", "again", "unsynced",
+                                           "replace", "finish"};
+  return kNames[static_cast<int>(scenario)];
+}
+
+const std::vector<CrashPoint>& CrashPoints() {
+  using enum Scenario;
+  static const std::vector<CrashPoint> points = {
+      {"Workspace:Created", {kFresh}},
+      {"Workspace:LockMade", {kFresh, kAgain}},
+      {"Workspace:Locked", {kFresh, kAgain}},
+      {"Workspace:LeftoverRemoved", {kFresh, kAgain, kFinish}},
+      {"Workspace:DirectoriesMade", {kFresh, kAgain, kFinish}},
+      {"Puller:DatabaseCreated", {kFresh, kAgain}},
+      {"Puller:JournalWritten", {kFresh, kAgain}},
+      {"Puller:JournalSynced", {kFresh, kAgain}},
+      {"Puller:JournalNamed", {kFresh, kAgain}},
+      {"LaneClient:ChunkWritten", {kFresh, kAgain}},
+      {"StagingFile:Written", {kFresh, kAgain}},
+      {"LaneClient:ChunkSynced", {kFresh, kAgain, kUnsynced}},
+      {"Ingestor:JournalAppended", {kFresh, kAgain, kUnsynced}},
+      {"Ingestor:NamesSynced", {kFresh, kAgain}},
+      {"Ingestor:JournalSynced", {kFresh, kAgain}},
+      {"Ingestor:Ingested", {kFresh, kAgain, kUnsynced}},
+      {"Puller:TotalsAgreed", {kFresh, kAgain, kUnsynced}},
+      {"Puller:DatabaseReopened", {kFresh, kAgain, kUnsynced}},
+      {"Puller:DatabaseClosed", {kFresh, kAgain, kUnsynced}},
+      {"Puller:DatabaseSynced", {kFresh, kAgain, kUnsynced}},
+      {"WriteDurably:Written", {kFresh, kAgain, kUnsynced, kReplace}},
+      {"WriteDurably:Synced", {kFresh, kAgain, kUnsynced, kReplace}},
+      {"WriteDurably:Renamed", {kFresh, kAgain, kUnsynced, kReplace}},
+      {"Puller:SummaryWritten", {kFresh, kAgain, kUnsynced}},
+      {"Workspace:ExchangeRecorded", {kReplace, kFinish}},
+      {"Workspace:NamesExchanged", {kReplace, kFinish}},
+      {"Workspace:Exchanged", {kReplace, kFinish}},
+      {"Workspace:OldMoved", {kFinish}},
+      {"Workspace:Renamed", {kFresh, kUnsynced, kReplace}},
+      {"Workspace:Published", {kFresh, kUnsynced, kReplace}},
+      {"Workspace:PartRemoved", {kFresh, kUnsynced, kReplace}},
+  };
+  return points;
+}
+
+std::set<std::string> FaultPointsInCode() {
+  std::set<std::string> found;
+  const fs::path root = fs::path(SSTFERRY_SOURCE_DIR) / "pipeline";
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    if (!entry.is_regular_file()) {
+      continue;
+    }
+    Collect(TextOf(entry.path()), "FaultPoint\\(\\s*\"([^\"]*)\"", &found);
+  }
+  return found;
+}
+
+std::set<std::string> FaultPointsInTable() {
+  const std::string text =
+      TextOf(fs::path(SSTFERRY_SOURCE_DIR) / "pipeline/README.md");
+  const size_t begin = text.find("## Crash table");
+  const size_t end = text.find("\n## ", begin + 1);
+  const std::string table = text.substr(begin, end - begin);
+  std::set<std::string> found;
+  // A row's first cell; it may name several.
+  const std::regex row("\n\\|([^|]*)\\|");
+  for (std::sregex_iterator it(table.begin(), table.end(), row), last;
+       it != last; ++it) {
+    Collect((*it)[1], "`([A-Za-z]+:[A-Za-z]+)`", &found);
+  }
+  return found;
+}
+
+}  // namespace sstferry

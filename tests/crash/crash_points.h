@@ -1,0 +1,37 @@
+// The fault points of the target, and the pulls in which the crash tests stop
+// at each of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sstferry {
+
+enum class Scenario {
+  kFresh,     // a first pull to a place where nothing is
+  kAgain,     // one that follows on a pull that was killed in its middle
+  kUnsynced,  // a first pull with --durability none
+  kReplace,   // --replace of a database
+  kFinish,    // --replace after a pull that was killed inside the exchange
+};
+
+const char* NameOf(Scenario scenario);
+
+struct CrashPoint {
+  const char* name;
+  std::vector<Scenario> scenarios;
+};
+
+// Every FaultPoint() of the target.
+const std::vector<CrashPoint>& CrashPoints();
+
+// What stands between the quotes of FaultPoint("...") in pipeline/.
+std::set<std::string> FaultPointsInCode();
+// The names of fault points in the first column of the crash table in
+// pipeline/README.md.
+std::set<std::string> FaultPointsInTable();
+
+}  // namespace sstferry

@@ -1,0 +1,215 @@
+#include "tests/crash/crash_world.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+#include "pipeline/target/durable.h"
+#include "tests/support/carried.h"
+#include "tests/support/catch.h"
+#include "tests/support/power_loss_file_system.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int kCrashed = 99;
+constexpr int kKilled = 128 + SIGKILL;
+
+std::string Setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool Replaces(Scenario scenario) {
+  return scenario == Scenario::kReplace || scenario == Scenario::kFinish;
+}
+
+// Files that are carried, and some that overlap and are rebuilt.
+void MakeSource(const std::string& path) {
+  const test::Families families = test::OneFamily(test::SmallFiles());
+  test::OpenDb db(path, families);
+  test::FillCompacted(&db, 0, 1200);
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t i = 0; i < 400; ++i) {
+      db.Put(test::NumberedKey(5000 + 2 * i + round % 2),
+             test::RandomBytes(1000, i));
+    }
+    db.Flush();
+  }
+}
+
+void MakeOld(const std::string& path) {
+  SampleShape shape;
+  shape.entries = 20;
+  MakeSampleDatabase(path, shape);
+}
+
+}  // namespace
+
+// Run in a process of its own: pulls, and crashes.
+TEST_CASE("child: a pull that crashes", "[.child]") {
+  const std::string point = Setting("SSTFERRY_TEST_POINT");
+  if (point.empty()) {
+    return;
+  }
+  PullOptions options;
+  options = PullFrom(Setting("SSTFERRY_TEST_SOURCE"),
+                     Setting("SSTFERRY_TEST_ROOT") + "/target");
+  options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
+  options.durability = Setting("SSTFERRY_TEST_DURABILITY") == "none"
+                           ? Durability::kNone
+                           : Durability::kChunk;
+  const std::string how = Setting("SSTFERRY_TEST_HOW");
+  const uint64_t seed = std::stoull(Setting("SSTFERRY_TEST_SEED"));
+  std::shared_ptr<PowerLossFileSystem> power;
+  if (how != "kill") {
+    power = std::make_shared<PowerLossFileSystem>(
+        Setting("SSTFERRY_TEST_ROOT"));
+    options.file_system = power;
+  }
+  std::atomic<uint64_t> left{std::stoull(Setting("SSTFERRY_TEST_NTH"))};
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name != point || --left != 0) {
+      return;
+    }
+    if (power == nullptr) {
+      raise(SIGKILL);
+    }
+    power->LosePowerAndExit(
+        how == "random" ? Survival::kRandom : Survival::kNothing, seed,
+        kCrashed);
+  });
+  REQUIRE_OK(RunPull(options).status);
+}
+
+std::string ToString(const Crash& crash) {
+  return crash.point + " hit " + std::to_string(crash.nth) + " " + crash.how +
+         " seed " + std::to_string(crash.seed);
+}
+
+CrashWorld::CrashWorld() {
+  MakeSource(source());
+  MakeOld(dir_ / "old");
+}
+
+PullOptions CrashWorld::Options(Scenario scenario) const {
+  PullOptions options = PullFrom(source(), target());
+  options.replace = Replaces(scenario);
+  options.durability = scenario == Scenario::kUnsynced ? Durability::kNone
+                                                       : Durability::kChunk;
+  return options;
+}
+
+void CrashWorld::Prepare(Scenario scenario) {
+  fs::remove_all(root());
+  fs::create_directory(root());
+  if (Replaces(scenario)) {
+    fs::copy(dir_ / "old", target(), fs::copy_options::recursive);
+  }
+  if (scenario == Scenario::kAgain) {
+    REQUIRE(Die(scenario, {"Ingestor:Ingested", 1, "kill", 1}));
+  } else if (scenario == Scenario::kFinish) {
+    REQUIRE(Die(scenario, {"Workspace:Exchanged", 1, "kill", 1}));
+  }
+}
+
+std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
+  Prepare(scenario);
+  std::mutex mu;
+  std::map<std::string, uint64_t> hits;
+  TEST_SetFaultHook([&](const std::string& name) {
+    std::lock_guard<std::mutex> lock(mu);
+    hits[name]++;
+  });
+  const Summary summary = RunPull(Options(scenario));
+  TEST_SetFaultHook(nullptr);
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.chunks_carried > 0);
+  REQUIRE(summary.chunks_built > 0);
+  return hits;
+}
+
+bool CrashWorld::Die(Scenario scenario, const Crash& crash) {
+  const PullOptions options = Options(scenario);
+  Process child(
+      CaseOfThisProgram("child: a pull that crashes"),
+      {{"SSTFERRY_TEST_POINT", crash.point},
+       {"SSTFERRY_TEST_NTH", std::to_string(crash.nth)},
+       {"SSTFERRY_TEST_HOW", crash.how},
+       {"SSTFERRY_TEST_SEED", std::to_string(crash.seed)},
+       {"SSTFERRY_TEST_SOURCE", source()},
+       {"SSTFERRY_TEST_ROOT", root()},
+       {"SSTFERRY_TEST_REPLACE", options.replace ? "yes" : "no"},
+       {"SSTFERRY_TEST_DURABILITY",
+        options.durability == Durability::kNone ? "none" : "chunk"}});
+  const int code = child.Wait();
+  child_output_ = child.out() + child.err();
+  INFO(child_output_);
+  REQUIRE((code == 0 || code == (crash.how == "kill" ? kKilled : kCrashed)));
+  return code != 0;
+}
+
+bool CrashWorld::PullAndCrash(Scenario scenario, const Crash& crash) {
+  Prepare(scenario);
+  return Die(scenario, crash);
+}
+
+void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
+  INFO(child_output_);
+  const bool published = crash.point == "Workspace:Exchanged" ||
+                         crash.point == "Workspace:Published" ||
+                         crash.point == "Workspace:PartRemoved" ||
+                         scenario == Scenario::kFinish;
+  if (!fs::exists(target())) {
+    REQUIRE_FALSE(published);
+    REQUIRE_FALSE(Replaces(scenario));
+    return;
+  }
+  const auto entries = EntriesOf(target());
+  const bool is_new = entries == EntriesOf(source());
+  REQUIRE((is_new || (Replaces(scenario) && !published &&
+                      entries == EntriesOf(dir_ / "old"))));
+}
+
+void CrashWorld::RequireNextPullCompletes(Scenario scenario) {
+  INFO(child_output_);
+  const Summary summary = RunPull(Options(scenario));
+  INFO(summary.status.ToString());
+  // "is complete", or "is not empty" when the workspace was gone nearly.
+  const bool was_complete =
+      EndStateOf(summary.status) == EndState::kRefused &&
+      summary.status.ToString().find("--replace builds a new database") !=
+          std::string::npos;
+  REQUIRE((summary.status.ok() || (was_complete && !Replaces(scenario))));
+  test::Expectation expected;
+  expected.families = test::OneFamily(test::SmallFiles());
+  test::ExpectEqual(source(), target(), expected);
+  size_t olds = 0;
+  for (const std::string& name : NamesOf(root())) {
+    if (name == "target") {
+      continue;
+    }
+    INFO(name);
+    REQUIRE(name.rfind("target.old-", 0) == 0);
+    REQUIRE(Replaces(scenario));
+    const auto entries = EntriesOf(root() + "/" + name);
+    if (entries == EntriesOf(dir_ / "old")) {
+      olds++;
+    } else {
+      REQUIRE(entries == EntriesOf(source()));
+    }
+  }
+  REQUIRE(olds == (Replaces(scenario) ? 1 : 0));
+  REQUIRE(NamesOf(dir_.path()) ==
+          std::vector<std::string>{"disk", "old", "source"});
+}
+
+}  // namespace sstferry

@@ -1,0 +1,55 @@
+// A source, a disk for the target, and pulls on it that are made to crash.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "pipeline/options.h"
+#include "tests/crash/crash_points.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+
+// How a pull ends.
+struct Crash {
+  std::string point;     // a fault point
+  uint64_t nth = 1;      // at its nth hit
+  std::string how;       // "kill", or what a power cut leaves: "nothing",
+                         // "random"
+  uint64_t seed = 1;     // of "random"
+};
+std::string ToString(const Crash& crash);
+
+// DIR/source is pulled to DIR/disk/target. Threads: one.
+class CrashWorld {
+ public:
+  CrashWorld();
+
+  // The target's disk as the scenario finds it.
+  void Prepare(Scenario scenario);
+  // How often each fault point is passed by a pull that does not crash; more
+  // or less may be ingested together another time.
+  std::map<std::string, uint64_t> CountHits(Scenario scenario);
+  // Prepares, pulls in a process of its own and lets it crash; false when it
+  // ended before that.
+  bool PullAndCrash(Scenario scenario, const Crash& crash);
+  // Right after a crash TARGET_DIR is what it was or complete.
+  void RequireTargetWhole(Scenario scenario, const Crash& crash);
+  // Pulls as often as an operator would: once. Requires a complete target,
+  // and nothing else beside source and target than what is documented.
+  void RequireNextPullCompletes(Scenario scenario);
+
+  // Of a pull in that scenario.
+  PullOptions Options(Scenario scenario) const;
+  std::string root() const { return dir_ / "disk"; }
+  std::string target() const { return root() + "/target"; }
+  std::string source() const { return dir_ / "source"; }
+
+ private:
+  bool Die(Scenario scenario, const Crash& crash);
+
+  ScratchDir dir_;
+  std::string child_output_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,150 @@
+// A pull that crashes at every place between two durable steps, by a kill and
+// by a power cut; the next one ends with a complete target and leaves nothing.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "pipeline/target/durable.h"
+#include "tests/crash/crash_points.h"
+#include "tests/crash/crash_world.h"
+#include "tests/support/catch.h"
+#include "tests/support/power_loss_file_system.h"
+#include "tests/support/sample_database.h"
+
+namespace sstferry {
+namespace {
+
+TEST_CASE("Every fault point has its row in the crash table and is walked",
+          "[crash]") {
+  std::set<std::string> walked;
+  for (const CrashPoint& point : CrashPoints()) {
+    REQUIRE(walked.insert(point.name).second);
+    REQUIRE_FALSE(point.scenarios.empty());
+  }
+  const std::set<std::string> in_code = FaultPointsInCode();
+  REQUIRE(in_code.size() > 20);
+  REQUIRE(in_code == walked);
+  REQUIRE(in_code == FaultPointsInTable());
+}
+
+// 1 by default; more for a longer run.
+uint64_t SeedsPerPoint() {
+  const char* value = std::getenv("SSTFERRY_CRASH_SEEDS");
+  return value == nullptr ? 1 : std::stoull(value);
+}
+
+// All of a few; of many the first, the last and one between them.
+std::set<uint64_t> HitsToCrashAt(uint64_t hits) {
+  std::set<uint64_t> chosen{1, (hits + 1) / 2, hits};
+  for (uint64_t nth = 1; hits <= 4 && nth <= hits; ++nth) {
+    chosen.insert(nth);
+  }
+  return chosen;
+}
+
+class CrashWalk {
+ public:
+  explicit CrashWalk(const std::vector<std::string>& hows) : hows_(hows) {}
+
+  void Run() {
+    std::map<Scenario, std::map<std::string, uint64_t>> hits;
+    for (const CrashPoint& point : CrashPoints()) {
+      for (const Scenario scenario : point.scenarios) {
+        if (hits[scenario].empty()) {
+          hits[scenario] = world_.CountHits(scenario);
+        }
+        for (const uint64_t nth : HitsToCrashAt(hits[scenario][point.name])) {
+          CrashAt(scenario, point.name, nth);
+        }
+      }
+    }
+  }
+
+  // Prints the hits, and requires that no point has none.
+  void Report() {
+    std::string missed;
+    for (const CrashPoint& point : CrashPoints()) {
+      printf("%-30s %3llu crashes\n", point.name,
+             static_cast<unsigned long long>(crashes_[point.name]));
+      if (crashes_[point.name] == 0) {
+        missed += std::string(" ") + point.name;
+      }
+    }
+    INFO("never hit:" << missed);
+    REQUIRE(missed.empty());
+  }
+
+ private:
+  void CrashAt(Scenario scenario, const std::string& point, uint64_t nth) {
+    for (const std::string& how : hows_) {
+      const uint64_t seeds = how == "random" ? SeedsPerPoint() : 1;
+      for (uint64_t i = 0; i < seeds; ++i) {
+        const Crash crash{point, nth, how, ++seed_};
+        INFO(NameOf(scenario) << ": " << ToString(crash));
+        if (!world_.PullAndCrash(scenario, crash)) {
+          REQUIRE(nth > 1);  // fewer this time
+          continue;
+        }
+        crashes_[point]++;
+        world_.RequireTargetWhole(scenario, crash);
+        world_.RequireNextPullCompletes(scenario);
+      }
+    }
+  }
+
+  const std::vector<std::string> hows_;
+  CrashWorld world_;
+  std::map<std::string, uint64_t> crashes_;
+  uint64_t seed_ = 0;
+};
+
+TEST_CASE("A pull killed at any fault point is made good by the next",
+          "[crash]") {
+  CrashWalk walk({"kill"});
+  walk.Run();
+  walk.Report();
+}
+
+TEST_CASE("A pull that loses power at any fault point is made good by the next",
+          "[crash]") {
+  CrashWalk walk({"nothing", "random"});
+  walk.Run();
+  walk.Report();
+}
+
+TEST_CASE("A pull writes, renames and removes through its file system alone",
+          "[crash]") {
+  CrashWorld world;
+  for (const Scenario scenario :
+       {Scenario::kFresh, Scenario::kAgain, Scenario::kUnsynced,
+        Scenario::kReplace, Scenario::kFinish}) {
+    INFO(NameOf(scenario));
+    world.Prepare(scenario);
+    const auto disk = std::make_shared<PowerLossFileSystem>(world.root());
+    std::mutex mu;
+    std::string found;
+    TEST_SetFaultHook([&](const std::string& name) {
+      std::lock_guard<std::mutex> lock(mu);
+      for (const std::string& stranger : disk->Strangers()) {
+        found += name + ": " + stranger + "\n";
+      }
+    });
+    PullOptions options = world.Options(scenario);
+    options.file_system = disk;
+    const Summary summary = RunPull(options);
+    TEST_SetFaultHook(nullptr);
+    REQUIRE_OK(summary.status);
+    for (const std::string& stranger : disk->Strangers()) {
+      found += "end: " + stranger + "\n";
+    }
+    INFO(found);
+    REQUIRE(found.empty());
+    // Whatever the power leaves now, the target is whole.
+    disk->LosePower(Survival::kNothing, 1);
+    REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  }
+}
+
+}  // namespace
+}  // namespace sstferry
