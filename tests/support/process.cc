@@ -106,7 +106,7 @@ bool Process::WaitForErr(const std::string& text, std::chrono::seconds limit) {
 
 void Process::Signal(int number) { REQUIRE(kill(pid_, number) == 0); }
 
-int Process::Wait(std::chrono::seconds limit) {
+int Process::Wait(std::chrono::milliseconds limit) {
   if (reaped_) {
     return exit_code_;
   }
@@ -114,8 +114,7 @@ int Process::Wait(std::chrono::seconds limit) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
   REQUIRE(fd >= 0);
   pollfd ended{fd, POLLIN, 0};
-  const int ready =
-      poll(&ended, 1, static_cast<int>(limit.count()) * 1000);
+  const int ready = poll(&ended, 1, static_cast<int>(limit.count()));
   close(fd);
   if (ready <= 0) {
     return -1;

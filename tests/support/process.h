@@ -26,7 +26,7 @@ class Process {
   void Signal(int number);
   // The exit code; 128 + the signal that killed it; -1 when it still runs
   // after `limit`.
-  int Wait(std::chrono::seconds limit = std::chrono::seconds(60));
+  int Wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
   // Blocks until that text stands in the output (or the error output); false
   // when the process closed it without, or after `limit`.
   bool WaitForOut(const std::string& text,

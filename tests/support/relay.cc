@@ -81,10 +81,12 @@ struct Relay::Link {
   int to(Direction d) const { return d == kToTarget ? target_fd : client_fd; }
 };
 
-Relay::Relay(const HostPort& target) : target_(target) {
+Relay::Relay(const HostPort& target, uint16_t port) : target_(target) {
   listen_fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   wake_fd_ = eventfd(0, EFD_CLOEXEC);
-  sockaddr_in address = Loopback({"127.0.0.1", 0});
+  const int on = 1;
+  setsockopt(listen_fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in address = Loopback({"127.0.0.1", port});
   socklen_t length = sizeof(address);
   auto* const raw = reinterpret_cast<sockaddr*>(&address);
   if (listen_fd_ < 0 || wake_fd_ < 0 || bind(listen_fd_, raw, length) != 0 ||

@@ -26,7 +26,8 @@ class Relay {
   enum Direction { kToTarget = 0, kToClient = 1 };
   static constexpr uint64_t kNever = UINT64_MAX;
 
-  explicit Relay(const HostPort& target);
+  // On a free port, or that one.
+  explicit Relay(const HostPort& target, uint16_t port = 0);
   ~Relay();  // resets all connections
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;

@@ -12,7 +12,7 @@
 
 #include "pipeline/source/snapshot.h"
 #include "rocksdb/listener.h"
-#include "tests/pipeline/source/live_history.h"
+#include "tests/support/live_history.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
 

@@ -1,4 +1,4 @@
-#include "tests/pipeline/source/live_history.h"
+#include "tests/support/live_history.h"
 
 #include <cstdio>
 

@@ -1,0 +1,331 @@
+#include "tests/crash/kill_world.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/carried.h"
+#include "tests/support/catch.h"
+#include "tests/support/relay.h"
+#include "tests/support/sample_database.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+constexpr uint64_t kKeysAtRest = 20'000;
+constexpr char kAtRest[] = "at_rest";
+constexpr char kLive[] = "live";
+// Kept after a kill, however often a pull is started: then something is wrong.
+constexpr uint64_t kMaxStartsAfterKills = 20;
+
+// Below the ports that connections come from: nobody takes it while its
+// process is dead.
+uint16_t PickPort(std::mt19937_64* random) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    const auto port = static_cast<uint16_t>(15'000 + (*random)() % 15'000);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool free =
+        bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    close(fd);
+    if (free) {
+      return port;
+    }
+  }
+  FAIL("no free port");
+  return 0;
+}
+
+std::string Loopback(uint16_t port) {
+  return "127.0.0.1:" + std::to_string(port);
+}
+
+}  // namespace
+
+// Run in a process of its own, until it is killed.
+TEST_CASE("child: a relay", "[.child]") {
+  const char* port = std::getenv("SSTFERRY_TEST_RELAY_PORT");
+  const char* server = std::getenv("SSTFERRY_TEST_SERVER_PORT");
+  if (port == nullptr || server == nullptr) {
+    return;
+  }
+  Relay relay({"127.0.0.1", static_cast<uint16_t>(std::atoi(server))},
+              static_cast<uint16_t>(std::atoi(port)));
+  printf("relaying\n");
+  fflush(stdout);
+  while (true) {
+    pause();
+  }
+}
+
+WrittenDatabase::WrittenDatabase(const std::string& path) : path_(path) {
+  rocksdb::ColumnFamilyOptions live;
+  live.write_buffer_size = 256 << 10;
+  families_ = {{rocksdb::kDefaultColumnFamilyName, live},
+               {kLive, live},
+               {kAtRest, test::SmallFiles()}};
+  db_ = std::make_unique<test::OpenDb>(path, families_);
+  test::FillCompacted(db_.get(), 0, kKeysAtRest, kAtRest);
+  sequence_at_rest_ = (*db_)->GetLatestSequenceNumber();
+  writer_ = std::thread([this] { WriteUntilStopped(); });
+}
+
+WrittenDatabase::~WrittenDatabase() { StopWriting(); }
+
+void WrittenDatabase::StopWriting() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stop_ = true;
+  }
+  stop_changed_.notify_all();
+  if (writer_.joinable()) {
+    writer_.join();
+  }
+}
+
+void WrittenDatabase::WriteUntilStopped() {
+  std::unique_lock<std::mutex> lock(mu_);
+  for (uint64_t batch = 0; !stop_; ++batch) {
+    lock.unlock();
+    rocksdb::WriteBatch writes =
+        ToWriteBatch(HistoryBatch(batch, 2), {db_->cf(), db_->cf(kLive)});
+    const rocksdb::Status status =
+        (*db_)->Write(rocksdb::WriteOptions(), &writes);
+    if (!status.ok()) {
+      fprintf(stderr, "write: %s\n", status.ToString().c_str());
+      std::abort();
+    }
+    lock.lock();
+    // A steady load, not the disk's whole rate.
+    stop_changed_.wait_for(lock, std::chrono::microseconds(500),
+                           [this] { return stop_; });
+  }
+}
+
+void WrittenDatabase::RequireEqualSnapshot(const std::string& target) {
+  const nlohmann::json last =
+      nlohmann::json::parse(BytesOf(target + "/last_transfer.json"));
+  const uint64_t sequence = last["snapshot_sequence"];
+  INFO(target << " at sequence " << sequence);
+  chunks_carried_ += last["chunks_carried"].get<uint64_t>();
+  chunks_built_ += last["chunks_built"].get<uint64_t>();
+  REQUIRE(sequence >= sequence_at_rest_);
+  REQUIRE(model_.AdvanceTo(sequence - sequence_at_rest_));
+  for (size_t i = 0; i < 2; ++i) {
+    const auto found = test::EntriesOf(target, families_,
+                                       i == 0 ? "default" : kLive);
+    REQUIRE(std::map<std::string, std::string>(found.begin(), found.end()) ==
+            model_.family(i));
+  }
+  const auto at_rest = test::EntriesOf(target, families_, kAtRest);
+  REQUIRE(at_rest.size() == kKeysAtRest);
+  for (uint64_t i = 0; i < kKeysAtRest; ++i) {
+    const bool equal = at_rest[i].first == test::NumberedKey(i) &&
+                       at_rest[i].second == test::RandomBytes(200, i);
+    if (!equal) {
+      FAIL("differs at " << at_rest[i].first);
+    }
+  }
+}
+
+KilledPull::KilledPull(WrittenDatabase* database, const std::string& target,
+                       const std::string& url)
+    : database_(database), target_(target), url_(url) {}
+
+void KilledPull::Launch() {
+  starts_++;
+  process_ = std::make_unique<Process>(Sstferry(
+      {"pull", url_, target_, "--verify", "--json", "--lanes", "2",
+       "--chunk-bytes", "256Ki", "--max-rate", "10M", "--progress", "never"}));
+}
+
+void KilledPull::Start() {
+  fs::remove_all(target_);
+  done_ = false;
+  starts_ = 0;
+  Launch();
+}
+
+void KilledPull::Kill() {
+  if (done_) {
+    return;
+  }
+  process_->Signal(SIGKILL);
+  process_->Wait();
+  Launch();
+}
+
+bool KilledPull::Step(milliseconds limit) {
+  const int code = done_ ? 0 : process_->Wait(limit);
+  if (done_ || code == -1) {
+    return done_;
+  }
+  INFO(target_ << " ended with " << code << ": " << process_->out()
+               << process_->err());
+  if (code == 0) {
+    done_ = true;
+  } else if (fs::exists(target_)) {
+    // Killed between its rename and its end.
+    REQUIRE(process_->err().find("REFUSED") != std::string::npos);
+    done_ = true;
+  } else {
+    REQUIRE(code == ExitCodeOf(EndState::kDeadPeer));
+    Launch();
+  }
+  return done_;
+}
+
+void KilledPull::RequireComplete() {
+  REQUIRE(done_);
+  REQUIRE_FALSE(fs::exists(target_ + ".sstferry"));
+  database_->RequireEqualSnapshot(target_);
+}
+
+KillWorld::KillWorld(uint64_t seed) : random_(seed) {
+  server_port_ = PickPort(&random_);
+  relay_port_ = PickPort(&random_);
+  for (const char* name : {"a", "b"}) {
+    databases_.push_back(std::make_unique<WrittenDatabase>(dir_ / name));
+    pulls_.push_back(std::make_unique<KilledPull>(
+        databases_.back().get(), dir_ / (std::string("target-") + name),
+        "sst://" + Loopback(relay_port_) + "/" + name));
+  }
+  StartServer();
+  StartRelay();
+}
+
+void KillWorld::StartServer() {
+  server_ = std::make_unique<ServeProcess>(
+      std::vector<std::string>{"--db", "a=" + databases_[0]->path(), "--db",
+                               "b=" + databases_[1]->path()},
+      Loopback(server_port_));
+}
+
+void KillWorld::StartRelay() {
+  relay_ = std::make_unique<Process>(
+      CaseOfThisProgram("child: a relay"),
+      std::map<std::string, std::string>{
+          {"SSTFERRY_TEST_RELAY_PORT", std::to_string(relay_port_)},
+          {"SSTFERRY_TEST_SERVER_PORT", std::to_string(server_port_)}});
+  REQUIRE(relay_->WaitForOut("relaying"));
+}
+
+// Also looks after pulls that ended meanwhile.
+void KillWorld::WaitUpTo(uint64_t milliseconds_at_most) {
+  const uint64_t each = random_() % (milliseconds_at_most / 2 + 1);
+  for (const auto& pull : pulls_) {
+    pull->Step(milliseconds(each));
+  }
+}
+
+void KillWorld::KillOne() {
+  const uint64_t victim = random_() % 3;
+  const uint64_t which = random_() % 2;
+  static constexpr const char* kNames[] = {"source", "relay", "target"};
+  printf("cycle %llu: kill the %s%s\n",
+         static_cast<unsigned long long>(++cycles_), kNames[victim],
+         victim == 2 ? (which == 0 ? " of a" : " of b") : "");
+  kills_[victim]++;
+  if (victim == 2) {
+    pulls_[which]->Kill();
+    return;
+  }
+  Process& process = victim == 0 ? server_->process() : *relay_;
+  process.Signal(SIGKILL);
+  REQUIRE(process.Wait() == 128 + SIGKILL);
+  WaitUpTo(200);  // it stays away for a while
+  if (victim == 0) {
+    StartServer();
+  } else {
+    StartRelay();
+  }
+}
+
+void KillWorld::FinishPulls() {
+  for (const auto& pull : pulls_) {
+    const uint64_t starts = pull->starts();
+    while (!pull->Step(std::chrono::seconds(60))) {
+      REQUIRE(pull->starts() < starts + kMaxStartsAfterKills);
+    }
+  }
+  for (const auto& pull : pulls_) {
+    pull->RequireComplete();
+  }
+}
+
+void KillWorld::Round(int kills) {
+  for (const auto& pull : pulls_) {
+    pull->Start();
+  }
+  for (int i = 0; i < kills; ++i) {
+    WaitUpTo(800);
+    KillOne();
+  }
+  FinishPulls();
+}
+
+std::vector<std::string> KillWorld::Leftovers() const {
+  std::vector<std::string> found;
+  for (const std::string& name : NamesOf(dir_.path())) {
+    if (name.find("sstferry") != std::string::npos) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
+void KillWorld::Finish() {
+  for (const auto& database : databases_) {
+    database->StopWriting();
+  }
+  Round(0);
+  for (const char* name : {"a", "b"}) {
+    Process verify(Sstferry({"verify",
+                             "sst://" + Loopback(server_port_) + "/" + name,
+                             dir_ / (std::string("target-") + name)}));
+    const int code = verify.Wait();
+    INFO(verify.out() << verify.err());
+    REQUIRE(code == 0);
+  }
+  server_->process().Signal(SIGTERM);
+  REQUIRE(server_->process().Wait() == 0);
+  std::string left;
+  for (const std::string& name : Leftovers()) {
+    left += name + " ";
+  }
+  REQUIRE(left.empty());
+}
+
+void KillWorld::Report() {
+  uint64_t carried = 0;
+  uint64_t built = 0;
+  for (const auto& database : databases_) {
+    carried += database->chunks_carried();
+    built += database->chunks_built();
+  }
+  printf("%llu kills: %llu of the source, %llu of the relay, %llu of a target;"
+         " %llu chunks carried, %llu rebuilt in the targets compared\n",
+         static_cast<unsigned long long>(cycles_),
+         static_cast<unsigned long long>(kills_[0]),
+         static_cast<unsigned long long>(kills_[1]),
+         static_cast<unsigned long long>(kills_[2]),
+         static_cast<unsigned long long>(carried),
+         static_cast<unsigned long long>(built));
+  REQUIRE(carried > 0);
+  REQUIRE(built > 0);
+}
+
+}  // namespace sstferry
