@@ -416,24 +416,43 @@ bool Workspace::has_unfinished() const {
 }
 
 Status Workspace::ClearStaging() {
-  for (const char* name : {"exchange", "staging"}) {
-    const Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
+  Status status =
+      RemoveParts({"exchange", "staging"},
+                  [] { FaultPoint("Workspace:LeftoverRemoved"); });
+  if (status.ok()) {
+    status = CreateDirectory(staging_dir());
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), dir_) : status;
+}
+
+// One after the other, each only when what went before cannot come back.
+Status Workspace::RemoveParts(std::initializer_list<const char*> names,
+                              void (*removed_one)()) {
+  for (const char* name : names) {
+    const std::string path = dir_ + "/" + name;
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(path, error))) {
+      continue;
+    }
+    Status status = RemoveTree(file_system_.get(), path);
+    if (status.ok()) {
+      removed_one();
+      status = SyncDirectory(file_system_.get(), dir_);
+    }
     if (!status.ok()) {
       return status;
     }
   }
-  const Status status = CreateDirectory(staging_dir());
-  return status.ok() ? SyncDirectory(file_system_.get(), dir_) : status;
+  return Status::OK();
 }
 
+// The journal goes early: without it nothing else is gone on from.
 Status Workspace::Clear() {
-  // The journal first: without it nothing else is gone on from.
-  for (const char* name : {"exchange", "journal", "staging", "db"}) {
-    const Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
-    if (!status.ok()) {
-      return status;
-    }
-    FaultPoint("Workspace:LeftoverRemoved");
+  const Status removed =
+      RemoveParts({"exchange", "journal", "staging", "db"},
+                  [] { FaultPoint("Workspace:LeftoverRemoved"); });
+  if (!removed.ok()) {
+    return removed;
   }
   for (const std::string& path : {staging_dir(), db_dir()}) {
     const Status status = CreateDirectory(path);
@@ -501,17 +520,12 @@ Status Workspace::Exchange(const std::string& transfer_id,
 
 Status Workspace::RemoveWorkspace() {
   // The journal after the rest, for it says whose workspace this was; then
-  // the lock, without which it would not be known for ours. Each only when
-  // what went before cannot come back.
-  for (const char* name : {"exchange", "staging", "journal", "lock"}) {
-    Status status = RemoveTree(file_system_.get(), dir_ + "/" + name);
-    if (status.ok()) {
-      FaultPoint("Workspace:PartRemoved");
-      status = SyncDirectory(file_system_.get(), dir_);
-    }
-    if (!status.ok()) {
-      return status;
-    }
+  // the lock, without which it would not be known for ours.
+  const Status status =
+      RemoveParts({"exchange", "staging", "journal", "lock"},
+                  [] { FaultPoint("Workspace:PartRemoved"); });
+  if (!status.ok()) {
+    return status;
   }
   // db/ has been renamed away; were it still there, this would fail.
   return At("remove " + dir_,

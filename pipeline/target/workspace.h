@@ -14,6 +14,7 @@
 // db/ by the inode numbers recorded before it.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 
@@ -73,6 +74,8 @@ class Workspace {
   [[nodiscard]] rocksdb::Status CreateLockFile(const std::string& path);
   [[nodiscard]] rocksdb::Status WriteLockMark(const std::string& path);
   [[nodiscard]] rocksdb::Status FinishExchange();
+  [[nodiscard]] rocksdb::Status RemoveParts(
+      std::initializer_list<const char*> names, void (*removed_one)());
   [[nodiscard]] rocksdb::Status Exchange(const std::string& transfer_id,
                                          std::string* old_dir);
   [[nodiscard]] rocksdb::Status RemoveWorkspace();

@@ -28,7 +28,7 @@ void Collect(const std::string& text, const std::string& pattern,
 
 const char* NameOf(Scenario scenario) {
   static constexpr const char* kNames[] = {"fresh", "again", "unsynced",
-                                           "replace", "finish"};
+                                           "replace", "recorded", "finish"};
   return kNames[static_cast<int>(scenario)];
 }
 
@@ -38,8 +38,8 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Workspace:Created", {kFresh}},
       {"Workspace:LockMade", {kFresh, kAgain}},
       {"Workspace:Locked", {kFresh, kAgain}},
-      {"Workspace:LeftoverRemoved", {kFresh, kAgain, kFinish}},
-      {"Workspace:DirectoriesMade", {kFresh, kAgain, kFinish}},
+      {"Workspace:LeftoverRemoved", {kAgain, kRecorded, kFinish}},
+      {"Workspace:DirectoriesMade", {kFresh, kAgain, kRecorded, kFinish}},
       {"Puller:DatabaseCreated", {kFresh, kAgain}},
       {"Puller:JournalWritten", {kFresh, kAgain}},
       {"Puller:JournalSynced", {kFresh, kAgain}},
@@ -59,7 +59,7 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"WriteDurably:Synced", {kFresh, kAgain, kUnsynced, kReplace}},
       {"WriteDurably:Renamed", {kFresh, kAgain, kUnsynced, kReplace}},
       {"Puller:SummaryWritten", {kFresh, kAgain, kUnsynced}},
-      {"Workspace:ExchangeRecorded", {kReplace, kFinish}},
+      {"Workspace:ExchangeRecorded", {kReplace, kRecorded, kFinish}},
       {"Workspace:NamesExchanged", {kReplace, kFinish}},
       {"Workspace:Exchanged", {kReplace, kFinish}},
       {"Workspace:OldMoved", {kFinish}},

@@ -15,6 +15,7 @@ enum class Scenario {
   kAgain,     // one that follows on a pull that was killed in its middle
   kUnsynced,  // a first pull with --durability none
   kReplace,   // --replace of a database
+  kRecorded,  // --replace after a pull that was killed before the exchange
   kFinish,    // --replace after a pull that was killed inside the exchange
 };
 

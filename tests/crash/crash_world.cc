@@ -29,7 +29,8 @@ std::string Setting(const char* name) {
 }
 
 bool Replaces(Scenario scenario) {
-  return scenario == Scenario::kReplace || scenario == Scenario::kFinish;
+  return scenario == Scenario::kReplace || scenario == Scenario::kRecorded ||
+         scenario == Scenario::kFinish;
 }
 
 // Files that are carried, and some that overlap and are rebuilt.
@@ -116,6 +117,8 @@ void CrashWorld::Prepare(Scenario scenario) {
   }
   if (scenario == Scenario::kAgain) {
     REQUIRE(Die(scenario, {"Ingestor:Ingested", 1, "kill", 1}));
+  } else if (scenario == Scenario::kRecorded) {
+    REQUIRE(Die(scenario, {"Workspace:ExchangeRecorded", 1, "kill", 1}));
   } else if (scenario == Scenario::kFinish) {
     REQUIRE(Die(scenario, {"Workspace:Exchanged", 1, "kill", 1}));
   }

@@ -118,7 +118,7 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
   CrashWorld world;
   for (const Scenario scenario :
        {Scenario::kFresh, Scenario::kAgain, Scenario::kUnsynced,
-        Scenario::kReplace, Scenario::kFinish}) {
+        Scenario::kReplace, Scenario::kRecorded, Scenario::kFinish}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);
     const auto disk = std::make_shared<PowerLossFileSystem>(world.root());
