@@ -39,4 +39,5 @@ write_basic_package_version_file(
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/sstferryConfig.cmake
               ${PROJECT_BINARY_DIR}/sstferryConfigVersion.cmake
+              cmake/sstferryRocksDB.cmake
   DESTINATION ${SSTFERRY_PACKAGE_DIR})

@@ -1,0 +1,38 @@
+# Looks RocksDB up where SSTFERRY_ROCKSDB says:
+#   system  where the system keeps headers and libraries
+#   DIR     an install prefix, or a source tree that was built in DIR/build
+# Sets ROCKSDB_INCLUDE_DIR and ROCKSDB_LIBRARY, unless they are given, and
+# SSTFERRY_ROCKSDB_VERSION, what the headers say of themselves.
+#
+# RocksDB's own CMake package is not asked: Debian's wants packages that
+# nothing here links, and a source tree has none.
+
+# A build directory that changes over to another RocksDB must not keep the old.
+if(DEFINED SSTFERRY_ROCKSDB_LOOKED_IN AND
+   NOT SSTFERRY_ROCKSDB_LOOKED_IN STREQUAL "${SSTFERRY_ROCKSDB}")
+  unset(ROCKSDB_INCLUDE_DIR CACHE)
+  unset(ROCKSDB_LIBRARY CACHE)
+endif()
+set(SSTFERRY_ROCKSDB_LOOKED_IN "${SSTFERRY_ROCKSDB}" CACHE INTERNAL "")
+
+if(SSTFERRY_ROCKSDB STREQUAL "system")
+  find_path(ROCKSDB_INCLUDE_DIR rocksdb/db.h)
+  find_library(ROCKSDB_LIBRARY rocksdb)
+else()
+  get_filename_component(rocksdb_dir "${SSTFERRY_ROCKSDB}" ABSOLUTE)
+  find_path(ROCKSDB_INCLUDE_DIR rocksdb/db.h
+    PATHS "${rocksdb_dir}/include" NO_DEFAULT_PATH)
+  find_library(ROCKSDB_LIBRARY rocksdb
+    PATHS "${rocksdb_dir}/build" "${rocksdb_dir}/lib" "${rocksdb_dir}/lib64"
+          "${rocksdb_dir}/lib/${CMAKE_LIBRARY_ARCHITECTURE}" "${rocksdb_dir}"
+    NO_DEFAULT_PATH)
+endif()
+
+set(SSTFERRY_ROCKSDB_VERSION "")
+if(ROCKSDB_INCLUDE_DIR)
+  file(STRINGS "${ROCKSDB_INCLUDE_DIR}/rocksdb/version.h" rocksdb_lines
+    REGEX "^#define ROCKSDB_(MAJOR|MINOR|PATCH) [0-9]+")
+  list(JOIN rocksdb_lines "." SSTFERRY_ROCKSDB_VERSION)
+  string(REGEX REPLACE "#define ROCKSDB_[A-Z]+ " ""
+    SSTFERRY_ROCKSDB_VERSION "${SSTFERRY_ROCKSDB_VERSION}")
+endif()
