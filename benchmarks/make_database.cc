@@ -26,6 +26,7 @@
 #include "benchmarks/support/database.h"
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/report.h"
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 
@@ -142,10 +143,10 @@ Status Make(const MakeOptions& options, Report* report) {
   }
   // A scattered load fills L0 faster than it is compacted away.
   if (!options.compact) db_options.write_buffer_size = 32u << 20;
-  rocksdb::DB* raw = nullptr;
-  Status s = rocksdb::DB::Open(db_options, options.dir, &raw);
+  std::unique_ptr<rocksdb::DB> db;
+  Status s = rocksdb::DB::Open(db_options, options.dir, IntoDb(&db));
   if (!s.ok()) return s;
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  rocksdb::DB* const raw = db.get();
   s = options.text_file.empty() ? LoadNoise(options, raw)
                                 : LoadText(options, raw);
   if (s.ok()) s = db->Flush(rocksdb::FlushOptions());

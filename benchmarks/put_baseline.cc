@@ -27,6 +27,7 @@
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/net.h"
 #include "benchmarks/support/report.h"
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/db.h"
 
 namespace sstferry::bench {
@@ -200,10 +201,10 @@ Status WriteQueue(PairQueue* queue, rocksdb::DB* db, uint64_t* written) {
 
 Status RunTarget(const std::string& dir, const std::string& connect,
                  uint32_t lanes, uint64_t* written) {
-  rocksdb::DB* raw = nullptr;
-  Status s = rocksdb::DB::Open(DatabaseOptions(), dir, &raw);
+  std::unique_ptr<rocksdb::DB> db;
+  Status s = rocksdb::DB::Open(DatabaseOptions(), dir, IntoDb(&db));
   if (!s.ok()) return s;
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  rocksdb::DB* const raw = db.get();
   Socket socket;
   s = Connect(connect, &socket);
   if (s.ok()) s = socket.SendAll(&lanes, sizeof(lanes));

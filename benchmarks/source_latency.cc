@@ -23,6 +23,7 @@
 #include "benchmarks/support/database.h"
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/report.h"
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/db.h"
 
 namespace sstferry::bench {
@@ -150,10 +151,10 @@ Status ServeThread(const LoadOptions& options, uint64_t thread,
 Status Serve(const LoadOptions& options, Report* report) {
   rocksdb::Options db_options = DatabaseOptions();
   db_options.create_if_missing = false;
-  rocksdb::DB* raw = nullptr;
-  Status s = rocksdb::DB::Open(db_options, options.db, &raw);
+  std::unique_ptr<rocksdb::DB> db;
+  Status s = rocksdb::DB::Open(db_options, options.db, IntoDb(&db));
   if (!s.ok()) return s;
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  rocksdb::DB* const raw = db.get();
   std::vector<std::string> keys;
   s = SampleKeys(raw, 20000, &keys);
   if (!s.ok()) return s;

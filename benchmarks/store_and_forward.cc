@@ -23,6 +23,7 @@
 #include "benchmarks/support/file_transfer.h"
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/report.h"
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/rate_limiter.h"
 #include "rocksdb/sst_file_writer.h"
@@ -145,10 +146,9 @@ Status RunSource(const std::string& db, const std::string& scratch,
 Status Ingest(const std::string& dir, const std::string& staging,
               Report* report) {
   Stopwatch ingest_watch;
-  rocksdb::DB* raw = nullptr;
-  Status s = rocksdb::DB::Open(DatabaseOptions(), dir, &raw);
+  std::unique_ptr<rocksdb::DB> db;
+  Status s = rocksdb::DB::Open(DatabaseOptions(), dir, IntoDb(&db));
   if (!s.ok()) return s;
-  const std::unique_ptr<rocksdb::DB> db(raw);
   std::vector<std::string> names;
   s = ListFiles(staging, &names);
   for (std::string& name : names) name = staging + "/" + name;

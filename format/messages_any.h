@@ -27,9 +27,12 @@ inline constexpr uint64_t kFeatureEntities = 1u << 1;
 inline constexpr uint64_t kFeatureCarry = 1u << 2;
 // ChunkData frames may be compressed, where the OpenRequest asks for it.
 inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
+// The target takes chunks whose blocks bear the marks of RocksDB 11.1: values
+// apart from keys, uniform keys.
+inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
-    kFeatureWireCompression;
+    kFeatureWireCompression | kFeatureMarkedBlocks;
 
 using TransferId = std::array<uint8_t, 16>;
 std::string ToHex(const TransferId& id);

@@ -141,25 +141,19 @@ Status SstBlockCursor::ReadTail() {
   size_t end = contents_.size() - sizeof(uint32_t);
   uint32_t packed = sst::DecodeLittle32(contents_.data() + end);
   const bool hashed = (packed & kHashBit) != 0;
-  // A RocksDB that does not know these bits takes them for restarts.
-  constexpr uint32_t newer = kSeparatedBit | kUniformBit;
-  if ((packed & newer) != 0 && (packed & kReservedBit) == 0) {
-    return MakeStatus(EndState::kRefused,
-                      std::string("block: expected one that every RocksDB "
-                                  "reads, found ") +
-                          ((packed & kSeparatedBit) != 0 ? "separated values"
-                                                         : "uniform keys") +
-                          ", block at offset " + std::to_string(file_offset_));
+  Status s = CheckMarks(packed);
+  separated_ = (packed & kSeparatedBit) != 0;
+  if (s.ok() && separated_) {
+    end -= sizeof(uint32_t);  // a block has at least 8 bytes
+    entries_end_ = sst::DecodeLittle32(contents_.data() + end);
   }
-  if ((packed & kReservedBit) != 0) {
-    return Bad("packed count: expected bit 30 clear, found it set");
+  packed &= ~(kHashBit | kUniformBit | kSeparatedBit);
+  const size_t buckets_end = end - (hashed ? sizeof(uint16_t) : 0);
+  if (s.ok() && hashed) {
+    s = SkipBuckets(&end);
   }
-  packed &= ~kHashBit;
-  if (hashed) {
-    const Status s = CheckBuckets(&end);
-    if (!s.ok()) {
-      return s;
-    }
+  if (!s.ok()) {
+    return s;
   }
   if (packed == 0 || packed > end / sizeof(uint32_t)) {
     return Bad("restarts: expected 1 to " +
@@ -168,23 +162,47 @@ Status SstBlockCursor::ReadTail() {
   }
   num_restarts_ = packed;
   restarts_at_ = end - packed * sizeof(uint32_t);
-  for (size_t at = end; hashed && at < contents_.size() - 6; ++at) {
-    const auto bucket = static_cast<unsigned char>(contents_[at]);
-    if (bucket < kFirstSpecialBucket && bucket >= num_restarts_) {
-      return Bad("hash bucket: expected a restart below " +
-                 std::to_string(num_restarts_) + ", found " +
-                 std::to_string(bucket));
-    }
+  if (!separated_) {
+    entries_end_ = restarts_at_;
+  } else if (entries_end_ > restarts_at_) {
+    return Bad("values: expected them before the restarts at " +
+               std::to_string(restarts_at_) + ", found " +
+               std::to_string(entries_end_));
   }
+  next_value_at_ = entries_end_;
   if (sst::DecodeLittle32(contents_.data() + restarts_at_) != 0) {
     return Bad("first restart: expected 0, found another offset");
+  }
+  return hashed ? CheckBuckets(end, buckets_end) : s;
+}
+
+// A RocksDB that does not know a mark takes it for restarts; one that knows
+// values apart asserts that they are where the properties say so.
+Status SstBlockCursor::CheckMarks(uint32_t packed) const {
+  const bool separated = (packed & kSeparatedBit) != 0;
+  const bool uniform = (packed & kUniformBit) != 0;
+  if ((packed & kReservedBit) != 0) {
+    return Bad("packed count: expected bit 30 clear, found it set");
+  }
+  if ((separated && !layout_.separated) || (uniform && !layout_.uniform)) {
+    return MakeStatus(
+        EndState::kRefused,
+        std::string("block: expected no mark that the properties do not tell "
+                    "of, found ") +
+            (separated && !layout_.separated ? "values apart from keys"
+                                             : "uniform keys") +
+            ", block at offset " + std::to_string(file_offset_));
+  }
+  if (layout_.separated && !separated) {
+    return Bad("packed count: expected values apart from keys as the "
+               "properties say, found bit 28 clear");
   }
   return Status::OK();
 }
 
 // Moves *end from behind the buckets' count to the first bucket.
-Status SstBlockCursor::CheckBuckets(size_t* end) {
-  if (!layout_.may_hash || contents_.size() > kMaxHashedBlockBytes) {
+Status SstBlockCursor::SkipBuckets(size_t* end) {
+  if (!layout_.is_data || contents_.size() > kMaxHashedBlockBytes) {
     return Bad("packed count: expected no hash index, found its bit set");
   }
   if (*end < sizeof(uint16_t)) {
@@ -200,6 +218,24 @@ Status SstBlockCursor::CheckBuckets(size_t* end) {
   }
   *end -= buckets;
   return Status::OK();
+}
+
+Status SstBlockCursor::CheckBuckets(size_t begin, size_t end) const {
+  for (size_t at = begin; at < end; ++at) {
+    const auto bucket = static_cast<unsigned char>(contents_[at]);
+    if (bucket < kFirstSpecialBucket && bucket >= num_restarts_) {
+      return Bad("hash bucket: expected a restart below " +
+                 std::to_string(num_restarts_) + ", found " +
+                 std::to_string(bucket));
+    }
+  }
+  return Status::OK();
+}
+
+bool SstBlockCursor::IsAtRestart() const {
+  return next_restart_ < num_restarts_ &&
+         sst::DecodeLittle32(contents_.data() + restarts_at_ +
+                             next_restart_ * sizeof(uint32_t)) == next_at_;
 }
 
 Status SstBlockCursor::CheckRestart(uint32_t shared) {
@@ -247,25 +283,75 @@ Status SstBlockCursor::DecodeHandle(bool is_shared, Slice* input) {
   return Status::OK();
 }
 
+// Behind the last entry.
+Status SstBlockCursor::CheckEnd() const {
+  // An empty block still has its one restart at 0.
+  const uint32_t unseen = num_restarts_ - next_restart_;
+  if (unseen != 0 && (entries_ != 0 || unseen != 1)) {
+    return Bad("restarts: expected entries at all of them, found " +
+               std::to_string(unseen) + " left over");
+  }
+  if (separated_ && next_value_at_ != restarts_at_) {
+    return Bad("values: expected an entry for each byte, found " +
+               std::to_string(restarts_at_ - next_value_at_) + " left over");
+  }
+  return Status::OK();
+}
+
+// From *input, or from the values at the block's end; sets value_ and what
+// follows from it, and moves *input behind the value.
+Status SstBlockCursor::ReadValue(uint32_t shared, uint32_t value_bytes,
+                                 Slice* input) {
+  Slice values = separated_ ? Slice(contents_.data() + next_value_at_,
+                                    restarts_at_ - next_value_at_)
+                            : *input;
+  if (!layout_.delta_handles && value_bytes > values.size()) {
+    return Bad("value: expected at most " + std::to_string(values.size()) +
+               " bytes, found " + std::to_string(value_bytes));
+  }
+  if (layout_.values_are_handles) {
+    Slice encoded(values.data(),
+                  layout_.delta_handles ? values.size() : value_bytes);
+    const Status s = DecodeHandle(shared != 0, &encoded);
+    if (!s.ok()) {
+      return s;
+    }
+    if (!layout_.delta_handles && !encoded.empty()) {
+      return Bad("handle: expected nothing behind it, found " +
+                 std::to_string(encoded.size()) + " bytes");
+    }
+    value_bytes = static_cast<uint32_t>(encoded.data() - values.data());
+  }
+  value_ = Slice(values.data(), value_bytes);
+  if (separated_) {
+    next_value_at_ += value_bytes;
+  } else {
+    input->remove_prefix(value_bytes);
+  }
+  return Status::OK();
+}
+
 Status SstBlockCursor::Next() {
   valid_ = false;
-  if (next_at_ == restarts_at_) {
-    // An empty block still has its one restart at 0.
-    const uint32_t unseen = num_restarts_ - next_restart_;
-    if (unseen != 0 && (entries_ != 0 || unseen != 1)) {
-      return Bad("restarts: expected entries at all of them, found " +
-                 std::to_string(unseen) + " left over");
-    }
-    return Status::OK();
+  if (next_at_ == entries_end_) {
+    return CheckEnd();
   }
-  Slice input(contents_.data() + next_at_, restarts_at_ - next_at_);
+  Slice input(contents_.data() + next_at_, entries_end_ - next_at_);
   uint32_t shared = 0;
   uint32_t unshared = 0;
   uint32_t value_bytes = 0;
+  uint32_t value_offset = 0;
+  const bool has_offset = separated_ && IsAtRestart();
   if (!sst::GetVarint32(&input, &shared) ||
       !sst::GetVarint32(&input, &unshared) ||
-      (!layout_.delta_handles && !sst::GetVarint32(&input, &value_bytes))) {
+      (!layout_.delta_handles && !sst::GetVarint32(&input, &value_bytes)) ||
+      (has_offset && !sst::GetVarint32(&input, &value_offset))) {
     return Bad("entry: expected its lengths, found no varint");
+  }
+  if (has_offset && value_offset != next_value_at_ - entries_end_) {
+    return Bad("value's offset: expected " +
+               std::to_string(next_value_at_ - entries_end_) + ", found " +
+               std::to_string(value_offset));
   }
   if (shared > key_.size() || unshared > input.size()) {
     return Bad("key: expected at most " + std::to_string(key_.size()) +
@@ -280,31 +366,14 @@ Status SstBlockCursor::Next() {
   key_.resize(shared);
   key_.append(input.data(), unshared);
   input.remove_prefix(unshared);
-  if (!layout_.delta_handles) {
-    if (value_bytes > input.size()) {
-      return Bad("value: expected at most " + std::to_string(input.size()) +
-                 " bytes, found " + std::to_string(value_bytes));
-    }
+  s = ReadValue(shared, value_bytes, &input);
+  if (!s.ok()) {
+    return s;
   }
-  const char* const value_begin = input.data();
-  if (layout_.values_are_handles) {
-    Slice encoded(value_begin,
-                  layout_.delta_handles ? input.size() : value_bytes);
-    s = DecodeHandle(shared != 0, &encoded);
-    if (!s.ok()) {
-      return s;
-    }
-    if (!layout_.delta_handles && !encoded.empty()) {
-      return Bad("handle: expected nothing behind it, found " +
-                 std::to_string(encoded.size()) + " bytes");
-    }
-    value_bytes = static_cast<uint32_t>(encoded.data() - value_begin);
-  }
-  value_ = Slice(value_begin, value_bytes);
-  next_at_ = static_cast<size_t>(value_begin + value_bytes - contents_.data());
+  next_at_ = static_cast<size_t>(input.data() - contents_.data());
   ++entries_;
   valid_ = true;
-  return Status::OK();
+  return s;
 }
 
 }  // namespace sstferry

@@ -10,13 +10,17 @@
 // Decompressed:
 //   entries        shared varint32, unshared varint32, value size varint32
 //                  (absent where values are delta-encoded handles),
-//                  unshared key bytes, value
+//                  offset in the values varint32 (only with bit 28, and only
+//                  at restarts), unshared key bytes, value (not with bit 28)
+//   values         only with bit 28: the values, in order, without gaps
 //   restarts       4 bytes each: offsets of entries whose shared is 0
 //   buckets        only with the hash bit: 1 byte each, a restart's number,
 //                  254 (collision) or 255 (none); then their count, 2 bytes
+//   values' offset only with bit 28: 4 bytes, where entries end
 //   packed count   4 bytes: bits 0-27 number of restarts, bit 31 hash index
 //                  (data blocks of at most 64 KiB), bit 29 uniform keys
-//                  and bit 28 separated values (both NotSupported)
+//                  (index blocks), bit 28 separated values (data blocks),
+//                  both only where the file's properties tell of them
 //
 // Stricter than RocksDB, which asserts or does not look: every restart must
 // be the offset of an entry with shared 0, and lengths must add up exactly.
@@ -99,7 +103,9 @@ class SstBlock {
                                                   const char* trailer);
 
 struct SstBlockLayout {
-  bool may_hash = false;            // a data block: hash bit allowed
+  bool is_data = false;             // may have a hash index
+  bool separated = false;           // values apart from keys, bit 28: must be
+  bool uniform = false;             // marked as uniform, bit 29: may be
   bool values_are_handles = false;  // an index block
   bool delta_handles = false;       // no value size; size deltas behind shared
   bool has_first_key = false;       // a handle is followed by a first key
@@ -135,8 +141,15 @@ class SstBlockCursor {
  private:
   [[nodiscard]] rocksdb::Status Bad(const std::string& what) const;
   [[nodiscard]] rocksdb::Status ReadTail();
-  [[nodiscard]] rocksdb::Status CheckBuckets(size_t* end);
+  [[nodiscard]] rocksdb::Status CheckMarks(uint32_t packed) const;
+  [[nodiscard]] rocksdb::Status SkipBuckets(size_t* end);
+  [[nodiscard]] rocksdb::Status CheckBuckets(size_t begin, size_t end) const;
   [[nodiscard]] rocksdb::Status CheckRestart(uint32_t shared);
+  [[nodiscard]] rocksdb::Status CheckEnd() const;
+  [[nodiscard]] rocksdb::Status ReadValue(uint32_t shared,
+                                          uint32_t value_bytes,
+                                          rocksdb::Slice* input);
+  bool IsAtRestart() const;
   [[nodiscard]] rocksdb::Status DecodeHandle(bool is_shared,
                                              rocksdb::Slice* input);
 
@@ -144,8 +157,11 @@ class SstBlockCursor {
   SstBlockLayout layout_;
   uint64_t file_offset_ = 0;
   uint32_t num_restarts_ = 0;
-  size_t restarts_at_ = 0;   // entries end here
-  size_t next_at_ = 0;       // offset of the next entry
+  size_t restarts_at_ = 0;
+  size_t entries_end_ = 0;    // restarts_at_, or where separated values begin
+  size_t next_value_at_ = 0;  // only with separated values
+  bool separated_ = false;
+  size_t next_at_ = 0;        // offset of the next entry
   uint32_t next_restart_ = 0;
   uint64_t entries_ = 0;
   bool valid_ = false;

@@ -35,6 +35,9 @@ struct ChunkExpectation {
   uint64_t num_range_deletions = 0;
   // Accept wide-column entities besides plain values.
   bool allow_entities = false;
+  // Accept blocks marked in ways that only newer RocksDB reads: values apart
+  // from keys, uniform keys.
+  bool allow_marked_blocks = false;
   // Empty / 0: not compared.
   std::string comparator;
   uint32_t format_version = 0;

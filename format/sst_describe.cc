@@ -57,7 +57,7 @@ Status DescribeSst(const ByteSource& source,
     out->emplace_back(DescribeSstProperty("", name),
                       DescribeSstProperty(name, value));
   }
-  if (reader.properties().num_data_blocks == 0) {
+  if (reader.properties().data_bytes == 0) {
     return s;
   }
   std::string first;

@@ -45,6 +45,8 @@ struct SstProperties {
   uint64_t index_value_is_delta_encoded = 0;
   uint64_t fixed_key_bytes = 0;
   uint64_t property_format_version = 0;
+  uint64_t has_separated_values = 0;  // in data blocks
+  uint64_t num_uniform_blocks = 0;    // index blocks marked so
   uint64_t column_family_id = 0;
   uint64_t original_file_number = 0;
   uint64_t creation_time = 0;  // seconds since 1970, as the next two

@@ -50,8 +50,9 @@ class UnstampedSource : public ByteSource {
 };
 constexpr char kIndexName[] = "rocksdb.index";
 constexpr char kDictionaryName[] = "rocksdb.compression_dict";
-constexpr char kForeignIndexName[] = "rocksdb.udi.is.primary.index";
+// Who compressed, before the first semicolon; nobody if nothing was.
 constexpr char kBuiltinCompressions[] = "BuiltinV2;";
+constexpr char kNoCompressions[] = ";";
 
 Status Bad(const std::string& what, uint64_t offset) {
   return MakeStatus(EndState::kCorrupt,
@@ -204,14 +205,9 @@ Status SstReader::FindIndex() {
     }
     index_handle_ = meta->handle;
   }
-  const auto foreign = properties_.all.find(kForeignIndexName);
-  if (foreign != properties_.all.end() && foreign->second != Slice("\0", 1)) {
-    return MakeStatus(EndState::kRefused,
-                      "index: expected a standard one, found a user-defined "
-                      "primary index");
-  }
   if (footer_.format_version >= 7 && !properties_.compression.empty() &&
-      !Slice(properties_.compression).starts_with(kBuiltinCompressions)) {
+      !Slice(properties_.compression).starts_with(kBuiltinCompressions) &&
+      !Slice(properties_.compression).starts_with(kNoCompressions)) {
     return MakeStatus(EndState::kRefused,
                       "compression: expected built-in types, found " +
                           DescribeSstProperty("", properties_.compression));
@@ -237,6 +233,7 @@ Status SstReader::ReadDictionary() {
 SstBlockLayout SstReader::IndexLayout(bool top_level) const {
   SstBlockLayout layout;
   layout.values_are_handles = true;
+  layout.uniform = !top_level && properties_.num_uniform_blocks != 0;
   layout.delta_handles = properties_.index_value_is_delta_encoded != 0;
   layout.has_first_key =
       !top_level &&
@@ -333,7 +330,8 @@ Status SstReader::ForEachEntry(const SstBlockHandle& handle,
   Status s = ReadSstBlock(*source_, footer_, handle, kMaxSstBlockBytes,
                           dictionary_, &block);
   SstBlockLayout layout;
-  layout.may_hash = true;
+  layout.is_data = true;
+  layout.separated = properties_.has_separated_values != 0;
   SstBlockCursor cursor;
   if (s.ok()) {
     s = cursor.Init(block.contents(), layout, handle.offset);

@@ -91,6 +91,7 @@ constexpr std::string_view kCopied[] = {
     "rocksdb.raw.value.size",
     "rocksdb.sample_for_compression.fast.data.size",
     "rocksdb.sample_for_compression.slow.data.size",
+    "rocksdb.separate.key.value.in.data.block",
     "rocksdb.sqfc",
     "rocksdb.tail.start.offset",
     "rocksdb.timestamp_max",
@@ -107,8 +108,6 @@ struct ZeroRow {
 constexpr ZeroRow kZero[] = {
     {"rocksdb.key.largest.seqno", "holds sequence numbers above 0"},
     {"rocksdb.key.smallest.seqno", "holds sequence numbers above 0"},
-    {"rocksdb.separate.key.value.in.data.block",
-     "keeps keys and values apart in its blocks"},
     {"rocksdb.udi.is.primary.index", "has a user-defined primary index"},
 };
 

@@ -5,6 +5,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "format/sst_block.h"
 #include "pipeline/option_rules.h"
 #include "pipeline/options_file.h"
 #include "rocksdb/convenience.h"
@@ -299,7 +300,6 @@ class FamilyBuilder {
     pull->arena_block_size = 0;
     pull->max_write_buffer_number = 2;
     pull->min_write_buffer_number_to_merge = 1;
-    pull->max_write_buffer_number_to_maintain = 0;
     pull->max_write_buffer_size_to_maintain = 0;
     pull->memtable_prefix_bloom_size_ratio = 0;
     pull->memtable_huge_page_size = 0;
@@ -308,6 +308,7 @@ class FamilyBuilder {
     pull->inplace_update_support = false;
     pull->sst_partitioner_factory = nullptr;
     pull->enable_blob_files = false;
+    QuietFamily(pull);
     BlockBasedTableOptions table = table_;
     table.no_block_cache = false;
     table.block_cache = cache_;
@@ -401,7 +402,7 @@ Status BuildDatabaseOptions(const std::vector<NamedValue>& description,
 }
 
 Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
-                    rocksdb::Options* out) {
+                    bool marked_blocks, rocksdb::Options* out) {
   if (format_version < kMinTableFormatVersion ||
       format_version > kMaxTableFormatVersion) {
     return MakeStatus(EndState::kIncompatible,
@@ -433,6 +434,11 @@ Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
   table.pin_l0_filter_and_index_blocks_in_cache = false;
   table.prepopulate_block_cache =
       BlockBasedTableOptions::PrepopulateBlockCache::kDisable;
+  UseStandardIndex(&table);
+  BoundPadding(kMaxSstPaddingBytes, &table);
+  if (!marked_blocks) {
+    UnmarkBlocks(&table);
+  }
   const bool keeps_level0 =
       family.compaction_style == rocksdb::kCompactionStyleFIFO ||
       family.num_levels == 1;
@@ -443,6 +449,7 @@ Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
   out->table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   BoundDictionary(&out->compression_opts);
   BoundDictionary(&out->bottommost_compression_opts);
+  UseBuiltInCompression(out);
   out->sample_for_compression = 0;
   out->compaction_filter = nullptr;
   out->compaction_filter_factory = nullptr;

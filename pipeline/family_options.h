@@ -69,12 +69,13 @@ struct BuiltFamily {
 // family's own: the given format_version, no caches, nothing of flushes and
 // compactions, dictionary buffering bounded (SstFileWriter would otherwise
 // keep a whole chunk in memory). Where the family builds its last level
-// without filters, so are its chunks. The caller sets env.
+// without filters, so are its chunks. Marked blocks (kReadsMarkedBlocks) only
+// where the target reads them. The caller sets env.
 //   InvalidArgument (kIncompatible)  format_version out of range
 //   NotSupported (kRefused)          no block-based or plain table factory
 [[nodiscard]] rocksdb::Status ChunkOptions(
     const rocksdb::ColumnFamilyOptions& family, uint32_t format_version,
-    rocksdb::Options* out);
+    bool marked_blocks, rocksdb::Options* out);
 
 // What leads from one set of options to another.
 struct OptionChanges {

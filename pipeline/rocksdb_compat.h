@@ -3,13 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "format/end_state.h"
+#include "rocksdb/db.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/iterator.h"
+#include "rocksdb/options.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/status.h"
+#include "rocksdb/table.h"
 #include "rocksdb/version.h"
 
 namespace sstferry {
@@ -48,6 +53,170 @@ inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 // Below 8.6 (Debian's build of it) reading an ingested file that holds a
 // wide-column entity aborts the process.
 inline constexpr bool kIngestsEntities = RocksDbIsAtLeast(8, 6);
+
+// From 11.1 on, data blocks may keep values apart from keys and index blocks
+// may be marked as uniform; older versions take such blocks for damaged.
+inline constexpr bool kReadsMarkedBlocks = RocksDbIsAtLeast(11, 1);
+
+// The output of DB::Open() and its kin: DB::Open(options, path, IntoDb(&db)).
+// A plain pointer, which 11.0 removed, or the unique_ptr that came with 9.11.
+#if ROCKSDB_MAJOR > 9 || (ROCKSDB_MAJOR == 9 && ROCKSDB_MINOR >= 11)
+inline std::unique_ptr<rocksdb::DB>* IntoDb(std::unique_ptr<rocksdb::DB>* db) {
+  return db;
+}
+#else
+class IntoDb {
+ public:
+  explicit IntoDb(std::unique_ptr<rocksdb::DB>* db) : db_(db) {}
+  IntoDb(const IntoDb&) = delete;
+  IntoDb& operator=(const IntoDb&) = delete;
+  ~IntoDb() { db_->reset(opened_); }
+  operator rocksdb::DB**() { return &opened_; }  // NOLINT: that is its use
+
+ private:
+  std::unique_ptr<rocksdb::DB>* const db_;
+  rocksdb::DB* opened_ = nullptr;
+};
+#endif
+
+// The functions below set members of option structs that some supported
+// versions have and others lack; they are templates because only there a
+// requires-expression may name what is not there.
+
+// What a target without kReadsMarkedBlocks would take for damage.
+template <typename TableOptions>
+void UnmarkBlocks(TableOptions* table) {
+  if constexpr (requires { table->separate_key_value_in_data_block; }) {
+    table->separate_key_value_in_data_block = false;
+  }
+  if constexpr (requires { table->uniform_cv_threshold; }) {
+    table->uniform_cv_threshold = -1;
+  }
+}
+
+// Blocks moved to the borders of large storage units may lie that far apart
+// that a reader would take the bytes between them for lost ones.
+template <typename TableOptions>
+void BoundPadding(uint64_t max_bytes, TableOptions* table) {
+  if constexpr (requires { table->super_block_alignment_size; }) {
+    const size_t ratio = table->super_block_alignment_space_overhead_ratio;
+    if (ratio != 0 && table->super_block_alignment_size / ratio > max_bytes) {
+      table->super_block_alignment_size = 0;
+    }
+  }
+}
+
+// An index of the application's making lies beside the standard one, which is
+// always whole, and needs code that is not here.
+template <typename TableOptions>
+void UseStandardIndex(TableOptions* table) {
+  if constexpr (requires { table->user_defined_index_factory; }) {
+    table->user_defined_index_factory = nullptr;
+  }
+  if constexpr (requires { table->use_udi_as_primary_index; }) {
+    table->use_udi_as_primary_index = false;
+  }
+  if constexpr (requires { table->fail_if_no_udi_on_open; }) {
+    table->fail_if_no_udi_on_open = false;
+  }
+}
+
+// Compression of the application's making: format_version 7 and later.
+template <typename FamilyOptions>
+bool HasCompressionManager(const FamilyOptions& family) {
+  if constexpr (requires { family.compression_manager; }) {
+    return family.compression_manager != nullptr;
+  }
+  return false;
+}
+template <typename FamilyOptions>
+void UseBuiltInCompression(FamilyOptions* family) {
+  if constexpr (requires { family->compression_manager; }) {
+    family->compression_manager = nullptr;
+  }
+}
+
+// For a family that is only read or only filled by ingestion: no option may
+// make reads write or flush, keep the last level free or refuse to be opened.
+template <typename FamilyOptions>
+void QuietFamily(FamilyOptions* family) {
+  if constexpr (requires { family->max_write_buffer_number_to_maintain; }) {
+    family->max_write_buffer_number_to_maintain = 0;  // gone in 10.2
+  }
+  if constexpr (requires { family->disallow_memtable_writes; }) {
+    family->disallow_memtable_writes = false;
+  }
+  if constexpr (requires { family->memtable_op_scan_flush_trigger; }) {
+    family->memtable_op_scan_flush_trigger = 0;
+    family->memtable_avg_op_scan_flush_trigger = 0;
+  }
+  if constexpr (requires { family->cf_allow_ingest_behind; }) {
+    family->cf_allow_ingest_behind = false;
+  }
+  if constexpr (requires { family->enable_blob_direct_write; }) {
+    family->enable_blob_direct_write = false;
+  }
+  if constexpr (requires { family->min_tombstones_for_range_conversion; }) {
+    family->min_tombstones_for_range_conversion = 0;
+  }
+  if constexpr (requires { family->read_triggered_compaction_threshold; }) {
+    family->read_triggered_compaction_threshold = 0;
+  }
+}
+
+// For the copy of a database that is opened to be read: errors of its files
+// show when it is opened, and nothing more is written than must be.
+template <typename DatabaseOptions>
+void QuietDatabase(DatabaseOptions* db) {
+  if constexpr (requires { db->skip_checking_sst_file_sizes_on_db_open; }) {
+    db->skip_checking_sst_file_sizes_on_db_open = false;  // gone in 11.0
+  }
+  if constexpr (requires { db->open_files_async; }) {
+    db->open_files_async = false;
+  }
+  if constexpr (requires { db->track_and_verify_wals; }) {
+    db->track_and_verify_wals = false;  // a copy may go without any
+  }
+  if constexpr (requires { db->reuse_manifest_on_open; }) {
+    db->reuse_manifest_on_open = false;
+  }
+  if constexpr (requires { db->optimize_manifest_for_recovery; }) {
+    db->optimize_manifest_for_recovery = false;
+  }
+  if constexpr (requires { db->verify_manifest_content_on_close; }) {
+    db->verify_manifest_content_on_close = false;
+  }
+  if constexpr (requires { db->async_wal_precreate; }) {
+    db->async_wal_precreate = false;
+  }
+  if constexpr (requires { db->max_compaction_trigger_wakeup_seconds; }) {
+    db->max_compaction_trigger_wakeup_seconds = 0;
+  }
+}
+
+// Base of file systems that watch syncs. Since 10.6 ingestion syncs with
+// SyncFile(), which a plain wrapper hands down past the files of its own.
+class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+
+  // Overrides from 10.6 on; nobody calls it before.
+  virtual rocksdb::IOStatus SyncFile(const std::string& name,
+                                     const rocksdb::FileOptions& file_options,
+                                     const rocksdb::IOOptions& options,
+                                     bool use_fsync,
+                                     rocksdb::IODebugContext* dbg) {
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    rocksdb::IOStatus status =
+        ReopenWritableFile(name, file_options, &file, dbg);
+    if (!status.ok()) {
+      return status;
+    }
+    status = use_fsync ? file->Fsync(options, dbg) : file->Sync(options, dbg);
+    const rocksdb::IOStatus closed = file->Close(options, dbg);
+    return status.ok() ? closed : status;
+  }
+};
 
 // Appends the wide-column entity the iterator stands on. SstFileWriter can
 // since 8.6; below, NotSupported (kRefused).

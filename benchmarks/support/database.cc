@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/table.h"
@@ -30,11 +31,8 @@ rocksdb::Status OpenReadOnly(const std::string& dir,
       rocksdb::LoadLatestOptions(config, dir, &db_options, &families);
   if (!s.ok()) return s;
   db_options.max_open_files = 256;
-  rocksdb::DB* raw = nullptr;
-  s = rocksdb::DB::OpenForReadOnly(
-      rocksdb::Options(db_options, families.front().options), dir, &raw);
-  db->reset(raw);
-  return s;
+  return rocksdb::DB::OpenForReadOnly(
+      rocksdb::Options(db_options, families.front().options), dir, IntoDb(db));
 }
 
 std::vector<KeyRange> SplitByFiles(rocksdb::DB* db, size_t count) {

@@ -279,6 +279,12 @@ std::string ObstacleInTable(const CarryRules& rules, const TableFacts& table) {
     return "format version " + std::to_string(version) + ", not " +
            std::to_string(rules.asked_format_version);
   }
+  if (!rules.reads_marked_blocks && properties.has_separated_values != 0) {
+    return "values apart from keys, which the target does not read";
+  }
+  if (!rules.reads_marked_blocks && properties.num_uniform_blocks != 0) {
+    return "blocks of uniform keys, which the target does not read";
+  }
   const auto types = CompressionsOf(properties.compression);
   if (!types.has_value()) {
     return "compression " + properties.compression + " is not understood";

@@ -57,6 +57,8 @@ TableShape ShapeOf(const rocksdb::Options& chunk_options);
 struct CarryRules {
   CarryMode mode = CarryMode::kAuto;
   bool target_takes_carried = true;
+  // Values apart from keys, uniform keys: both ends know them.
+  bool reads_marked_blocks = true;
   bool wal_not_flushed = false;
   bool plain_tables = false;  // the family's; it cannot be cut between files
   const rocksdb::Comparator* comparator = nullptr;

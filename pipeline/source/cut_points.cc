@@ -24,7 +24,7 @@ Status ReadCutPoints(const std::string& path, size_t max_count,
   if (status.IsNotSupported()) {
     return Status::OK();  // RocksDB reads it; it cannot be cut inside
   }
-  if (!status.ok() || reader.properties().num_data_blocks == 0) {
+  if (!status.ok() || reader.properties().data_bytes == 0) {
     return status;
   }
   std::vector<SstAnchor> anchors;

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "format/end_state.h"
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/source/posix_files.h"
 #include "pipeline/source/stoppable_file_system.h"
 #include "rocksdb/metadata.h"
@@ -342,19 +343,14 @@ Status SnapshotCopy::ListLiveFiles(const std::string& directory,
 
 Status SnapshotCopy::OpenReadOnly(const std::string& directory,
                                   const OpenPlan& plan) {
-  DB* opened = nullptr;
-  const Status status = DB::OpenForReadOnly(
-      plan.db, directory, Descriptors(plan), &handles_, &opened);
-  db_.reset(opened);
-  return status;
+  return DB::OpenForReadOnly(plan.db, directory, Descriptors(plan), &handles_,
+                             IntoDb(&db_));
 }
 
 Status SnapshotCopy::OpenAndFlush(const std::string& directory,
                                   const OpenPlan& plan) {
-  DB* opened = nullptr;
-  Status status =
-      DB::Open(plan.db, directory, Descriptors(plan), &handles_, &opened);
-  db_.reset(opened);
+  Status status = DB::Open(plan.db, directory, Descriptors(plan), &handles_,
+                           IntoDb(&db_));
   rocksdb::FlushOptions flush;
   flush.wait = true;
   flush.allow_write_stall = true;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/source/options_text.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
@@ -110,7 +111,6 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->db_paths.clear();
   // Every named file is there and has its size, every WAL record its checksum.
   db->paranoid_checks = true;
-  db->skip_checking_sst_file_sizes_on_db_open = false;
   db->best_efforts_recovery = false;
   db->wal_recovery_mode =
       rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
@@ -144,6 +144,7 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->row_cache.reset();
   db->compaction_service.reset();
   db->info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  QuietDatabase(db);
 }
 
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
@@ -177,7 +178,7 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   options->max_write_buffer_number = 2;
   options->min_write_buffer_number_to_merge = 1;
   options->max_write_buffer_size_to_maintain = 0;
-  options->max_write_buffer_number_to_maintain = 0;
+  QuietFamily(options);
   const auto* table =
       options->table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
   if (table != nullptr) {
@@ -187,8 +188,12 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
     bounded.persistent_cache.reset();
     bounded.prepopulate_block_cache =
         rocksdb::BlockBasedTableOptions::PrepopulateBlockCache::kDisable;
-    bounded.format_version =
-        std::min(bounded.format_version, kOwnFormatVersion);
+    if (!HasCompressionManager(*options)) {
+      bounded.format_version =
+          std::min(bounded.format_version, kOwnFormatVersion);
+    }
+    UseStandardIndex(&bounded);
+    UnmarkBlocks(&bounded);
     options->table_factory.reset(
         rocksdb::NewBlockBasedTableFactory(bounded));
   }

@@ -187,6 +187,10 @@ class Transfer {
                                             uint64_t target_bytes);
   [[nodiscard]] rocksdb::Status BoundCarried(FamilyPlan* plan);
   void AddPlanItems(const TransferFamily& family);
+  // Chunks may have blocks that only RocksDB 11.1 and later reads.
+  bool target_reads_marked_blocks() const {
+    return (target_.features & kFeatureMarkedBlocks) != 0;
+  }
   PlannerOptions planner_options() const;
   PlannerFamily planner_family(const TransferFamily& family) const;
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);

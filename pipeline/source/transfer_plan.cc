@@ -107,7 +107,8 @@ Status Transfer::ChooseFormat(TransferFamily* family) {
   }
   family->wire.format_version = version;
   const rocksdb::ColumnFamilyOptions own = family->chunk_options;
-  return ChunkOptions(own, version, &family->chunk_options);
+  return ChunkOptions(own, version, target_reads_marked_blocks(),
+                      &family->chunk_options);
 }
 
 PlannerOptions Transfer::planner_options() const {
@@ -180,6 +181,8 @@ Status Transfer::DecideCarryingOf(size_t index) {
   rules.mode = request_.purpose == Purpose::kVerify ? CarryMode::kNever
                                                     : request_.carry;
   rules.target_takes_carried = (target_.features & kFeatureCarry) != 0;
+  rules.reads_marked_blocks =
+      kReadsMarkedBlocks && target_reads_marked_blocks();
   rules.wal_not_flushed = snapshot_->wal_not_flushed() &&
                           snapshot_->counters().wal_bytes_copied > 0;
   rules.plain_tables = planner_family(family).one_range;
@@ -192,7 +195,8 @@ Status Transfer::DecideCarryingOf(size_t index) {
   // The shape does not depend on the format version, which is chosen later.
   rocksdb::Options built;
   Status status =
-      ChunkOptions(family.chunk_options, kPortableTableFormatVersion, &built);
+      ChunkOptions(family.chunk_options, kPortableTableFormatVersion,
+                   target_reads_marked_blocks(), &built);
   if (!status.ok()) {
     return status;
   }

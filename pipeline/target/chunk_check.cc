@@ -20,6 +20,7 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
   expected.num_entries = end.entries;
   expected.key_bytes = end.key_bytes;
   expected.allow_entities = kIngestsEntities;
+  expected.allow_marked_blocks = kReadsMarkedBlocks;
   expected.comparator = family.comparator->Name();
   if (record.kind == ChunkKind::kCarried) {
     // A carried file keeps the version it was written in.

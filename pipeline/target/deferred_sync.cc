@@ -1,5 +1,7 @@
 #include "pipeline/target/deferred_sync.h"
 
+#include "pipeline/rocksdb_compat.h"
+
 namespace sstferry {
 namespace {
 
@@ -39,9 +41,9 @@ class DeferredDirectory : public FSDirectory {
   }
 };
 
-class DeferredSyncFileSystem : public rocksdb::FileSystemWrapper {
+class DeferredSyncFileSystem : public SyncWatchingFileSystem {
  public:
-  using FileSystemWrapper::FileSystemWrapper;
+  using SyncWatchingFileSystem::SyncWatchingFileSystem;
   const char* Name() const override { return "sstferry.DeferredSync"; }
 
   IOStatus NewWritableFile(const std::string& name, const FileOptions& options,

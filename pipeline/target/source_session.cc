@@ -29,6 +29,9 @@ Hello MakeHello() {
   if (!kIngestsEntities) {
     hello.features &= ~kFeatureEntities;
   }
+  if (!kReadsMarkedBlocks) {
+    hello.features &= ~kFeatureMarkedBlocks;
+  }
   hello.rocksdb_version = RocksDbVersion();
   hello.max_format_version = MaxReadableFormatVersion();
   for (rocksdb::CompressionType type : rocksdb::GetSupportedCompressions()) {

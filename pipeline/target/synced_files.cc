@@ -4,6 +4,8 @@
 #include <set>
 #include <string>
 
+#include "pipeline/rocksdb_compat.h"
+
 namespace sstferry {
 namespace {
 
@@ -96,9 +98,9 @@ class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
   const std::shared_ptr<CleanNames> clean_;
 };
 
-class SyncedFilesFileSystem : public rocksdb::FileSystemWrapper {
+class SyncedFilesFileSystem : public SyncWatchingFileSystem {
  public:
-  using FileSystemWrapper::FileSystemWrapper;
+  using SyncWatchingFileSystem::SyncWatchingFileSystem;
   const char* Name() const override { return "sstferry.SyncedFiles"; }
 
   IOStatus NewWritableFile(const std::string& name, const FileOptions& options,

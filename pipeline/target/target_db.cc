@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "format/end_state.h"
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/durable.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/utilities/options_util.h"
@@ -115,15 +116,14 @@ Status TargetDb::Open(How how) {
     family.disable_auto_compactions = true;
     descriptors.emplace_back(names_[i], family);
   }
-  rocksdb::DB* db = nullptr;
   handles_.clear();
-  const Status status =
-      rocksdb::DB::Open(options, dir_, descriptors, &handles_, &db);
-  db_.reset(db);
+  const Status status = rocksdb::DB::Open(options, dir_, descriptors,
+                                          &handles_, IntoDb(&db_));
   if (how == How::kReopen && status.IsPathNotFound()) {
     return WithContext(status, EndState::kCorrupt, "reopen " + dir_);
   }
-  return At(status, std::string(how == How::kCreate ? "create " : "reopen ") + dir_);
+  return At(status, std::string(how == How::kCreate ? "create " : "reopen ") +
+                        dir_);
 }
 
 // RocksDB refuses to open a FIFO family that expires files otherwise.

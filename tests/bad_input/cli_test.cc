@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
@@ -114,9 +115,8 @@ TEST_CASE("verify of a source that went on reports and ends with 4",
   MakeSampleDatabase(dir / "source");
   RequireEnd(RunJson({"pull", dir / "source", dir / "target"}), "OK", 0);
   {
-    rocksdb::DB* raw = nullptr;
-    REQUIRE_OK(rocksdb::DB::Open({}, dir / "source", &raw));
-    const std::unique_ptr<rocksdb::DB> db(raw);
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(rocksdb::DB::Open({}, dir / "source", IntoDb(&db)));
     REQUIRE_OK(db->Put({}, "new", "value"));
   }
   const std::vector<std::string> verify{"verify", dir / "source",

@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
@@ -57,9 +58,8 @@ void MakeDatabase(const std::string& path, const rocksdb::Comparator* order,
   options.create_if_missing = true;
   options.comparator = order;
   options.disable_auto_compactions = true;
-  rocksdb::DB* raw = nullptr;
-  REQUIRE_OK(rocksdb::DB::Open(options, path, &raw));
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  std::unique_ptr<rocksdb::DB> db;
+  REQUIRE_OK(rocksdb::DB::Open(options, path, IntoDb(&db)));
   for (int i = 0; i < 8000; ++i) {
     REQUIRE_OK(db->Put({}, std::to_string(i * 7919 % 8000),
                        std::string(500, 'v')));

@@ -105,11 +105,78 @@ TEST_CASE("SstBlockCursor refuses malformed tails", "[format][corruption]") {
   RequireCorrupt(WithTail(entry + entry, {0}, 1u << 30));
   // The second entry shares a byte, so no restart may point at it.
   RequireCorrupt(WithTail(entry + Entry(1, 1, 0, "x"), {0, 5}));
-  test::KeyValues entries;
   for (const int bit : {28, 29}) {
+    test::KeyValues entries;
     REQUIRE(Walk(WithTail(entry, {0}, 1u << bit), SstBlockLayout(), &entries)
                 .IsNotSupported());
   }
+  SstBlockLayout index;
+  index.uniform = true;
+  test::KeyValues entries;
+  REQUIRE_OK(Walk(WithTail(entry, {0}, 1u << 29), index, &entries));
+  REQUIRE_OK(Walk(WithTail(entry, {0}), index, &entries));
+}
+
+// Entries, values, restarts, then where the values begin.
+std::string Separated(const std::string& entries, const std::string& values,
+                      const std::vector<uint32_t>& restarts,
+                      uint32_t values_at) {
+  std::string block = entries + values;
+  for (const uint32_t restart : restarts) {
+    test::PutFixed(&block, restart, 4);
+  }
+  test::PutFixed(&block, values_at, 4);
+  test::PutFixed(&block, restarts.size() | 1u << 28, 4);
+  return block;
+}
+
+TEST_CASE("SstBlockCursor returns values that lie apart from their keys",
+          "[format][sst]") {
+  SstBlockLayout layout;
+  layout.is_data = true;
+  layout.separated = true;
+  // "apple" = 1, "apply" = 23, "b" = ""; restarts hold their value's offset.
+  const std::string keys =
+      std::string("\x00\x05\x01\x00" "apple", 9) +
+      std::string("\x04\x01\x02" "y", 4) +
+      std::string("\x00\x01\x00\x03" "b", 5);
+  test::KeyValues entries;
+  REQUIRE_OK(Walk(Separated(keys, "123", {0, 13}, 18), layout, &entries));
+  REQUIRE(entries == test::KeyValues{{"apple", "1"}, {"apply", "23"},
+                                     {"b", ""}});
+  entries.clear();
+  REQUIRE_OK(Walk(Separated("", "", {0}, 0), layout, &entries));
+  REQUIRE(entries.empty());
+
+  // What RocksDB would abort on: the properties and a block disagree.
+  RequireCorrupt(WithTail(Entry(0, 1, 1, "kv"), {0}), layout);
+  RequireCorrupt(Separated(keys, "12", {0, 13}, 18), layout);
+  RequireCorrupt(Separated(keys, "1234", {0, 13}, 18), layout);
+  RequireCorrupt(Separated(keys, "123", {0}, 18), layout);
+  RequireCorrupt(Separated(keys, "123", {0, 13}, 17), layout);
+  RequireCorrupt(Separated(keys, "123", {0, 13}, 19), layout);
+  RequireCorrupt(Separated(keys, "123", {0, 13}, 22), layout);
+  RequireCorrupt(Separated(keys, "123", {0, 13}, 0xffffffffu), layout);
+  std::string wrong = keys;
+  wrong[16] = 2;  // the second restart's value would begin one byte early
+  RequireCorrupt(Separated(wrong, "123", {0, 13}, 18), layout);
+  RequireCorrupt(std::string("\x00\x00\x00\x00\x01\x00\x00\x10", 8), layout);
+}
+
+TEST_CASE("SstBlockCursor reads separated values behind a hash index",
+          "[format][sst]") {
+  SstBlockLayout layout;
+  layout.is_data = true;
+  layout.separated = true;
+  std::string block("\x00\x01\x01\x00" "k" "v" "\x00\x00\x00\x00", 10);
+  block += std::string("\x00\xff\x02\x00", 4);  // two buckets
+  test::PutFixed(&block, 5, 4);
+  test::PutFixed(&block, 1u | 1u << 31 | 1u << 28, 4);
+  test::KeyValues entries;
+  REQUIRE_OK(Walk(block, layout, &entries));
+  REQUIRE(entries == test::KeyValues{{"k", "v"}});
+  block[10] = 1;  // there is no restart 1
+  RequireCorrupt(block, layout);
 }
 
 TEST_CASE("SstBlockCursor refuses malformed entries", "[format][corruption]") {
@@ -138,7 +205,7 @@ TEST_CASE("SstBlockCursor refuses malformed hash indexes",
     return bytes;
   };
   SstBlockLayout layout;
-  layout.may_hash = true;
+  layout.is_data = true;
   test::KeyValues entries;
   REQUIRE_OK(Walk(block(std::string("\x00\xff\xfe", 3), 3), layout, &entries));
   REQUIRE(entries == test::KeyValues{{"k", "v"}});
@@ -152,12 +219,14 @@ TEST_CASE("SstBlockCursor refuses malformed hash indexes",
 TEST_CASE("SstBlockCursor survives arbitrary bytes", "[format][corruption]") {
   rc::check([](const std::string& noise, uint8_t flags, uint8_t restarts) {
     SstBlockLayout layout;
-    layout.may_hash = (flags & 1) != 0;
+    layout.is_data = (flags & 1) != 0;
     layout.values_are_handles = (flags & 2) != 0;
     layout.delta_handles = (flags & 6) == 6;
     layout.has_first_key = (flags & 10) == 10;
     std::string block = noise;
-    test::PutFixed(&block, (restarts % 4u) | (flags & 16u) << 27, 4);
+    test::PutFixed(&block,
+                   (restarts % 4u) | (flags & 16u) << 27 | (flags & 32u) << 23,
+                   4);
     test::KeyValues entries;
     const Status s = Walk(block, layout, &entries);
     RC_ASSERT(s.ok() || s.IsCorruption() || s.IsNotSupported());

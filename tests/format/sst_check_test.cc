@@ -81,6 +81,44 @@ TEST_CASE("CheckChunk refuses what differs from the expectation",
   }, "key order");
 }
 
+TEST_CASE("CheckChunk refuses marked blocks where RocksDB cannot read them",
+          "[format][sst]") {
+  const auto file = [](const char* name, char value) {
+    return test::RawTable(TwoBlocks(), {"b", "c"}, 5,
+                          {{name, std::string(1, value)}});
+  };
+  const char* separated = "rocksdb.separate.key.value.in.data.block";
+  const char* uniform = "rocksdb.num.uniform.blocks";
+  ChunkExpectation expected = ExpectThree();
+  expected.allow_marked_blocks = false;
+  for (const char* name : {separated, uniform}) {
+    REQUIRE_OK(CheckChunk(SliceSource(file(name, 0)), expected, nullptr));
+    RequireRefused(file(name, 1), expected, "since 11.1");
+  }
+  expected.allow_marked_blocks = true;
+  REQUIRE_OK(CheckChunk(SliceSource(file(uniform, 1)), expected, nullptr));
+  RequireRefused(file(separated, 1), expected, "bit 28 clear");
+}
+
+TEST_CASE("SstReader knows RocksDB's compressions of version 7",
+          "[format][sst]") {
+  const auto open = [](uint32_t version, const std::string& compression) {
+    const std::string file =
+        test::RawTable(TwoBlocks(), {"b", "c"}, version,
+                       {{"rocksdb.compression", compression}});
+    SstReader reader;
+    const SliceSource source(file);
+    return reader.Open(&source);
+  };
+  REQUIRE_OK(open(7, "BuiltinV2;0407;"));
+  REQUIRE_OK(open(7, "BuiltinV2;;"));
+  REQUIRE_OK(open(7, ";;"));
+  REQUIRE_OK(open(7, ""));
+  REQUIRE(open(7, "Mine;80;").IsNotSupported());
+  REQUIRE(open(7, "BuiltinV3;80;").IsNotSupported());
+  REQUIRE_OK(open(6, "Mine;80;"));  // a name for people
+}
+
 TEST_CASE("CheckChunk refuses internal keys RocksDB would abort on",
           "[format][corruption]") {
   const auto file = [](const std::string& key) {
@@ -243,6 +281,24 @@ TEST_CASE("CheckChunk refuses properties of other files",
   refused({{"rocksdb.data.size", "\x7f"}}, "padding");
   refused({{"rocksdb.block.based.table.index.type",
             std::string("\x04\0\0\0", 4)}}, "valid number");
+}
+
+TEST_CASE("CheckChunk knows which writers leave blocks uncounted",
+          "[format][sst]") {
+  const auto file = [](char counted, const std::string& options) {
+    return test::RawTable(TwoBlocks(), {"b", "c"}, 5,
+                          {{"rocksdb.num.data.blocks", std::string(1, counted)},
+                           {"rocksdb.compression_options", options}});
+  };
+  const std::string none = "level=3; max_dict_bytes=0; enabled=0; ";
+  const std::string dictionary = "level=3; max_dict_bytes=4096; enabled=0; ";
+  for (const char counted : {0, 1, 2}) {
+    REQUIRE_OK(CheckChunk(SliceSource(file(counted, dictionary)),
+                          ExpectThree(), nullptr));
+  }
+  RequireRefused(file(3, dictionary), ExpectThree(), "data blocks in the");
+  RequireRefused(file(1, none), ExpectThree(), "data blocks in the index");
+  RequireRefused(file(1, ""), ExpectThree(), "data blocks in the index");
 }
 
 TEST_CASE("CheckChunk refuses data blocks that leave gaps or overlap",

@@ -1,6 +1,7 @@
 #include "format/sst_reader.h"
 
 #include "format/sst_describe.h"
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_reader.h"
@@ -172,6 +173,46 @@ TEST_CASE("SstReader reads blocks compressed with a dictionary",
   }
 }
 
+TEST_CASE("SstReader and CheckChunk read marked blocks where RocksDB makes "
+          "them",
+          "[format][sst]") {
+  if (!test::CanMarkBlocks()) {
+    SUCCEED("since RocksDB 11.1");
+    return;
+  }
+  const auto env = test::NewMemoryEnv();
+  const test::KeyValues entries = test::SampleEntries(400);
+  for (int turn = 0; turn < 64; ++turn) {
+    test::SstShape shape;
+    shape.separate_values = (turn & 1) != 0;
+    shape.mark_uniform = (turn & 2) != 0;
+    shape.super_block_bytes = (turn & 4) != 0 ? 4096 : 0;
+    shape.hash_in_blocks = (turn & 8) != 0;
+    shape.compression =
+        (turn & 16) != 0 ? rocksdb::kZSTD : rocksdb::kNoCompression;
+    shape.format_version = (turn & 32) != 0 ? 7 : 5;
+    shape.index = static_cast<BlockBasedTableOptions::IndexType>(turn % 4);
+    if (shape.index == BlockBasedTableOptions::kHashSearch) {
+      shape.index = BlockBasedTableOptions::kBinarySearch;
+    }
+    INFO(shape.Name());
+    RequireReadsLikeRocksDb(env.get(), shape, entries);
+    const std::string bytes = test::ReadWhole(env.get(), "/f.sst");
+    SstReader reader;
+    const SliceSource source(bytes);
+    REQUIRE_OK(reader.Open(&source));
+    REQUIRE(reader.properties().has_separated_values ==
+            (shape.separate_values ? 1 : 0));
+    REQUIRE((reader.properties().num_uniform_blocks != 0) ==
+            shape.mark_uniform);
+    ChunkExpectation expected = test::Expect(shape, entries);
+    expected.allow_marked_blocks = false;
+    const Status s = CheckChunk(source, expected, nullptr);
+    INFO(s.ToString());
+    REQUIRE(s.ok() == !(shape.separate_values || shape.mark_uniform));
+  }
+}
+
 TEST_CASE("SstReader and CheckChunk read aligned blocks", "[format][sst]") {
   const auto env = test::NewMemoryEnv();
   test::SstShape shape;
@@ -213,9 +254,8 @@ TEST_CASE("SstReader agrees with RocksDB on the files of a database",
     rocksdb::Options options = shape.ToOptions(env.get());
     options.create_if_missing = true;
     options.disable_auto_compactions = true;
-    rocksdb::DB* raw = nullptr;
-    REQUIRE_OK(rocksdb::DB::Open(options, "/db", &raw));
-    const std::unique_ptr<rocksdb::DB> db(raw);
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(rocksdb::DB::Open(options, "/db", IntoDb(&db)));
     std::vector<const rocksdb::Snapshot*> snapshots;
     for (int round = 0; round < 4; ++round) {
       for (const auto& [key, value] : test::SampleEntries(100)) {

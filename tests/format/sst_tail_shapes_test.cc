@@ -173,6 +173,27 @@ TEST_CASE("Tables with hashes in their data blocks are carried",
   RequireCarriesInEveryVersion(shape);
 }
 
+TEST_CASE("Tables with marked blocks are carried", "[sst][carry]") {
+  const bool can = test::CanMarkBlocks();
+  const std::string separate = "separate_key_value_in_data_block=true;";
+  const std::string uniform = "uniform_cv_threshold=1000;";
+  for (const std::string& marks : {separate, uniform, separate + uniform}) {
+    TableShape shape = PlainShape(marks);
+    shape.newer = marks;
+    const SstProperties properties = PropertiesOf(test::WriteDbFile(shape));
+    REQUIRE((properties.has_separated_values != 0) ==
+            (can && marks != uniform));
+    REQUIRE((properties.num_uniform_blocks != 0) == (can && marks != separate));
+    RequireCarriesInEveryVersion(shape);
+    RequireCarriesInEveryVersion(WithFilter(shape, Filter::kPartitioned));
+    shape.options.compression = rocksdb::kZSTD;
+    shape.table.data_block_index_type =
+        BlockBasedTableOptions::kDataBlockBinaryAndHash;
+    shape.table.index_type = BlockBasedTableOptions::kBinarySearchWithFirstKey;
+    RequireCarriesInEveryVersion(shape);
+  }
+}
+
 TEST_CASE("Tables with aligned blocks are carried with their padding",
           "[sst][carry]") {
   TableShape shape = PlainShape("aligned");

@@ -246,8 +246,6 @@ TEST_CASE("RewriteSstTail names the reason why a file cannot be carried",
   made.properties = {{"rocksdb.key.largest.seqno", std::string(1, '\0')},
                      {"rocksdb.key.smallest.seqno", std::string(1, '\0')}};
   REQUIRE_OK(CarryStatus(made.Make()));
-  made.properties = {{"rocksdb.separate.key.value.in.data.block", "\x01"}};
-  REQUIRE(RefusalOf(made) == "keeps keys and values apart in its blocks");
   made.properties = {{"rocksdb.external_sst_file.global_seqno",
                       std::string("\x05\0\0\0\0\0\0\0", 8)}};
   REQUIRE(RefusalOf(made) == "was ingested with sequence number 5");

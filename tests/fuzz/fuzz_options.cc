@@ -19,7 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     BuiltFamily family;
     rocksdb::Options chunks;
     if (BuildFamily(description.families[i], {}, {}, &family).ok()) {
-      ChunkOptions(family.final_options, family.format_version, &chunks)
+      const bool marked_blocks = size % 2 == 0;
+      ChunkOptions(family.final_options, family.format_version, marked_blocks,
+                   &chunks)
           .PermitUncheckedError();
       OptionChanges changes;
       ChangesTo(family.pull_options, family.final_options, &changes)

@@ -8,6 +8,7 @@
 #include "format/sst_check.h"
 #include "format/sst_describe.h"
 #include "format/sst_reader.h"
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_reader.h"
@@ -99,6 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ReadAll(reader);
   ChunkExpectation expected = ExpectationOf(reader, reverse);
   expected.allow_entities = (data[0] & 2) != 0;
+  expected.allow_marked_blocks = kReadsMarkedBlocks;
   ChunkFacts facts;
   const bool accepted = CheckChunk(source, expected, &facts).ok();
   expected.all_blocks = true;

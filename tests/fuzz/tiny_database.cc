@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/db.h"
 
 namespace sstferry::fuzz {
@@ -22,9 +23,8 @@ TinyDatabase::TinyDatabase() : directory_(scratch_ / "db") {
   rocksdb::Options options;
   options.create_if_missing = true;
   options.compression = rocksdb::kNoCompression;
-  rocksdb::DB* raw = nullptr;
-  MustWork(rocksdb::DB::Open(options, directory_, &raw));
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  std::unique_ptr<rocksdb::DB> db;
+  MustWork(rocksdb::DB::Open(options, directory_, IntoDb(&db)));
   rocksdb::ColumnFamilyHandle* reverse = nullptr;
   rocksdb::ColumnFamilyOptions family(options);
   family.comparator = rocksdb::ReverseBytewiseComparator();

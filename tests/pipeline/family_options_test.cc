@@ -9,6 +9,7 @@
 #include "format/end_state.h"
 #include "pipeline/option_rules.h"
 #include "pipeline/options_file.h"
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
@@ -112,10 +113,9 @@ DatabaseDescription OptionsAfterOpen(rocksdb::DBOptions db_options,
                                      const ColumnFamilyOptions& options) {
   TempDir dir;
   db_options.create_if_missing = true;
-  rocksdb::DB* raw = nullptr;
+  std::unique_ptr<rocksdb::DB> db;
   REQUIRE_OK(rocksdb::DB::Open(rocksdb::Options(db_options, options),
-                               dir.path() + "/db", &raw));
-  std::unique_ptr<rocksdb::DB> db(raw);
+                               dir.path() + "/db", IntoDb(&db)));
   REQUIRE_OK(db->Close());
   db.reset();
   return ReadOptionsOf(dir.path() + "/db");

@@ -248,7 +248,7 @@ TEST_CASE("BuildFamily turns plain tables into block-based ones",
   REQUIRE(HasNote(built.notes, "plain tables"));
   // A loaded family with plain tables builds block-based chunks.
   rocksdb::Options chunk;
-  REQUIRE_OK(ChunkOptions(options, 5, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).format_version == 5);
 }
 
@@ -261,7 +261,8 @@ TEST_CASE("BuildFamily and ChunkOptions refuse other table formats",
   REQUIRE(EndStateOf(s) == EndState::kRefused);
   REQUIRE(MessageOf(s).find("'fam'") != std::string::npos);
   rocksdb::Options chunk;
-  REQUIRE(EndStateOf(ChunkOptions(options, 5, &chunk)) == EndState::kRefused);
+  REQUIRE(EndStateOf(ChunkOptions(options, 5, false, &chunk)) ==
+          EndState::kRefused);
 }
 
 TEST_CASE("BuildFamily pulls universal families as leveled where it must",
@@ -342,7 +343,7 @@ TEST_CASE("ChunkOptions keep the table's shape and drop what costs memory",
   options.bottommost_compression_opts.max_dict_buffer_bytes = 1ull << 40;
   options.sample_for_compression = 5;
   rocksdb::Options chunk;
-  REQUIRE_OK(ChunkOptions(options, 3, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 3, false, &chunk));
   const BlockBasedTableOptions& made = TableOf(chunk.table_factory);
   REQUIRE(made.format_version == 3);
   REQUIRE(made.block_size == 7777);
@@ -360,7 +361,7 @@ TEST_CASE("ChunkOptions keep the table's shape and drop what costs memory",
   }
   REQUIRE(chunk.sample_for_compression == 0);
   for (uint32_t bad : {0u, 1u, kMaxTableFormatVersion + 1}) {
-    REQUIRE(EndStateOf(ChunkOptions(options, bad, &chunk)) ==
+    REQUIRE(EndStateOf(ChunkOptions(options, bad, false, &chunk)) ==
             EndState::kIncompatible);
   }
 }
@@ -372,10 +373,10 @@ TEST_CASE("Chunks have no filters where the last level has none",
   ColumnFamilyOptions options = WithTable(table);
   options.optimize_filters_for_hits = true;
   rocksdb::Options chunk;
-  REQUIRE_OK(ChunkOptions(options, 5, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).filter_policy == nullptr);
   options.num_levels = 1;  // its files stay in level 0
-  REQUIRE_OK(ChunkOptions(options, 5, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).filter_policy != nullptr);
 }
 

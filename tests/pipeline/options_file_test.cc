@@ -81,7 +81,7 @@ std::vector<BuiltFamily> BuildAll(const DatabaseDescription& description,
   return families;
 }
 
-// What all three goldens hold in common.
+// What all goldens hold in common.
 void RequireGoldenFamilies(const DatabaseDescription& description,
                            const std::vector<BuiltFamily>& families) {
   REQUIRE(families.size() == 4);
@@ -115,7 +115,7 @@ void RequireGoldenFamilies(const DatabaseDescription& description,
 
 TEST_CASE("OPTIONS of every kept version become the options they describe",
           "[pipeline][options][golden]") {
-  for (const char* version : {"7.8.3", "9.10.0", "99.1.0"}) {
+  for (const char* version : {"7.8.3", "9.10.0", "11.8.1", "99.1.0"}) {
     INFO(version);
     DatabaseDescription description;
     std::vector<std::string> notes;
@@ -139,16 +139,18 @@ TEST_CASE("OPTIONS of a newer RocksDB are taken as far as they are understood",
   REQUIRE_OK(Parse(Golden("99.1.0"), &description, &notes));
   rocksdb::DBOptions database;
   const auto families = BuildAll(description, &database, &notes);
-  for (const char* part : {"SwarmOptions", "open_files_async", "swarm_mode"}) {
+  for (const char* part : {"SwarmOptions", "swarm_mode"}) {
     INFO(part);
     CHECK(HasNote(notes, part));
   }
-  for (const char* part :
-       {"compression_manager", "verify_output_flags", "colour",
-        "compaction_pri", "filter_policy", "format_version 9"}) {
+  for (const char* part : {"compression_manager", "colour", "compaction_pri",
+                           "filter_policy", "format_version 9"}) {
     INFO(part);
     CHECK(HasNote(families[0].notes, part));
   }
+  CHECK(HasNote(notes, "open_files_async") == !RocksDbIsAtLeast(11, 1));
+  CHECK(HasNote(families[0].notes, "verify_output_flags") ==
+        !RocksDbIsAtLeast(10, 8));
   REQUIRE(TableOf(families[0].final_options).format_version ==
           kMaxTableFormatVersion);
   REQUIRE(TableOf(families[0].final_options).filter_policy == nullptr);
@@ -272,7 +274,8 @@ void ParseAndBuild(const std::string& text) {
       rocksdb::Options chunk;
       RC_ASSERT(DescribeFamily("f", built.final_options, &again).ok());
       RC_ASSERT(
-          ChunkOptions(built.final_options, built.format_version, &chunk).ok());
+          ChunkOptions(built.final_options, built.format_version, false, &chunk)
+              .ok());
     }
     RC_ASSERT(built.notes.size() <= kMaxNotes);
   }

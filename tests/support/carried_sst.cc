@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
@@ -13,9 +14,9 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 std::unique_ptr<rocksdb::DB> OpenIn(const rocksdb::Options& options) {
-  rocksdb::DB* db = nullptr;
-  REQUIRE_OK(rocksdb::DB::Open(options, "/db", &db));
-  return std::unique_ptr<rocksdb::DB>(db);
+  std::unique_ptr<rocksdb::DB> db;
+  REQUIRE_OK(rocksdb::DB::Open(options, "/db", IntoDb(&db)));
+  return db;
 }
 
 KeyValues ReadAll(rocksdb::DB* db) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/slice_transform.h"
@@ -45,9 +46,8 @@ class ReadOnlyDb {
     if (!has_default) {
       all.emplace_back();
     }
-    rocksdb::DB* db = nullptr;
-    REQUIRE_OK(rocksdb::DB::OpenForReadOnly(opened, path, all, &handles_, &db));
-    db_.reset(db);
+    REQUIRE_OK(rocksdb::DB::OpenForReadOnly(opened, path, all, &handles_,
+                                            IntoDb(&db_)));
   }
   ~ReadOnlyDb() {
     for (rocksdb::ColumnFamilyHandle* handle : handles_) {

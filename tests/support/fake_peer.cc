@@ -166,7 +166,8 @@ Status OpenSample(const HostPort& where, Opened* opened,
   return status;
 }
 
-Status TakeRanges(Channel* lane, uint32_t count, Finish* totals) {
+Status TakeRanges(Channel* lane, uint32_t count, Finish* totals,
+                  std::vector<std::string>* chunks) {
   totals->families.assign(1, Totals());
   for (uint32_t id = 0; id < count; ++id) {
     RangeRequest request;
@@ -175,6 +176,13 @@ Status TakeRanges(Channel* lane, uint32_t count, Finish* totals) {
     Frame frame;
     do {
       status = status.ok() ? lane->Receive(Soon(), &frame) : status;
+      if (status.ok() && chunks != nullptr) {
+        if (frame.type == FrameType::kChunkBegin) {
+          chunks->emplace_back();
+        } else if (frame.type == FrameType::kChunkData) {
+          chunks->back().append(frame.payload.data(), frame.payload.size());
+        }
+      }
     } while (status.ok() && frame.type != FrameType::kRangeEnd &&
              frame.type != FrameType::kEnd);
     RangeEnd end;

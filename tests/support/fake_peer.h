@@ -65,8 +65,10 @@ rocksdb::Status OpenSample(const HostPort& where, Opened* opened,
                            const Hello* as = nullptr,
                            const TlsFiles& tls = {});
 // Takes ranges 0 to count - 1 of one family over a lane; *totals is what a
-// target that kept all of it would send.
-rocksdb::Status TakeRanges(Channel* lane, uint32_t count, Finish* totals);
+// target that kept all of it would send. `chunks` (may be null) gets each
+// chunk's file, in the order of the ranges.
+rocksdb::Status TakeRanges(Channel* lane, uint32_t count, Finish* totals,
+                           std::vector<std::string>* chunks = nullptr);
 // The End frame a peer sends, skipping others; what Receive() says if none
 // comes.
 rocksdb::Status ReceiveEnd(Channel* channel);

@@ -112,7 +112,7 @@ IOStatus DiskFull() { return IOStatus::NoSpace("No space left on device"); }
 IOStatus DiskBroken() { return IOStatus::IOError("Input/output error"); }
 
 FaultyFileSystem::FaultyFileSystem(std::shared_ptr<rocksdb::FileSystem> base)
-    : FileSystemWrapper(std::move(base)) {}
+    : SyncWatchingFileSystem(std::move(base)) {}
 
 void FaultyFileSystem::FailAt(FileStep step, uint64_t nth,
                               const IOStatus& status, const std::string& part,

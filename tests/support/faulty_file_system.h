@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {
@@ -28,7 +29,7 @@ rocksdb::IOStatus DiskFull();
 rocksdb::IOStatus DiskBroken();
 
 // Threads: any.
-class FaultyFileSystem : public rocksdb::FileSystemWrapper {
+class FaultyFileSystem : public SyncWatchingFileSystem {
  public:
   explicit FaultyFileSystem(
       std::shared_ptr<rocksdb::FileSystem> base =

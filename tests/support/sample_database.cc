@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
@@ -19,9 +20,8 @@ void MakeSampleDatabase(const std::string& path, const SampleShape& shape) {
   options.create_if_missing = true;
   options.compression = rocksdb::kNoCompression;
   options.disable_auto_compactions = true;
-  rocksdb::DB* raw = nullptr;
-  REQUIRE_OK(rocksdb::DB::Open(options, path, &raw));
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  std::unique_ptr<rocksdb::DB> db;
+  REQUIRE_OK(rocksdb::DB::Open(options, path, IntoDb(&db)));
   std::mt19937 random(7);
   for (size_t i = 0; i < shape.entries; ++i) {
     char key[32];
@@ -43,9 +43,9 @@ void MakeSampleDatabase(const std::string& path, const SampleShape& shape) {
 }
 
 std::map<std::string, std::string> EntriesOf(const std::string& path) {
-  rocksdb::DB* raw = nullptr;
-  REQUIRE_OK(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), path, &raw));
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  std::unique_ptr<rocksdb::DB> db;
+  REQUIRE_OK(
+      rocksdb::DB::OpenForReadOnly(rocksdb::Options(), path, IntoDb(&db)));
   std::map<std::string, std::string> entries;
   const std::unique_ptr<rocksdb::Iterator> it(
       db->NewIterator(rocksdb::ReadOptions()));

@@ -14,6 +14,32 @@ namespace sstferry::test {
 using rocksdb::BlockBasedTableOptions;
 using rocksdb::Slice;
 
+namespace {
+
+// Templates, so that they may name what older versions lack.
+template <typename TableOptions>
+constexpr bool HasMarks() {
+  return requires(TableOptions table) {
+    table.separate_key_value_in_data_block;
+    table.uniform_cv_threshold;
+    table.super_block_alignment_size;
+  };
+}
+
+template <typename TableOptions>
+void SetMarks(const SstShape& shape, TableOptions* table) {
+  if constexpr (HasMarks<TableOptions>()) {
+    table->separate_key_value_in_data_block = shape.separate_values;
+    table->uniform_cv_threshold = shape.mark_uniform ? 1e9 : -1;
+    table->super_block_alignment_size = shape.super_block_bytes;
+    table->super_block_alignment_space_overhead_ratio = 4;
+  }
+}
+
+}  // namespace
+
+bool CanMarkBlocks() { return HasMarks<BlockBasedTableOptions>(); }
+
 std::string SstShape::Name() const {
   return "compression " + std::to_string(compression) + " dict " +
          std::to_string(dict_bytes) + " checksum " + std::to_string(checksum) +
@@ -21,7 +47,10 @@ std::string SstShape::Name() const {
          std::to_string(format_version) + " hash " +
          std::to_string(hash_in_blocks) + " filter " + std::to_string(filter) +
          " align " + std::to_string(align) + " index restarts " +
-         std::to_string(index_restart_interval);
+         std::to_string(index_restart_interval) + " separate " +
+         std::to_string(separate_values) + " uniform " +
+         std::to_string(mark_uniform) + " super block " +
+         std::to_string(super_block_bytes);
 }
 
 rocksdb::Options SstShape::ToOptions(rocksdb::Env* env) const {
@@ -34,6 +63,7 @@ rocksdb::Options SstShape::ToOptions(rocksdb::Env* env) const {
   table.index_block_restart_interval = index_restart_interval;
   table.metadata_block_size = 256;
   table.block_align = align;
+  SetMarks(*this, &table);
   if (hash_in_blocks) {
     table.data_block_index_type =
         BlockBasedTableOptions::kDataBlockBinaryAndHash;
@@ -124,6 +154,7 @@ ChunkExpectation Expect(const SstShape& shape, const KeyValues& entries) {
   expected.value_bytes = value_bytes;
   expected.comparator = "leveldb.BytewiseComparator";
   expected.format_version = shape.format_version;
+  expected.allow_marked_blocks = true;
   expected.order = [](const Slice& a, const Slice& b) { return a.compare(b); };
   return expected;
 }

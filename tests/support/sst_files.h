@@ -32,6 +32,9 @@ struct SstShape {
   int restart_interval = 4;
   int index_restart_interval = 1;
   bool align = false;
+  bool separate_values = false;  // these three from RocksDB 11.1 on
+  bool mark_uniform = false;
+  size_t super_block_bytes = 0;
 
   std::string Name() const;
   rocksdb::Options ToOptions(rocksdb::Env* env) const;
@@ -50,6 +53,9 @@ std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
 // The same in options.env.
 std::string WriteSst(const rocksdb::Options& options,
                      const KeyValues& entries);
+
+// Whether the linked RocksDB knows the last members of SstShape.
+bool CanMarkBlocks();
 
 // The versions the linked RocksDB writes, from 2 on.
 std::vector<uint32_t> WritableVersions();

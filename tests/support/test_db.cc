@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "format/digest.h"
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/target.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
@@ -102,6 +103,32 @@ rocksdb::ColumnFamilyOptions Quiet() {
   return options;
 }
 
+rocksdb::ColumnFamilyOptions FamilyWith(const NamedTexts& named,
+                                        rocksdb::ColumnFamilyOptions base) {
+  for (const auto& [name, value] : named) {
+    rocksdb::ColumnFamilyOptions next;
+    if (rocksdb::GetColumnFamilyOptionsFromMap(
+            rocksdb::ConfigOptions(), base, {{name, value}}, &next)
+            .ok()) {
+      base = next;
+    }
+  }
+  return base;
+}
+
+rocksdb::DBOptions DatabaseWith(const NamedTexts& named) {
+  rocksdb::DBOptions made;
+  for (const auto& [name, value] : named) {
+    rocksdb::DBOptions next;
+    if (rocksdb::GetDBOptionsFromMap(rocksdb::ConfigOptions(), made,
+                                     {{name, value}}, &next)
+            .ok()) {
+      made = next;
+    }
+  }
+  return made;
+}
+
 std::shared_ptr<rocksdb::MergeOperator> MergeOperatorNamed(
     const std::string& text) {
   std::shared_ptr<rocksdb::MergeOperator> made;
@@ -122,9 +149,8 @@ OpenDb::OpenDb(const std::string& path, const Families& families,
     all.emplace_back();
   }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* db = nullptr;
-  REQUIRE_OK(rocksdb::DB::Open(opened, path, all, &handles, &db));
-  db_.reset(db);
+  REQUIRE_OK(
+      rocksdb::DB::Open(opened, path, all, &handles, IntoDb(&db_)));
   for (rocksdb::ColumnFamilyHandle* handle : handles) {
     handles_[handle->GetName()] = handle;
   }

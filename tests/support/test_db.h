@@ -40,6 +40,14 @@ Families OneFamily(const rocksdb::ColumnFamilyOptions& options = {});
 // No automatic compaction, so that a test's files stay as it made them.
 rocksdb::ColumnFamilyOptions Quiet();
 
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+// `base` with what OPTIONS would name so; without what the linked RocksDB does
+// not know.
+rocksdb::ColumnFamilyOptions FamilyWith(const NamedTexts& named,
+                                        rocksdb::ColumnFamilyOptions base = {});
+rocksdb::DBOptions DatabaseWith(const NamedTexts& named);
+
 // One of RocksDB's own, as its OPTIONS name it.
 std::shared_ptr<rocksdb::MergeOperator> MergeOperatorNamed(
     const std::string& text);

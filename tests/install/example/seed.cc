@@ -11,9 +11,15 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   rocksdb::Options create;
   create.create_if_missing = true;
+#if ROCKSDB_MAJOR < 11
   rocksdb::DB* db = nullptr;
   rocksdb::Status status = rocksdb::DB::Open(create, argv[1], &db);
   const std::unique_ptr<rocksdb::DB> owner(db);
+#else
+  std::unique_ptr<rocksdb::DB> owner;
+  rocksdb::Status status = rocksdb::DB::Open(create, argv[1], &owner);
+  rocksdb::DB* const db = owner.get();
+#endif
   if (status.ok()) status = db->Put({}, "greeting", "in no SST file yet");
 
   sstferry::ServeOptions serve;  // the source: gives what db holds now

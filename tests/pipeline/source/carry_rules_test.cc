@@ -127,6 +127,22 @@ TEST_CASE("A table names each obstacle to carrying", "[source][carry]") {
        [](Subject* s) { s->footer.format_version = 6; }},
       {"format version 5, not 4",
        [](Subject* s) { s->rules.asked_format_version = 4; }},
+      {"values apart from keys, which the target does not read",
+       [](Subject* s) {
+         s->properties.has_separated_values = 1;
+         s->rules.reads_marked_blocks = false;
+       }},
+      {"blocks of uniform keys, which the target does not read",
+       [](Subject* s) {
+         s->properties.num_uniform_blocks = 2;
+         s->rules.reads_marked_blocks = false;
+       }},
+      {"", [](Subject* s) { s->rules.reads_marked_blocks = false; }},
+      {"",
+       [](Subject* s) {
+         s->properties.has_separated_values = 1;
+         s->properties.num_uniform_blocks = 2;
+       }},
       {"the target lacks compression ZSTD",
        [](Subject* s) { s->rules.compressions.erase(7); }},
       {"the target lacks compression LZ4",

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/source/planner.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
-#include "pipeline/source/planner.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
@@ -131,10 +132,8 @@ void RequireTiles(const KeyInterval& whole, const std::vector<Range>& ranges,
 struct OpenedFamily {
   explicit OpenedFamily(const std::string& path) {
     MakeSampleDatabase(path);
-    rocksdb::DB* raw = nullptr;
-    REQUIRE_OK(
-        rocksdb::DB::OpenForReadOnly(rocksdb::Options(), path, &raw));
-    db.reset(raw);
+    REQUIRE_OK(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), path,
+                                            IntoDb(&db)));
     family.handle = db->DefaultColumnFamily();
   }
   std::unique_ptr<rocksdb::DB> db;

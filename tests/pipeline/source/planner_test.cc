@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
@@ -48,9 +49,8 @@ TEST_CASE("Planner cuts any shape of files into many even ranges",
   options.compression = rocksdb::kNoCompression;
   options.disable_auto_compactions = true;
   options.avoid_flush_during_recovery = false;
-  rocksdb::DB* raw = nullptr;
-  REQUIRE_OK(rocksdb::DB::Open(options, dir / "db", &raw));
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  std::unique_ptr<rocksdb::DB> db;
+  REQUIRE_OK(rocksdb::DB::Open(options, dir / "db", IntoDb(&db)));
   PlannerFamily family;
   family.handle = db->DefaultColumnFamily();
   PlannerOptions planned;

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "pipeline/rocksdb_compat.h"
 #include "tests/support/catch.h"
 
 extern char** environ;
@@ -95,9 +96,8 @@ TestDb::TestDb(const rocksdb::Options& options, const std::string& path,
   rocksdb::DBOptions db_options(options);
   db_options.create_if_missing = true;
   db_options.create_missing_column_families = true;
-  rocksdb::DB* db = nullptr;
-  REQUIRE_OK(rocksdb::DB::Open(db_options, path, families, &handles_, &db));
-  db_.reset(db);
+  REQUIRE_OK(rocksdb::DB::Open(db_options, path, families, &handles_,
+                               IntoDb(&db_)));
 }
 
 TestDb::~TestDb() {

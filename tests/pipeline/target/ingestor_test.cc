@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <future>
 
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/durable.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
@@ -27,11 +28,9 @@ class Bench {
     options_.create_if_missing = true;
     options_.create_missing_column_families = true;
     options_.comparator = order;
-    rocksdb::DB* raw = nullptr;
     REQUIRE_OK(rocksdb::DB::Open(
         options_, dir_ / "db",
-        {{"default", options_}, {"b", options_}}, &handles_, &raw));
-    db_.reset(raw);
+        {{"default", options_}, {"b", options_}}, &handles_, IntoDb(&db_)));
     std::filesystem::create_directory(dir_ / "staging");
     REQUIRE_OK(JournalFile::Create(rocksdb::FileSystem::Default().get(),
                                    dir_ / "journal", &journal_));

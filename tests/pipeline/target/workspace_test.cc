@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/workspace.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
@@ -235,10 +236,9 @@ TEST_CASE("Workspace is busy while this process has the database open",
   ScratchDir dir;
   rocksdb::Options options;
   options.create_if_missing = true;
-  rocksdb::DB* raw = nullptr;
+  std::unique_ptr<rocksdb::DB> db;
   // By another name than the pull's.
-  REQUIRE_OK(rocksdb::DB::Open(options, dir / "./target", &raw));
-  const std::unique_ptr<rocksdb::DB> db(raw);
+  REQUIRE_OK(rocksdb::DB::Open(options, dir / "./target", IntoDb(&db)));
   REQUIRE(IsLockedForOthers(dir / "target/LOCK"));
   const Status status = OpenIt(dir / "target", true);
   INFO(status.ToString());

@@ -1,0 +1,111 @@
+// What the linked RocksDB writes for a target that reads less than it does.
+#include "format/byte_source.h"
+#include "format/sst_reader.h"
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/target/source_session.h"
+#include "rocksdb/table.h"
+#include "tests/support/carried.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+
+namespace sstferry::test {
+namespace {
+
+using rocksdb::BlockBasedTableOptions;
+
+struct Taken {
+  size_t chunks = 0;
+  uint64_t entries = 0;
+  std::set<uint32_t> versions;
+  bool separated = false;
+  bool uniform = false;
+};
+
+// Everything that a target which says `as` gets of the directory.
+Taken TakeAs(const Hello& as, const std::string& directory) {
+  TestServer server(ServeSample(directory));
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Opened opened;
+  uint32_t ranges = 0;
+  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &ranges, &as));
+  REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
+  Finish totals;
+  std::vector<std::string> chunks;
+  REQUIRE_OK(TakeRanges(lane.get(), ranges, &totals, &chunks));
+  Taken taken;
+  taken.chunks = chunks.size();
+  taken.entries = totals.families[0].entries;
+  for (const std::string& chunk : chunks) {
+    const SliceSource source(chunk);
+    SstReader reader;
+    REQUIRE_OK(reader.Open(&source));
+    taken.versions.insert(reader.footer().format_version);
+    taken.separated |= reader.properties().has_separated_values != 0;
+    taken.uniform |= reader.properties().num_uniform_blocks != 0;
+  }
+  return taken;
+}
+
+TEST_CASE("Tables of a version that the target does not read are rebuilt in "
+          "one that it does",
+          "[transfer][carry]") {
+  for (uint32_t version = kMinTableFormatVersion + 1;
+       version <= kMaxTableFormatVersion; ++version) {
+    INFO("format version " << version);
+    const TempDir dir;
+    BlockBasedTableOptions table;
+    table.format_version = version;
+    {
+      OpenDb db(dir / "source", OneFamily(WithTable(table)));
+      FillCompacted(&db, 0, 2000);
+    }
+    const size_t files = FileCount(dir / "source", ".sst");
+    REQUIRE(files > 3);
+    Hello hello = MakeHello();
+    const Taken same = TakeAs(hello, dir / "source");
+    REQUIRE(same.versions == std::set<uint32_t>{version});
+    REQUIRE(same.chunks == files);
+    hello.max_format_version = version - 1;
+    const Taken older = TakeAs(hello, dir / "source");
+    REQUIRE(older.versions == std::set<uint32_t>{version - 1});
+    REQUIRE(older.entries == 2000);
+  }
+}
+
+TEST_CASE("Marked blocks are carried and built only for targets that read them",
+          "[transfer][carry]") {
+  for (const char* mark :
+       {"separate_key_value_in_data_block=true", "uniform_cv_threshold=1000"}) {
+    INFO(mark);
+    const TempDir dir;
+    const Families families = OneFamily(FamilyWith(
+        {{"block_based_table_factory",
+          std::string("{block_size=1024;format_version=5;") + mark + ";}"}},
+        SmallFiles()));
+    {
+      OpenDb db(dir / "source", families);
+      FillCompacted(&db, 0, 2000);
+    }
+    const size_t files = FileCount(dir / "source", ".sst");
+    Hello hello = MakeHello();
+    const bool marks = RocksDbIsAtLeast(11, 1);
+    REQUIRE(((hello.features & kFeatureMarkedBlocks) != 0) == marks);
+    const Taken same = TakeAs(hello, dir / "source");
+    REQUIRE(same.chunks == files);
+    REQUIRE((same.separated || same.uniform) == marks);
+    hello.features &= ~kFeatureCarry;
+    const Taken built = TakeAs(hello, dir / "source");
+    REQUIRE(built.separated == same.separated);
+    REQUIRE(built.uniform == same.uniform);
+    hello = MakeHello();
+    hello.features &= ~kFeatureMarkedBlocks;
+    const Taken older = TakeAs(hello, dir / "source");
+    REQUIRE_FALSE(older.separated);
+    REQUIRE_FALSE(older.uniform);
+    REQUIRE(older.entries == 2000);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry::test
