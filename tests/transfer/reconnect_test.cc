@@ -164,7 +164,7 @@ class BadNight {
 };
 
 TEST_CASE("A pull over a network that cuts, flips and stalls ends by itself",
-          "[transfer][reconnect]") {
+          "[.slow][transfer][reconnect]") {
   const TempDir dir;
   MakeSource(dir / "source", 24'000);
   TestServer server(ServeKept(dir / "source"));
