@@ -1,0 +1,130 @@
+"""An attacker of `sstferry serve`, or a spinner that takes as much CPU.
+
+    attack.py connections FROM PORT   opens connections as fast as it can and
+                                      keeps the newest 400 open
+    attack.py drip FROM PORT          keeps 200 open, each sending one byte of
+                                      a frame's header now and then; one that
+                                      is closed is opened again
+    attack.py spin SHARE              takes so many cores, 0.7 for instance
+
+FROM is the address it comes from, PORT the server's on 127.0.0.1. Says
+"attacking" when it is in full swing, and on SIGTERM how many connections it
+made.
+"""
+
+import select
+import signal
+import socket
+import sys
+import time
+
+KEPT_OPEN = 400
+DRIPPING = 200
+DRIP_SECONDS = 0.5
+# How a frame begins; ten seconds of dripping do not fill its header.
+MAGIC = b"SFY1"
+SPIN_SECONDS = 0.001
+
+
+class Stopped(Exception):
+    """SIGTERM came."""
+
+
+def on_signal(_number, _frame):
+    raise Stopped
+
+
+def say(text):
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+class Attacker:
+    def __init__(self, address, port):
+        self.address = address
+        self.port = port
+        self.made = 0
+
+    def connect(self):
+        """A connection under way, or None when there is no server."""
+        one = socket.socket()
+        one.setblocking(False)
+        # The port is chosen at connect, when the pair can be told apart.
+        one.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
+        try:
+            one.bind((self.address, 0))
+            one.connect(("127.0.0.1", self.port))
+        except BlockingIOError:
+            pass
+        except OSError:
+            one.close()
+            return None
+        self.made += 1
+        if self.made == KEPT_OPEN:
+            say("attacking")
+        return one
+
+    def connections(self):
+        open_ones = []
+        while True:
+            one = self.connect()
+            if one is None:
+                time.sleep(SPIN_SECONDS)
+                continue
+            open_ones.append(one)
+            if len(open_ones) > KEPT_OPEN:
+                open_ones.pop(0).close()
+
+    def drip(self):
+        open_ones = {}
+        while True:
+            while len(open_ones) < DRIPPING:
+                one = self.connect()
+                if one is None:
+                    time.sleep(SPIN_SECONDS)
+                    continue
+                open_ones[one] = 0
+            closed, _, _ = select.select(list(open_ones), [], [], 0)
+            for one in list(open_ones):
+                sent = open_ones[one]
+                try:
+                    if one not in closed:
+                        one.send(MAGIC[sent:sent + 1] or b"\0")
+                        open_ones[one] = sent + 1
+                        continue
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    pass
+                one.close()
+                del open_ones[one]
+            time.sleep(DRIP_SECONDS)
+
+
+def spin(share):
+    """Catches up when others had the CPU."""
+    say("attacking")
+    started = time.monotonic()
+    while True:
+        if time.process_time() < share * (time.monotonic() - started):
+            until = time.process_time() + SPIN_SECONDS
+            while time.process_time() < until:
+                pass
+        else:
+            time.sleep(SPIN_SECONDS)
+
+
+def main():
+    signal.signal(signal.SIGTERM, on_signal)
+    attacker = None
+    try:
+        if sys.argv[1] == "spin":
+            spin(float(sys.argv[2]))
+        attacker = Attacker(sys.argv[2], int(sys.argv[3]))
+        getattr(attacker, sys.argv[1])()
+    except Stopped:
+        say('{"connections": %d}' % (attacker.made if attacker else 0))
+
+
+if __name__ == "__main__":
+    main()
