@@ -66,8 +66,10 @@ class Server : public SourceServer {
   void Stop() override {
     stopping_ = true;
     listener_->Close();
-    wire_bucket_.Close();
+    // First: a lane that the bucket wakes would else fail before anyone says
+    // that it was the shutdown.
     store_.Stop();
+    wire_bucket_.Close();
     std::lock_guard<std::mutex> lock(mu_);
     for (Session& session : sessions_) {
       session.channel->Close();

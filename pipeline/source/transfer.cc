@@ -103,7 +103,7 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       adopted_dir_(std::move(dir)),
       rate_bucket_(lease.request.max_rate_bytes_per_sec),
       lanes_(plan_lanes_),
-      attached_(kMaxLanes, nullptr) {}
+      ports_(MakePorts(kMaxLanes)) {}
 
 Transfer::~Transfer() = default;
 
