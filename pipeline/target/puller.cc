@@ -191,17 +191,15 @@ Status Puller::Reconcile() {
   for (const Totals& totals : ours.families) {
     complete.totals += totals;
   }
-  // Those that came in this run, too: the source may have been restarted.
-  Status status =
-      resuming_ ? session_->SendHeld(state_.ended) : Status::OK();
-  if (status.ok()) {
-    status = session_->Finish(ours, &finish_theirs_);
-  }
+  // With those that came in this run: the source may have been restarted.
+  Status status = session_->Finish(ours, state_.ended, &finish_theirs_);
   if (status.ok() && !unfinished_.complete) {
     status = journal_->Append(JournalRecordType::kComplete, complete);
     status = status.ok() ? journal_->Sync() : status;
   }
-  FaultPoint("Puller:TotalsAgreed");
+  if (status.ok()) {
+    FaultPoint("Puller:TotalsAgreed");
+  }
   return status;
 }
 

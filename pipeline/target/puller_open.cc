@@ -179,7 +179,10 @@ Status Puller::OpenSession(SnapshotUse use) {
   session_options.peer_timeout = options_.peer_timeout;
   session_options.ping_interval = options_.peer_timeout / 2;
   session_options.handshakes = &handshakes_;
-  session_options.retry.give_up_after = options_.retry_for;
+  // Who needs nothing of the source does not wait for it.
+  session_options.retry.give_up_after =
+      tolerates_ == Tolerated::kAny ? std::chrono::milliseconds(0)
+                                    : options_.retry_for;
   session_options.retry.progress = [this] {
     return state_.counters.received_bytes.load();
   };

@@ -480,7 +480,8 @@ Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
                        : Status::OK();
 }
 
-Status SourceSession::AskForTotals(const struct Finish& ours) {
+Status SourceSession::AskForTotals(const struct Finish& ours,
+                                   const std::vector<HeldRange>& held) {
   Status status;
   while (status.ok()) {
     std::shared_ptr<Channel> channel;
@@ -489,7 +490,9 @@ Status SourceSession::AskForTotals(const struct Finish& ours) {
     if (!status.ok()) {
       break;
     }
-    // A send that fails is found by the reader.
+    if (source_resumed()) {
+      SendHeld(channel.get(), held);
+    }
     channel->SendMessage(FrameType::kFinish, ours,
                          WaitLimit::Within(kSendLimit))
         .PermitUncheckedError();
@@ -512,22 +515,10 @@ Status SourceSession::AskForTotals(const struct Finish& ours) {
   return status;
 }
 
-Status SourceSession::SendHeld(const std::vector<HeldRange>& ranges) {
-  Status status;
-  for (size_t at = 0; at < ranges.size() && status.ok();) {
-    const size_t next = BatchEnd(ranges, at);
-    Held batch;
-    batch.ranges.assign(ranges.begin() + at, ranges.begin() + next);
-    at = next;
-    status = channel_->SendMessage(FrameType::kHeld, batch,
-                                   WaitLimit::Within(kSendLimit));
-  }
-  return status;
-}
-
 Status SourceSession::Finish(const struct Finish& ours,
+                             const std::vector<HeldRange>& held,
                              struct Finish* theirs) {
-  const Status status = AskForTotals(ours);
+  const Status status = AskForTotals(ours, held);
   if (!status.ok()) {
     return status;
   }

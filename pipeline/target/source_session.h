@@ -74,11 +74,11 @@ class SourceSession {
                                      SourcePlan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
                                             std::unique_ptr<Channel>* channel);
-  // Of a resumed transfer, before Finish(): ranges held in whole.
-  [[nodiscard]] rocksdb::Status SendHeld(const std::vector<HeldRange>& ranges);
   // Sends our totals; OK means that the source's are the same. *theirs holds
-  // the source's last statistics.
+  // the source's last statistics. A source that goes on with the transfer is
+  // first told of `held`, all ranges that are here in whole.
   [[nodiscard]] rocksdb::Status Finish(const struct Finish& ours,
+                                       const std::vector<HeldRange>& held,
                                        struct Finish* theirs);
   // Tells the source how it ended here and hangs up.
   void End(const rocksdb::Status& status, const std::string& where);
@@ -122,7 +122,13 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
   [[nodiscard]] rocksdb::Status WaitFor(const bool& flag,
                                         std::chrono::milliseconds limit);
-  [[nodiscard]] rocksdb::Status AskForTotals(const struct Finish& ours);
+  void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges);
+  [[nodiscard]] rocksdb::Status AskForTotals(
+      const struct Finish& ours, const std::vector<HeldRange>& held);
+  bool source_resumed() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return source_resumed_;
+  }
   void StopThreads();
 
   Dialer* const dialer_;
@@ -139,6 +145,7 @@ class SourceSession {
   uint64_t past_wire_bytes_ = 0;      // of channels before
   uint64_t connections_ = 0;
   bool connected_ = false;    // and, once opened, planned on this connection
+  bool source_resumed_ = false;  // as the newest Opened says
   bool resumed_ = false;      // by the frame at hand
   bool may_retry_ = false;    // the failure at hand is the connection's
   bool stopping_ = false;

@@ -31,6 +31,7 @@ Status SourceSession::TakeOpened(const Frame& frame) {
                       "the source has another transfer now");
   }
   transfer_id_ = plan_.opened.transfer_id;
+  source_resumed_ = plan_.opened.resumed;
   return status;
 }
 
@@ -143,6 +144,23 @@ Status SourceSession::AddRanges(Ranges batch) {
     plan_.ranges.push_back(std::move(range));
   }
   return Status::OK();
+}
+
+// A source that was asked again on another connection, perhaps another process,
+// is told what it need not have sent.
+void SourceSession::SendHeld(Channel* channel,
+                             const std::vector<HeldRange>& ranges) {
+  Status status;
+  for (size_t at = 0; at < ranges.size() && status.ok();) {
+    const size_t next = BatchEnd(ranges, at);
+    Held batch;
+    batch.ranges.assign(ranges.begin() + at, ranges.begin() + next);
+    at = next;
+    status = channel->SendMessage(FrameType::kHeld, batch,
+                                  WaitLimit::Within(kSendLimit));
+  }
+  // A send that fails is found by the reader.
+  status.PermitUncheckedError();
 }
 
 }  // namespace sstferry

@@ -158,9 +158,11 @@ TEST_CASE("Both ends of a pull give its end the same name",
     running.get().PermitUncheckedError();  // it is in the summary
     bench.RequireEnd(summary, EndState::kCancelled);
   }
-  SECTION("CANCELLED: by the source") {
+  SECTION("CANCELLED by the source, which the target waits for in vain") {
     bench.serve.max_rate_bytes_per_sec = 200'000;
-    const std::unique_ptr<Operation> pull = MakePull(bench.Options());
+    PullOptions options = bench.Options();
+    options.retry_for = milliseconds(500);
+    const std::unique_ptr<Operation> pull = MakePull(options);
     Summary summary;
     auto running = std::async(std::launch::async,
                               [&] { return pull->Run(&summary); });
@@ -170,7 +172,9 @@ TEST_CASE("Both ends of a pull give its end the same name",
     }
     bench.server->Stop();
     running.get().PermitUncheckedError();
-    bench.RequireEnd(summary, EndState::kCancelled);
+    RequireTarget(summary, EndState::kDeadPeer);
+    REQUIRE(EndStateOf(bench.server->Report(0).status) ==
+            EndState::kCancelled);
   }
 }
 

@@ -76,7 +76,7 @@ void Use(uint8_t actions, SourceSession* session) {
     ours.families.resize(1);
     ours.families[0] = {1, 2, 3, 4};
     Finish theirs;
-    status = session->Finish(ours, &theirs);
+    status = session->Finish(ours, {}, &theirs);
   }
   if ((actions & kCancel) != 0) {
     session->Cancel();

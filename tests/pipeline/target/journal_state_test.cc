@@ -204,7 +204,7 @@ TEST_CASE("A journal is gone on with behind its last whole record",
           "[target][journal][crash]") {
   ScratchDir dir;
   const auto files = rocksdb::FileSystem::Default();
-  rc::check("any tail", [&] {
+  REQUIRE(rc::check("any tail", [&] {
     const Script script = Whole();
     const size_t bytes = *rc::gen::inRange<size_t>(script.ends[6],
                                                    script.bytes.size() + 1);
@@ -231,7 +231,7 @@ TEST_CASE("A journal is gone on with behind its last whole record",
     RC_ASSERT(after.chunks[2].size() ==
               before.chunks[2].size() + (complete ? 0 : 1));
     RC_ASSERT(after.chunks[0] == before.chunks[0]);
-  });
+  }));
 }
 
 TEST_CASE("A journal that is not there, or too long, is told apart",

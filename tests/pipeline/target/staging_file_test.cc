@@ -156,13 +156,13 @@ TEST_CASE("StagingFile keeps the bytes of pieces of any size in order",
         {kMaxPayloadBytes - 1, kMaxPayloadBytes, 2, kMaxPayloadBytes}}) {
     RequireWritten(disk, pieces, false);
   }
-  rc::check("pieces", [disk] {
+  REQUIRE(rc::check("pieces", [disk] {
     const auto pieces = *rc::gen::resize(
         12, rc::gen::container<std::vector<size_t>>(rc::gen::oneOf(
                 rc::gen::inRange<size_t>(1, 10'000),
                 rc::gen::inRange<size_t>(1, kMaxPayloadBytes + 1))));
     RequireWritten(disk, pieces, false);
-  });
+  }));
 }
 
 TEST_CASE("StagingFile writes nothing that was not committed",
