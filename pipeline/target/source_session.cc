@@ -12,9 +12,6 @@ namespace {
 
 using rocksdb::Status;
 
-// Sends on the control connection are small; a request to stop must not wait
-// for one longer than this.
-constexpr std::chrono::milliseconds kSendLimit{4'000};
 // Answers that cost the source nothing.
 constexpr std::chrono::milliseconds kAnswerLimit{60'000};
 constexpr std::chrono::hours kPinLimit{24};

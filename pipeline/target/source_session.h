@@ -33,6 +33,10 @@ struct SourcePlan {
   uint64_t estimated_bytes = 0;
 };
 
+// Sends on the control connection are small; a request to stop must not wait
+// for one longer than this.
+inline constexpr std::chrono::milliseconds kSendLimit{4'000};
+
 struct SourceSessionOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};
