@@ -12,8 +12,16 @@ using rocksdb::Status;
 
 constexpr char kMode[] = "seed";
 
+std::string& ImitatedBootId() {
+  static std::string id;
+  return id;
+}
+
 // Changes with every start of the machine; empty where it does not say.
 std::string BootId() {
+  if (!ImitatedBootId().empty()) {
+    return ImitatedBootId();
+  }
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
   std::getline(file, id);
@@ -153,5 +161,7 @@ SourcePlan PlanOf(const JournalState& unfinished) {
 bool SurvivedReboots(const JournalTransfer& head) {
   return head.durable || (!head.boot_id.empty() && head.boot_id == BootId());
 }
+
+void TEST_SetBootId(const std::string& id) { ImitatedBootId() = id; }
 
 }  // namespace sstferry

@@ -36,5 +36,7 @@ SourcePlan PlanOf(const JournalState& unfinished);
 
 // False when the machine went down since, and nothing was synced before.
 bool SurvivedReboots(const JournalTransfer& head);
+// As if the machine had been started again; empty: as it is.
+void TEST_SetBootId(const std::string& id);
 
 }  // namespace sstferry

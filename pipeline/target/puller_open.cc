@@ -443,7 +443,7 @@ Status Puller::WriteJournalHead() {
   if (status.ok()) {
     MakeIngestor();
     can_go_on_ = true;
-    FaultPoint("Puller:JournalNamed");
+    FaultPoint("Puller:HeadWritten");
   }
   return status;
 }

@@ -27,8 +27,9 @@ void Collect(const std::string& text, const std::string& pattern,
 }  // namespace
 
 const char* NameOf(Scenario scenario) {
-  static constexpr const char* kNames[] = {"fresh", "again", "unsynced",
-                                           "replace", "recorded", "finish"};
+  static constexpr const char* kNames[] = {"fresh", "again", "restart",
+                                           "unsynced", "replace",
+                                           "recorded", "finish"};
   return kNames[static_cast<int>(scenario)];
 }
 
@@ -38,12 +39,14 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Workspace:Created", {kFresh}},
       {"Workspace:LockMade", {kFresh, kAgain}},
       {"Workspace:Locked", {kFresh, kAgain}},
-      {"Workspace:LeftoverRemoved", {kAgain, kRecorded, kFinish}},
-      {"Workspace:DirectoriesMade", {kFresh, kAgain, kRecorded, kFinish}},
-      {"Puller:DatabaseCreated", {kFresh, kAgain}},
-      {"Puller:JournalWritten", {kFresh, kAgain}},
-      {"Puller:JournalSynced", {kFresh, kAgain}},
-      {"Puller:JournalNamed", {kFresh, kAgain}},
+      {"Workspace:LeftoverRemoved", {kAgain, kRecorded, kRestart}},
+      {"Workspace:DirectoriesMade", {kFresh, kRestart}},
+      {"Puller:DatabaseCreated", {kFresh, kRestart}},
+      {"Puller:JournalWritten", {kFresh, kRestart}},
+      {"Puller:JournalSynced", {kFresh, kRestart}},
+      {"Puller:HeadWritten", {kFresh, kRestart}},
+      {"JournalFile:TailCut", {kAgain}},
+      {"Puller:StagedIngested", {kAgain, kRecorded}},
       {"LaneClient:ChunkWritten", {kFresh, kAgain}},
       {"StagingFile:Written", {kFresh, kAgain}},
       {"LaneClient:ChunkSynced", {kFresh, kAgain, kUnsynced}},
@@ -52,7 +55,7 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Ingestor:JournalSynced", {kFresh, kAgain}},
       {"Ingestor:Ingested", {kFresh, kAgain, kUnsynced}},
       {"Puller:TotalsAgreed", {kFresh, kAgain, kUnsynced}},
-      {"Puller:DatabaseReopened", {kFresh, kAgain, kUnsynced}},
+      {"Puller:DatabaseReopened", {kFresh, kAgain, kUnsynced, kRecorded}},
       {"Puller:DatabaseClosed", {kFresh, kAgain, kUnsynced}},
       {"Puller:DatabaseSynced", {kFresh, kAgain, kUnsynced}},
       {"WriteDurably:Written", {kFresh, kAgain, kUnsynced, kReplace}},

@@ -12,7 +12,9 @@ namespace sstferry {
 
 enum class Scenario {
   kFresh,     // a first pull to a place where nothing is
-  kAgain,     // one that follows on a pull that was killed in its middle
+  kAgain,     // one that goes on with a pull killed in its middle, whose
+              // journal has a torn tail
+  kRestart,   // the same with --restart
   kUnsynced,  // a first pull with --durability none
   kReplace,   // --replace of a database
   kRecorded,  // --replace after a pull that was killed before the exchange

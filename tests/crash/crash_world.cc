@@ -6,9 +6,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <set>
 
 #include "pipeline/target/durable.h"
+#include "pipeline/target/pull_identity.h"
 #include "tests/support/carried.h"
 #include "tests/support/catch.h"
 #include "tests/support/power_loss_file_system.h"
@@ -47,6 +50,18 @@ void MakeSource(const std::string& path) {
   }
 }
 
+// What the crash table promises: chunks that were recorded do not come again.
+bool HoldsChunks(Scenario scenario, const Crash& crash) {
+  static const std::set<std::string> points = {
+      "Ingestor:JournalSynced",   "Ingestor:Ingested",
+      "Puller:TotalsAgreed",      "Puller:DatabaseReopened",
+      "Puller:DatabaseClosed",    "Puller:DatabaseSynced",
+      "Puller:SummaryWritten",    "Workspace:ExchangeRecorded",
+      "JournalFile:TailCut",      "Puller:StagedIngested"};
+  return scenario != Scenario::kFinish && points.count(crash.point) != 0 &&
+         (scenario != Scenario::kUnsynced || crash.how == "kill");
+}
+
 void MakeOld(const std::string& path) {
   SampleShape shape;
   shape.entries = 20;
@@ -65,6 +80,7 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   options = PullFrom(Setting("SSTFERRY_TEST_SOURCE"),
                      Setting("SSTFERRY_TEST_ROOT") + "/target");
   options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
+  options.restart = Setting("SSTFERRY_TEST_RESTART") == "yes";
   options.durability = Setting("SSTFERRY_TEST_DURABILITY") == "none"
                            ? Durability::kNone
                            : Durability::kChunk;
@@ -104,6 +120,7 @@ CrashWorld::CrashWorld() {
 PullOptions CrashWorld::Options(Scenario scenario) const {
   PullOptions options = PullFrom(source(), target());
   options.replace = Replaces(scenario);
+  options.restart = scenario == Scenario::kRestart;
   options.durability = scenario == Scenario::kUnsynced ? Durability::kNone
                                                        : Durability::kChunk;
   return options;
@@ -115,8 +132,10 @@ void CrashWorld::Prepare(Scenario scenario) {
   if (Replaces(scenario)) {
     fs::copy(dir_ / "old", target(), fs::copy_options::recursive);
   }
-  if (scenario == Scenario::kAgain) {
-    REQUIRE(Die(scenario, {"Ingestor:Ingested", 1, "kill", 1}));
+  if (scenario == Scenario::kAgain || scenario == Scenario::kRestart) {
+    REQUIRE(Die(Scenario::kFresh, {"Ingestor:Ingested", 1, "kill", 1}));
+    std::ofstream(root() + "/target.sstferry/journal", std::ios::app)
+        << "torn";
   } else if (scenario == Scenario::kRecorded) {
     REQUIRE(Die(scenario, {"Workspace:ExchangeRecorded", 1, "kill", 1}));
   } else if (scenario == Scenario::kFinish) {
@@ -151,6 +170,7 @@ bool CrashWorld::Die(Scenario scenario, const Crash& crash) {
        {"SSTFERRY_TEST_SOURCE", source()},
        {"SSTFERRY_TEST_ROOT", root()},
        {"SSTFERRY_TEST_REPLACE", options.replace ? "yes" : "no"},
+       {"SSTFERRY_TEST_RESTART", options.restart ? "yes" : "no"},
        {"SSTFERRY_TEST_DURABILITY",
         options.durability == Durability::kNone ? "none" : "chunk"}});
   const int code = child.Wait();
@@ -182,9 +202,14 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
                       entries == EntriesOf(dir_ / "old"))));
 }
 
-void CrashWorld::RequireNextPullCompletes(Scenario scenario) {
+void CrashWorld::RequireNextPullCompletes(Scenario scenario,
+                                          const Crash& crash) {
   INFO(child_output_);
-  const Summary summary = RunPull(Options(scenario));
+  PullOptions options = Options(scenario);
+  options.restart = false;
+  TEST_SetBootId(crash.how == "kill" ? "" : "the next one");
+  const Summary summary = RunPull(options);
+  TEST_SetBootId("");
   INFO(summary.status.ToString());
   // "is complete", or "is not empty" when the workspace was gone nearly.
   const bool was_complete =
@@ -192,6 +217,9 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario) {
       summary.status.ToString().find("--replace builds a new database") !=
           std::string::npos;
   REQUIRE((summary.status.ok() || (was_complete && !Replaces(scenario))));
+  if (summary.status.ok() && HoldsChunks(scenario, crash)) {
+    REQUIRE(summary.chunks_resumed > 0);
+  }
   test::Expectation expected;
   expected.families = test::OneFamily(test::SmallFiles());
   test::ExpectEqual(source(), target(), expected);

@@ -35,9 +35,10 @@ class CrashWorld {
   bool PullAndCrash(Scenario scenario, const Crash& crash);
   // Right after a crash TARGET_DIR is what it was or complete.
   void RequireTargetWhole(Scenario scenario, const Crash& crash);
-  // Pulls as often as an operator would: once. Requires a complete target,
-  // and nothing else beside source and target than what is documented.
-  void RequireNextPullCompletes(Scenario scenario);
+  // Pulls once more; requires a complete target that kept the chunks that the
+  // crash table promises, and nothing beside source and target but what is
+  // documented.
+  void RequireNextPullCompletes(Scenario scenario, const Crash& crash);
 
   // Of a pull in that scenario.
   PullOptions Options(Scenario scenario) const;

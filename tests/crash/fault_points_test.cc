@@ -1,5 +1,8 @@
 // A pull that crashes at every place between two durable steps, by a kill and
 // by a power cut; the next one ends with a complete target and leaves nothing.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -88,7 +91,7 @@ class CrashWalk {
         }
         crashes_[point]++;
         world_.RequireTargetWhole(scenario, crash);
-        world_.RequireNextPullCompletes(scenario);
+        world_.RequireNextPullCompletes(scenario, crash);
       }
     }
   }
@@ -120,14 +123,26 @@ TEST_CASE("A pull that loses power and some that was not synced is made good",
   walk.Report();
 }
 
+bool TakesDirectIo(const std::string& dir) {
+  const std::string path = dir + "/direct";
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_DIRECT, 0600);
+  if (fd >= 0) {
+    close(fd);
+  }
+  unlink(path.c_str());
+  return fd >= 0;
+}
+
 TEST_CASE("A pull writes, renames and removes through its file system alone",
           "[crash]") {
   CrashWorld world;
   for (const Scenario scenario :
-       {Scenario::kFresh, Scenario::kAgain, Scenario::kUnsynced,
-        Scenario::kReplace, Scenario::kRecorded, Scenario::kFinish}) {
+       {Scenario::kFresh, Scenario::kAgain, Scenario::kRestart,
+        Scenario::kUnsynced, Scenario::kReplace, Scenario::kRecorded,
+        Scenario::kFinish}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);
+    const bool direct = TakesDirectIo(world.root());
     const auto disk = std::make_shared<PowerLossFileSystem>(world.root());
     std::mutex mu;
     std::string found;
@@ -147,6 +162,8 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
     }
     INFO(found);
     REQUIRE(found.empty());
+    REQUIRE((disk->direct_files() > 0) ==
+            (direct && summary.chunks > summary.chunks_resumed));
     // Whatever the power leaves now, the target is whole.
     disk->LosePower(Survival::kNothing, 1);
     REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));

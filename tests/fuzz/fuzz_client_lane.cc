@@ -86,7 +86,8 @@ Status OpenNext(Slice* script, fuzz::ScriptChunk* chunk,
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static World world;
   Slice script(reinterpret_cast<const char*>(data), size);
-  RangeScheduler scheduler(world.ranges, 1);
+  const std::vector<RangeStart> starts(world.ranges.size());
+  RangeScheduler scheduler(world.ranges, starts, 1);
   Ingestor ingestor(
       world.target->db(),
       {{world.target->handle(0), false}, {world.target->handle(1), false}},
@@ -95,6 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   PullState state;
   state.guard = &guard;
   state.ranges = &world.ranges;
+  state.starts = starts;
   state.families = {{rocksdb::BytewiseComparator(), 5},
                     {rocksdb::ReverseBytewiseComparator(), 5}};
   state.chunk_bytes = 1u << 20;

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/support/power_loss_files.h"
+
 namespace sstferry {
 namespace {
 
@@ -19,7 +21,6 @@ using rocksdb::FSWritableFile;
 using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
-using rocksdb::Slice;
 using Id = DurableNames::Id;
 
 constexpr uint64_t kEndOfFile = UINT64_MAX;
@@ -60,109 +61,6 @@ bool IsEmptyDirectory(const std::string& path) {
 void Move(const std::string& from, const std::string& to) {
   Must(rename(from.c_str(), to.c_str()) == 0, "rename " + from);
 }
-
-class WatchedFile : public rocksdb::FSWritableFileOwnerWrapper {
- public:
-  WatchedFile(std::unique_ptr<FSWritableFile> file, Id id,
-              PowerLossFileSystem* disk)
-      : FSWritableFileOwnerWrapper(std::move(file)), id_(id), disk_(disk) {}
-
-  IOStatus Append(const Slice& data, const IOOptions& options,
-                  IODebugContext* dbg) override {
-    return disk_->Change(id_, PowerLossFileSystem::kNowhere, 0, [&] {
-      return target()->Append(data, options, dbg);
-    });
-  }
-  IOStatus Append(const Slice& data, const IOOptions& options,
-                  const rocksdb::DataVerificationInfo& info,
-                  IODebugContext* dbg) override {
-    return disk_->Change(id_, PowerLossFileSystem::kNowhere, 0, [&] {
-      return target()->Append(data, options, info, dbg);
-    });
-  }
-  IOStatus PositionedAppend(const Slice& data, uint64_t offset,
-                            const IOOptions& options,
-                            IODebugContext* dbg) override {
-    return disk_->Change(id_, offset, offset + data.size(), [&] {
-      return target()->PositionedAppend(data, offset, options, dbg);
-    });
-  }
-  IOStatus PositionedAppend(const Slice& data, uint64_t offset,
-                            const IOOptions& options,
-                            const rocksdb::DataVerificationInfo& info,
-                            IODebugContext* dbg) override {
-    return disk_->Change(id_, offset, offset + data.size(), [&] {
-      return target()->PositionedAppend(data, offset, options, info, dbg);
-    });
-  }
-  IOStatus Truncate(uint64_t size, const IOOptions& options,
-                    IODebugContext* dbg) override {
-    return disk_->Change(id_, size, kEndOfFile, [&] {
-      return target()->Truncate(size, options, dbg);
-    });
-  }
-  IOStatus Close(const IOOptions& options, IODebugContext* dbg) override {
-    return disk_->Change(id_, PowerLossFileSystem::kNowhere, 0,
-                         [&] { return target()->Close(options, dbg); });
-  }
-  IOStatus Sync(const IOOptions&, IODebugContext*) override {
-    return disk_->SyncFile(id_);
-  }
-  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
-    return disk_->SyncFile(id_);
-  }
-  IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&,
-                     IODebugContext*) override {
-    return IOStatus::OK();
-  }
-
- private:
-  const Id id_;
-  PowerLossFileSystem* const disk_;
-};
-
-class WatchedRandomRWFile : public rocksdb::FSRandomRWFileOwnerWrapper {
- public:
-  WatchedRandomRWFile(std::unique_ptr<FSRandomRWFile> file, Id id,
-                      PowerLossFileSystem* disk)
-      : FSRandomRWFileOwnerWrapper(std::move(file)), id_(id), disk_(disk) {}
-
-  IOStatus Write(uint64_t offset, const Slice& data, const IOOptions& options,
-                 IODebugContext* dbg) override {
-    return disk_->Change(id_, offset, offset + data.size(), [&] {
-      return FSRandomRWFileOwnerWrapper::Write(offset, data, options, dbg);
-    });
-  }
-  IOStatus Sync(const IOOptions&, IODebugContext*) override {
-    return disk_->SyncFile(id_);
-  }
-  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
-    return disk_->SyncFile(id_);
-  }
-
- private:
-  const Id id_;
-  PowerLossFileSystem* const disk_;
-};
-
-class WatchedDirectory : public FSDirectory {
- public:
-  WatchedDirectory(Id id, PowerLossFileSystem* disk) : id_(id), disk_(disk) {}
-  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
-    return disk_->SyncNames(id_);
-  }
-  IOStatus FsyncWithDirOptions(const IOOptions&, IODebugContext*,
-                               const rocksdb::DirFsyncOptions&) override {
-    return disk_->SyncNames(id_);
-  }
-  IOStatus Close(const IOOptions&, IODebugContext*) override {
-    return IOStatus::OK();
-  }
-
- private:
-  const Id id_;
-  PowerLossFileSystem* const disk_;
-};
 
 }  // namespace
 
@@ -262,7 +160,8 @@ IOStatus PowerLossFileSystem::OpenForWriting(
   const Id id = Adopt(place);
   if (status.ok()) {
     contents_[id].size = SizeOf(names_.LimboPath(id));
-    *file = std::make_unique<WatchedFile>(std::move(*file), id, this);
+    direct_files_ += (*file)->use_direct_io() ? 1 : 0;
+    *file = WatchFile(std::move(*file), id, this);
   }
   return status;
 }
@@ -304,8 +203,7 @@ IOStatus PowerLossFileSystem::NewRandomRWFile(
     status = target()->NewRandomRWFile(name, options, file, dbg);
   }
   if (status.ok()) {
-    *file = std::make_unique<WatchedRandomRWFile>(std::move(*file),
-                                                  Adopt(place), this);
+    *file = WatchRandomRWFile(std::move(*file), Adopt(place), this);
   }
   return status;
 }
@@ -323,7 +221,7 @@ IOStatus PowerLossFileSystem::NewDirectory(
                ? IOStatus::PathNotFound(name, "no directory")
                : target()->NewDirectory(name, options, directory, dbg);
   }
-  *directory = std::make_unique<WatchedDirectory>(id, this);
+  *directory = WatchDirectory(id, this);
   return IOStatus::OK();
 }
 
@@ -553,6 +451,11 @@ size_t PowerLossFileSystem::unsynced_files() const {
     found += contents.is_synced() ? 0 : 1;
   }
   return found;
+}
+
+size_t PowerLossFileSystem::direct_files() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return direct_files_;
 }
 
 std::vector<std::string> PowerLossFileSystem::LosePower(Survival survival,

@@ -77,7 +77,7 @@ TEST_CASE("A pull killed at any step goes on where it was",
     uint64_t at_least;  // chunks that the next pull need not fetch
   };
   const Death death = GENERATE(
-      Death{"Workspace:Created", 1, 0}, Death{"Puller:JournalNamed", 1, 0},
+      Death{"Workspace:Created", 1, 0}, Death{"Puller:HeadWritten", 1, 0},
       Death{"LaneClient:ChunkWritten", 5, 3},
       Death{"LaneClient:ChunkSynced", 5, 3},
       Death{"Ingestor:JournalAppended", 2, 3},
@@ -160,7 +160,7 @@ TEST_CASE("A journal with a torn head starts anew",
   MakeSampleDatabase(dir / "source");
   TestServer server(ServeAndHold(dir / "source"));
   const PullOptions options = PullFrom(server.address(), dir / "target");
-  PullAndDie(server.address(), options, "Puller:JournalNamed");
+  PullAndDie(server.address(), options, "Puller:HeadWritten");
   const std::string path = dir / "target.sstferry/journal";
   const std::string bytes = BytesOf(path);
   WriteBytes(path, bytes.substr(0, bytes.size() - GENERATE(1, 50)));
@@ -449,7 +449,7 @@ TEST_CASE("Pulls cancelled anywhere and started again bring everything",
   MakeSampleDatabase(dir / "source", shape);
   TestServer server(ServeAndHold(dir / "source"));
   const std::vector<std::string> points = {
-      "Puller:JournalNamed",     "LaneClient:ChunkWritten",
+      "Puller:HeadWritten",     "LaneClient:ChunkWritten",
       "LaneClient:ChunkSynced", "Ingestor:JournalAppended",
       "Ingestor:JournalSynced", "Ingestor:Ingested",
       "Puller:StagedIngested",  "Puller:TotalsAgreed"};
