@@ -164,10 +164,11 @@ Status LaneSink::Recover() {
   StageScope scope(clock_, Stage::kIdle);
   while (true) {
     Status status = link_->AwaitNext();
-    LaneRequest next;
-    if (status.ok()) {
-      status = link_->Receive(&next);
+    if (!status.ok()) {
+      return status;  // nobody comes any more
     }
+    LaneRequest next;
+    status = link_->Receive(&next);
     bool can_go_on = false;
     if (status.ok() && next.type == FrameType::kRangeRequest) {
       RangeRequest request;

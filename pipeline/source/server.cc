@@ -66,6 +66,8 @@ class Server : public SourceServer {
   void Stop() override {
     stopping_ = true;
     listener_->Close();
+    // Run() stops, too, once it accepts no more: not before targets were told.
+    std::lock_guard<std::mutex> stopping(stop_mu_);
     // First: a lane that the bucket wakes would else fail before anyone says
     // that it was the shutdown.
     store_.Stop();
@@ -251,6 +253,7 @@ class Server : public SourceServer {
   StrangerLog stranger_log_;
   SnapshotStore store_;
   SessionHost host_;
+  std::mutex stop_mu_;
   std::atomic<bool> stopping_{false};
 
   std::mutex mu_;

@@ -233,7 +233,7 @@ TEST_CASE("A signal ends serve within five seconds in the midst of a transfer",
           "[bad_input][cli][end_state]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
-  ServeProcess server({"--db", Db(dir)});
+  ServeProcess server({"--db", Db(dir), "--snapshot-ttl", "0"});
   const std::unique_ptr<Process> pull = SlowPull(server.url(), dir);
   server.process().Signal(GENERATE(SIGINT, SIGTERM));
   REQUIRE(server.process().Wait(std::chrono::seconds(5)) == 0);
