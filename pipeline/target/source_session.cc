@@ -168,7 +168,8 @@ void SourceSession::StopThreads() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
-    dialing = reader_.joinable() && !connected_ &&
+    // One that has failed dials no more, and the dialer serves the next session.
+    dialing = reader_.joinable() && !connected_ && status_.ok() &&
               options_.retry.give_up_after.count() > 0;
     for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
       if (open != nullptr) {

@@ -184,6 +184,7 @@ bool KilledPull::Step(milliseconds limit) {
     done_ = true;
   } else {
     REQUIRE(code == ExitCodeOf(EndState::kDeadPeer));
+    last_words_ = process_->err();
     Launch();
   }
   return done_;
@@ -260,6 +261,7 @@ void KillWorld::FinishPulls() {
   for (const auto& pull : pulls_) {
     const uint64_t starts = pull->starts();
     while (!pull->Step(std::chrono::seconds(60))) {
+      INFO(pull->last_words());
       REQUIRE(pull->starts() < starts + kMaxStartsAfterKills);
     }
   }

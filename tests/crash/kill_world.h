@@ -69,6 +69,8 @@ class KilledPull {
   // Requires a target equal to its snapshot and nothing beside it.
   void RequireComplete();
 
+  const std::string& last_words() const { return last_words_; }
+
  private:
   void Launch();
 
@@ -76,6 +78,7 @@ class KilledPull {
   const std::string target_;
   const std::string url_;
   std::unique_ptr<Process> process_;
+  std::string last_words_;  // of the last one that ended by itself
   bool done_ = false;
   uint64_t starts_ = 0;
 };
