@@ -214,7 +214,8 @@ TEST_CASE("A signal ends a throttled pull within five seconds on both ends",
           "[bad_input][cli][end_state]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
-  ServeProcess server({"--db", Db(dir), "--once"});
+  ServeProcess server(
+      {"--db", Db(dir), "--once", "--snapshot-ttl", "0"});
   const std::unique_ptr<Process> pull = SlowPull(server.url(), dir);
   pull->Signal(GENERATE(SIGINT, SIGTERM));
   REQUIRE(pull->Wait(std::chrono::seconds(5)) == 4);

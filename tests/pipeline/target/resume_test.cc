@@ -270,7 +270,7 @@ TEST_CASE("Another pull than the unfinished one is refused with a sentence",
   REQUIRE(NotesMention(summary, "--durability chunk, as the pull was begun"));
 }
 
-TEST_CASE("--restart drops an unfinished pull", "[target][resume]") {
+TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
   TestServer server(ServeAndHold(dir / "source"));
