@@ -252,6 +252,29 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   }
 }
 
+// A held snapshot of the same database and column families, for a request that
+// only reads it.
+Status ControlSession::FindShared(const OpenRequest& request,
+                                  std::shared_ptr<Transfer>* held) const {
+  std::shared_ptr<Transfer> found = host_.store->Find(request.held_transfer);
+  if (found == nullptr || !found->planned() || found->ended() ||
+      found->name() != request.database) {
+    return MakeStatus(EndState::kSnapshotGone,
+                      "no snapshot of transfer " +
+                          ToHex(request.held_transfer) + " is held here");
+  }
+  if (request.purpose == Purpose::kPull ||
+      request.families != found->request().families) {
+    return MakeStatus(EndState::kRefused,
+                      "share the snapshot of transfer " +
+                          ToHex(request.held_transfer) +
+                          ": expected a verify or a plan of the same column "
+                          "families as the pull's");
+  }
+  *held = std::move(found);
+  return Status::OK();
+}
+
 Status ControlSession::StartOpen(const OpenRequest& request) {
   if (transfer_ != nullptr) {
     return Unexpected(FrameType::kOpenRequest);
@@ -265,14 +288,19 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (request.snapshot_use == SnapshotUse::kResume) {
     return Resume(database, request);
   }
-  if (request.snapshot_use != SnapshotUse::kNew) {
-    return MakeStatus(EndState::kSnapshotGone,
-                      "no snapshot of transfer " +
-                          ToHex(request.held_transfer) + " is held here");
+  std::shared_ptr<Transfer> shared;
+  if (request.snapshot_use == SnapshotUse::kShare) {
+    status = FindShared(request, &shared);
+    if (!status.ok()) {
+      return status;
+    }
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, request,
                                          hello_, PeerText(*channel_),
                                          host_.wire_bucket);
+  if (shared != nullptr) {
+    transfer_->ShareSnapshot(std::move(shared));
+  }
   transfer_->set_owner(channel_->identity());
   transfer_->set_control(channel_);
   // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot

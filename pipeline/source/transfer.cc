@@ -138,10 +138,16 @@ Status Transfer::PinOnce() {
   if (status.ok()) {
     pinned_bytes_ = PinnedBytes(snapshot_->directory());
   } else if (snapshot_ != nullptr && EndStateOf(status) != EndState::kCancelled) {
-    snapshot_->Keep(false);
+    KeepSnapshot(false);
   }
   planned_ = status.ok();
   return status;
+}
+
+void Transfer::KeepSnapshot(bool keep) {
+  if (shares_ == nullptr) {
+    snapshot_->Keep(keep);
+  }
 }
 
 SnapshotOptions Transfer::snapshot_options() {
@@ -162,9 +168,11 @@ Status Transfer::AdoptSnapshot() {
   state.database_id = adopted_->source_database_id;
   state.read_only = adopted_->read_only;
   state.wal_bytes = adopted_->wal_bytes;
+  std::unique_ptr<Snapshot> adopted;
   const Status status = Snapshot::Adopt(snapshot_options(), state,
-                                        std::move(adopted_dir_), &snapshot_);
+                                        std::move(adopted_dir_), &adopted);
   if (status.ok()) {
+    snapshot_ = std::move(adopted);
     notes_ = snapshot_->notes();
     has_lease_ = true;
   }
@@ -173,12 +181,14 @@ Status Transfer::AdoptSnapshot() {
 
 Status Transfer::PinSnapshot() {
   const SnapshotOptions options = snapshot_options();
-  Status status =
+  std::unique_ptr<Snapshot> made;
+  const Status status =
       database_.db != nullptr
           ? Snapshot::FromOpenDatabase(database_.db, database_.handles,
-                                       options, &snapshot_)
-          : Snapshot::Create(options, &snapshot_);
+                                       options, &made)
+          : Snapshot::Create(options, &made);
   if (status.ok()) {
+    snapshot_ = std::move(made);
     notes_ = snapshot_->notes();
   }
   return WithContext(status, EndState::kSourceError, "snapshot");
@@ -424,7 +434,7 @@ void Transfer::FailAnd(const Status& status, const std::string& where,
   status_ = status;
   error_where_ = where;
   if (planned_) {
-    snapshot_->Keep(keep && has_lease_);
+    KeepSnapshot(keep && has_lease_);
   }
   rate_bucket_.Close();
   if (control_ != nullptr) {
@@ -437,7 +447,7 @@ void Transfer::End() {
   std::lock_guard<std::mutex> lock(mu_);
   if (!ended_.exchange(true)) {
     if (planned_) {
-      snapshot_->Keep(false);
+      KeepSnapshot(false);
     }
     rate_bucket_.Close();
     StopLanes();

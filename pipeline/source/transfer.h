@@ -1,6 +1,7 @@
 // One transfer at the source: a pinned snapshot, its plan, and what its lanes
 // have sent. Shared by the snapshot store that keeps it, the control session of
 // the target that is connected (if one is), and its lanes.
+// Over 250 lines: all that sessions, lanes and the store ask of one transfer.
 #pragma once
 
 #include <atomic>
@@ -59,6 +60,13 @@ class Transfer {
   // Pin() plans this one instead of taking its own.
   void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
     snapshot_ = std::move(snapshot);
+  }
+  // Pin() plans that of `held`, which is planned and goes on as if nobody
+  // shared it: once it has ended, reading fails with kCancelled.
+  void ShareSnapshot(std::shared_ptr<Transfer> held) {
+    snapshot_ = held->snapshot_;
+    notes_ = snapshot_->notes();
+    shares_ = std::move(held);
   }
 
   // The frames that tell the target about it: Opened, Family..., Ranges...,
@@ -176,6 +184,8 @@ class Transfer {
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status AdoptSnapshot();
   SnapshotOptions snapshot_options();
+  // Whether it outlives this transfer; one that is shared is not ours to keep.
+  void KeepSnapshot(bool keep);
   Digest128 PlanDigest() const;
   [[nodiscard]] rocksdb::Status PinSnapshot();
   [[nodiscard]] rocksdb::Status CheckNames() const;
@@ -212,7 +222,8 @@ class Transfer {
   // Asked and counted by the snapshot: they go after it.
   std::atomic<bool> ended_{false};
   std::atomic<uint64_t> read_bytes_{0};
-  std::unique_ptr<Snapshot> snapshot_;
+  std::shared_ptr<Transfer> shares_;  // whose snapshot it is; null: its own
+  std::shared_ptr<Snapshot> snapshot_;
   std::vector<NamedValue> database_options_;
   std::vector<TransferFamily> families_;
   std::vector<Range> ranges_;

@@ -6,6 +6,9 @@
 #include <functional>
 #include <random>
 
+#include "format/hex.h"
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/target.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/journal_state.h"
 #include "tests/pipeline/target/resume_support.h"
@@ -268,6 +271,44 @@ TEST_CASE("Another pull than the unfinished one is refused with a sentence",
   REQUIRE(summary.chunks_resumed >= 3);
   REQUIRE(NotesMention(summary, "--chunk-bytes 262144, as the pull was begun"));
   REQUIRE(NotesMention(summary, "--durability chunk, as the pull was begun"));
+}
+
+TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
+          "[target][resume]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  REQUIRE_OK(RunPull(PullFrom(server.address(), dir / "copy")).status);
+  const Summary held =
+      PullAndCancel(PullFrom(server.address(), dir / "target"),
+                    "LaneClient:ChunkSynced", 2);
+  {
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(rocksdb::DB::Open({}, dir / "source", IntoDb(&db)));
+    REQUIRE_OK(db->Put({}, "written since", ""));
+    REQUIRE_OK(db->Close());
+  }
+  VerifyOptions verify;
+  verify.left = PullFrom(server.address(), "").source;
+  verify.right.directory = dir / "copy";
+  Summary now;
+  REQUIRE_FALSE(MakeVerify(verify)->Run(&now).ok());
+  REQUIRE(now.differences == 1);
+  TransferId id{};
+  for (size_t i = 0; i < id.size(); ++i) {
+    id[i] = HexByte(held.transfer_id[2 * i], held.transfer_id[2 * i + 1])
+                .value_or(0);
+  }
+  verify.left_snapshot = id;
+  Summary then;
+  REQUIRE_OK(MakeVerify(verify)->Run(&then));
+  REQUIRE(then.differences == 0);
+  // It is still there to go on from.
+  const Summary last = RunPull(PullFrom(server.address(), dir / "target"));
+  REQUIRE_OK(last.status);
+  REQUIRE(last.chunks_resumed > 0);
+  REQUIRE(EndStateOf(MakeVerify(verify)->Run(&then)) ==
+          EndState::kSnapshotGone);
 }
 
 TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
