@@ -1,7 +1,7 @@
 // One transfer at the source: a pinned snapshot, its plan, and what its lanes
 // have sent. Shared by the snapshot store that keeps it, the control session of
 // the target that is connected (if one is), and its lanes.
-// Over 250 lines: all that sessions, lanes and the store ask of one transfer.
+// Over 250 lines because sessions, lanes and the store all ask one transfer.
 #pragma once
 
 #include <atomic>
