@@ -177,7 +177,8 @@ class Server : public SourceServer {
       return;
     }
     const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
-    if (transfer == nullptr) {
+    // A source that began again has yet to plan: its lanes come again.
+    if (transfer == nullptr || !transfer->planned()) {
       SendEnd(channel,
               MakeStatus(EndState::kSnapshotGone,
                          "no transfer " + ToHex(hello.transfer_id) +

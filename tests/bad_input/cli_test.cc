@@ -262,12 +262,12 @@ TEST_CASE("A pull that takes longer than --deadline ends with DEADLINE",
   REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 
-TEST_CASE("A source killed in the middle is a dead peer; the next pull works",
+TEST_CASE("A source killed in the middle is a dead peer and the next pull works",
           "[bad_input][cli][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   {
-    ServeProcess server({"--db", Db(dir)});
+    ServeProcess server({"--db", Db(dir), "--snapshot-ttl", "0"});
     const std::unique_ptr<Process> pull = SlowPull(server.url(), dir);
     server.process().Signal(SIGKILL);
     REQUIRE(pull->Wait(std::chrono::seconds(20)) == 4);
