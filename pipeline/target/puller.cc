@@ -278,10 +278,7 @@ Status Puller::Publish() {
     status = workspace_->Publish(ToHex(plan_.opened.transfer_id), &replaced_,
                                  &note);
     if (!note.empty()) {
-      notes_.push_back(note);
-      if (options_.log) {
-        options_.log(LogLevel::kWarning, note);
-      }
+      Say(note);
     }
   }
   swap_seconds_ = SecondsSince(start);

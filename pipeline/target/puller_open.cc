@@ -27,9 +27,7 @@ bool IsDamage(const Status& status) {
 
 void Puller::Say(const std::string& note) {
   notes_.push_back(note);
-  if (options_.log) {
-    options_.log(LogLevel::kWarning, note);
-  }
+  Log(LogLevel::kWarning, note);
 }
 
 Status Puller::OpenWorkspace() {
