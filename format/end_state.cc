@@ -115,6 +115,19 @@ EndState EndStateOf(const Status& status) {
   return EndState::kInternal;
 }
 
+bool MayGoOnAfter(EndState state) {
+  switch (state) {
+    case EndState::kCancelled:
+    case EndState::kDeadline:
+    case EndState::kDeadPeer:
+    case EndState::kNoSpace:
+    case EndState::kTooSlow:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string MessageOf(const Status& status) {
   if (const Row* row = PrefixRow(status.getState())) {
     return status.getState() + strlen(row->name) + 2;

@@ -60,6 +60,10 @@ int ExitCodeOf(EndState state);
 // kCancelled, Expired kSnapshotGone, anything else kInternal.
 EndState EndStateOf(const rocksdb::Status& status);
 
+// Whether a source keeps its snapshot for a pull that says it ended so: it may
+// come back and go on. (After kSnapshotGone there is nothing to keep.)
+bool MayGoOnAfter(EndState state);
+
 // The message for a person: without the state's prefix. For a status made by
 // RocksDB, its full ToString().
 std::string MessageOf(const rocksdb::Status& status);

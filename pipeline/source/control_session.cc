@@ -121,19 +121,7 @@ bool ControlSession::MayKeep(const Status& status) {
       transfer_->ended()) {
     return false;
   }
-  if (!told_) {
-    return lost_;
-  }
-  switch (EndStateOf(status)) {
-    case EndState::kCancelled:
-    case EndState::kDeadline:
-    case EndState::kDeadPeer:
-    case EndState::kNoSpace:
-    case EndState::kTooSlow:
-      return true;
-    default:
-      return false;
-  }
+  return told_ ? MayGoOnAfter(EndStateOf(status)) : lost_;
 }
 
 void ControlSession::Report(const Status& status) {

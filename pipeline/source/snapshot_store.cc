@@ -67,7 +67,7 @@ SnapshotStore::SnapshotStore(const ServeOptions* options,
 }
 
 void SnapshotStore::Start() {
-  if (options_->snapshot_ttl.count() > 0) {
+  if (options_->snapshot_ttl.count() > 0 || options_->min_free_percent > 0) {
     const Status started = StartThread([this] { TickLoop(); }, &ticker_);
     if (!started.ok()) {
       Log(LogLevel::kWarning,
@@ -162,8 +162,9 @@ bool SnapshotStore::IsOurs(const Lease& lease) const {
 }
 
 Status SnapshotStore::Adopt(const ServedDatabase& database,
-                            const TransferId& id, const PeerIdentity* peer,
-                            std::shared_ptr<Transfer>* transfer) {
+                            const OpenRequest& request, const Hello& target,
+                            const PeerIdentity* peer) {
+  const TransferId& id = request.held_transfer;
   for (const std::string& parent : parents_) {
     std::vector<std::string> paths;
     // One that cannot be read holds nothing for us.
@@ -182,12 +183,14 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                             "the snapshot of transfer " + ToHex(id) +
                                 " is held by another process");
       }
-      if (status.ok()) {
-        *transfer = std::make_shared<Transfer>(
-            database, *options_, lease, std::move(dir), wire_bucket_);
-        status = (*transfer)->IsOwner(peer) ? status : OtherOwner(id);
+      if (!status.ok()) {
+        return status;
       }
-      return status.ok() ? Add(*transfer) : status;
+      auto transfer = std::make_shared<Transfer>(
+          database, *options_, lease, std::move(dir), wire_bucket_);
+      status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
+                                       : OtherOwner(id);
+      return status.ok() ? Add(std::move(transfer)) : status;
     }
   }
   return Gone(id);
@@ -198,9 +201,8 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
                              std::string peer, Channel* control,
                              std::shared_ptr<Transfer>* transfer) {
   if (Find(request.held_transfer) == nullptr) {
-    const Status adopted = Adopt(database, request.held_transfer,
-                                 control->identity(), transfer);
-    transfer->reset();
+    const Status adopted =
+        Adopt(database, request, target, control->identity());
     // Another connection may just have been quicker.
     if (!adopted.ok() && Find(request.held_transfer) == nullptr) {
       return adopted;

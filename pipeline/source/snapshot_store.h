@@ -29,7 +29,8 @@ class SnapshotStore {
   SnapshotStore& operator=(const SnapshotStore&) = delete;
   ~SnapshotStore();
 
-  // Lets leases run out; before that the store is as it was made.
+  // Lets leases run out and keeps disk space free, where either is asked for;
+  // before that the store is as it was made.
   void Start();
 
   // Makes a transfer known to lanes. When there are too many, the one that
@@ -83,10 +84,12 @@ class SnapshotStore {
   // How leases on disk run: those of our databases not longer than ours.
   LeaseRules rules() const;
   bool IsOurs(const Lease& lease) const;
+  // What is on disk of request.held_transfer becomes one of entries_, unless
+  // the request is refused: its lease then runs on.
   [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,
-                                      const TransferId& id,
-                                      const PeerIdentity* peer,
-                                      std::shared_ptr<Transfer>* transfer);
+                                      const OpenRequest& request,
+                                      const Hello& target,
+                                      const PeerIdentity* peer);
   void EndLeases();
   void RenewLeases();
   void KeepFree();

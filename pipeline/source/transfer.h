@@ -79,6 +79,9 @@ class Transfer {
   [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request,
                                        const Hello& target, std::string peer,
                                        Channel* control);
+  // What Resume() refuses of a request.
+  [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
+                                          const Hello& target) const;
   // `control` is closing. False when another has taken over from it.
   bool Leave(const Channel* control);
   bool IsControl(const Channel* control) const;
@@ -177,8 +180,6 @@ class Transfer {
   };
 
   void SetPace(const OpenRequest& request, const Hello& target);
-  [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
-                                          const Hello& target) const;
   void FailAnd(const rocksdb::Status& status, const std::string& where,
                bool keep);
   [[nodiscard]] rocksdb::Status PinOnce();

@@ -449,13 +449,9 @@ Status Puller::WriteJournalHead() {
 // A pull that ends in one of these states keeps its snapshot at the source.
 void Puller::SayHowToGoOn(const Status& status) {
   const EndState state = EndStateOf(status);
-  const bool kept = state == EndState::kCancelled ||
-                    state == EndState::kDeadline ||
-                    state == EndState::kDeadPeer ||
-                    state == EndState::kNoSpace || state == EndState::kTooSlow;
   if (state == EndState::kSnapshotGone) {
     Say("the source let its snapshot go: the same command starts anew");
-  } else if (kept && can_go_on_) {
+  } else if (MayGoOnAfter(state) && can_go_on_) {
     Say("what has come is kept in " + workspace_->dir() +
         ": run the same command to go on");
   }

@@ -39,4 +39,17 @@ TEST_CASE("Exit codes follow the documented table", "[format]") {
   REQUIRE(ExitCodeOf(EndState::kBusy) == 5);
 }
 
+TEST_CASE("A pull may go on after what passes, not after what does not",
+          "[format]") {
+  std::vector<std::string> names;
+  for (uint8_t i = 0; i <= kMaxEndState; ++i) {
+    if (MayGoOnAfter(static_cast<EndState>(i))) {
+      names.push_back(EndStateName(static_cast<EndState>(i)));
+    }
+  }
+  REQUIRE(names == std::vector<std::string>{"NO_SPACE", "CANCELLED",
+                                            "DEADLINE", "DEAD_PEER",
+                                            "TOO_SLOW"});
+}
+
 }  // namespace sstferry

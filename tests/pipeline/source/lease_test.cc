@@ -282,6 +282,42 @@ TEST_CASE("A request that is refused leaves the lease for the right one",
   REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
 }
 
+TEST_CASE("A request that is refused gives a lease no more time",
+          "[held][lease]") {
+  StoppedBench bench;
+  TestServer server(bench.Options());
+  bench.clock.Advance(60);
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  OpenRequest request = bench.Resume();
+  request.chunk_bytes++;
+  RequireState(OpenAs(server.address(), request, &control, &opened),
+               EndState::kRefused, "resume: chunk_bytes");
+  control->Close();
+  bench.clock.Advance(40);
+  REQUIRE(server.WaitForLog("removed the snapshot a dead process left"));
+  REQUIRE(SnapshotsIn(bench.parent()).empty());
+}
+
+TEST_CASE("A source that keeps no snapshot still keeps disk space free",
+          "[held][lease]") {
+  HeldBench bench;
+  std::atomic<double> free{50};
+  ServeOptions options = bench.Options();
+  options.snapshot_ttl = std::chrono::seconds(0);
+  options.leases.free_percent = [&](const std::string&) {
+    return free.load();
+  };
+  TestServer server(options);
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+  free = 4.9;
+  REQUIRE(EndStateOf(server.Report(0).status) == EndState::kSnapshotGone);
+  RequireState(ReceiveEnd(control.get()), EndState::kSnapshotGone,
+               "% of the file system of");
+}
+
 TEST_CASE("A connected target's lease is written anew", "[held][lease]") {
   HeldBench bench;
   TestServer server(bench.Options());
