@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/family_options.h"
+#include "pipeline/target/background_errors.h"
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/free_space.h"
@@ -284,6 +285,9 @@ Status Puller::PrepareTarget() {
       options_.carry != CarryMode::kNever && session_ != nullptr &&
       (session_->source().features & kFeatureCarry) != 0;
   state_.staging_dir = workspace_->staging_dir();
+  database_options.listeners.push_back(MakeBackgroundErrorListener(
+      workspace_->db_dir(),
+      [this](const Status& error) { Fail(error, "target database"); }));
   if (resuming_) {
     status = TargetDb::Reopen(workspace_->db_dir(), database_options, names,
                               built, file_system_, &db_);

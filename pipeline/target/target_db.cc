@@ -104,6 +104,7 @@ Status TargetDb::Open(How how) {
     options.create_if_missing = how == How::kCreate;
     options.create_missing_column_families = how == How::kCreate;
     options.max_background_jobs = 2;
+    options.listeners = final_options_.listeners;
     options.stats_dump_period_sec = 0;
     options.stats_persist_period_sec = 0;
     options.max_file_opening_threads = 1;

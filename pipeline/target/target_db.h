@@ -18,7 +18,8 @@ namespace sstferry {
 class TargetDb {
  public:
   // Makes a new database in `dir` (which exists and is empty) with one family
-  // per name, and `default` whatever the names are.
+  // per name, and `default` whatever the names are. Listeners of the final
+  // options hear of all, from the first step on.
   [[nodiscard]] static rocksdb::Status Create(
       const std::string& dir, const rocksdb::DBOptions& final_options,
       const std::vector<std::string>& names,

@@ -235,6 +235,36 @@ TEST_CASE("A MANIFEST that cannot be written is what an ingest fails with",
   REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
 }
 
+TEST_CASE("A background error of the new database ends a pull and is named",
+          "[target][nospace]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  const bool full = GENERATE(true, false);
+  size_t named = 0;
+  // Which of them RocksDB calls a background error is its own affair.
+  for (uint64_t nth = 5; nth <= 8; ++nth) {
+    auto disk = std::make_shared<FaultyFileSystem>();
+    PullOptions options = PullFrom(dir / "source", dir / "target");
+    options.file_system = disk;
+    disk->FailAt(FileStep::kSync, nth, full ? DiskFull() : DiskBroken(),
+                 "MANIFEST", /*for_good=*/true);
+    const Summary summary = RunPull(options);
+    INFO(nth << ": " << summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) ==
+            (full ? EndState::kNoSpace : EndState::kInternal));
+    REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+    if (MessageOf(summary.status)
+            .find("background error of RocksDB in " +
+                  (dir / "target.sstferry/db") +
+                  " during a write of its MANIFEST: ") == 0) {
+      REQUIRE(summary.error_where == "target database");
+      ++named;
+    }
+    std::filesystem::remove_all(dir / "target.sstferry");
+  }
+  REQUIRE(named > 0);
+}
+
 uint64_t Syncs(const FaultyFileSystem& disk) {
   return disk.count(FileStep::kSync) + disk.count(FileStep::kSyncDir);
 }
