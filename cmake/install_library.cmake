@@ -13,6 +13,7 @@ set(SSTFERRY_PUBLIC_HEADERS
   format/messages_lane.h
   pipeline/options.h
   pipeline/source.h
+  pipeline/status.h
   pipeline/target.h
   pipeline/wire/transport.h)
 foreach(header ${SSTFERRY_PUBLIC_HEADERS})

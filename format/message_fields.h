@@ -56,6 +56,8 @@ inline const char* SnapshotUseName(SnapshotUse use) {
       return "resume";
     case SnapshotUse::kShare:
       return "share";
+    case SnapshotUse::kInstead:
+      return "instead";
   }
   return "unknown";
 }
@@ -201,7 +203,7 @@ void Fields(A& a, M& m) {
   a.Enum("carry", m.carry, 2, CarryModeName);
   a.Enum("compression", m.compression, 2, WireCompressionName);
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
-  a.Enum("snapshot_use", m.snapshot_use, 2, SnapshotUseName);
+  a.Enum("snapshot_use", m.snapshot_use, 3, SnapshotUseName);
   a.Id("held_transfer", m.held_transfer);
 }
 
@@ -292,7 +294,9 @@ void Fields(A& a, M& m) {
 }
 
 template <typename A, FieldsOf<StatusRequest> M>
-void Fields(A& a, M& m) {}
+void Fields(A& a, M& m) {
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+}
 
 template <typename A, FieldsOf<StatusReply> M>
 void Fields(A& a, M& m) {

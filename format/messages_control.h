@@ -42,6 +42,7 @@ enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new one
   kResume = 1,  // that of held_transfer, whose transfer goes on; pull only
   kShare = 2,   // that of held_transfer, which stays as it is; verify, plan
+  kInstead = 3, // a new one; that of held_transfer is not needed; pull only
 };
 
 struct OpenRequest {
@@ -209,19 +210,20 @@ struct Held {
   friend bool operator==(const Held&, const Held&) = default;
 };
 
-// Asks which snapshots are held; the payload is empty.
+// Asks which snapshots are held.
 struct StatusRequest {
+  std::string database;  // NAME; empty: of all that the asker may read
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
 };
 
 struct HeldSnapshot {
-  TransferId transfer_id{};
+  TransferId transfer_id{};  // to others than its target: cut, then zeros
   std::string database;             // NAME
   uint64_t snapshot_sequence = 0;
   uint64_t age_seconds = 0;
-  uint64_t ttl_left_seconds = 0;    // of its lease, while readers is 0
+  uint64_t ttl_left_seconds = 0;    // once readers is 0
   uint32_t readers = 0;             // connected control sessions
   uint64_t pinned_bytes = 0;        // of its table and blob files
   friend bool operator==(const HeldSnapshot&, const HeldSnapshot&) = default;

@@ -57,6 +57,8 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
       ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
       nullptr, /*allow_exceptions=*/false);
   out->transfer_id = Text(object, "transfer_id").value_or("");
+  out->source = Text(object, "source").value_or("");
+  out->finished_at = Text(object, "finished_at").value_or("");
   out->source_database_id = Text(object, "source_database_id").value_or("");
   const json* sequence = Member(object, "snapshot_sequence");
   if (sequence != nullptr && sequence->is_number_unsigned()) {

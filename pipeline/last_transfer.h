@@ -14,6 +14,8 @@ inline constexpr char kLastTransferName[] = "last_transfer.json";
 // README's table has.
 struct LastTransfer {
   std::string transfer_id;  // 32 hex digits
+  std::string source;       // as the operator named it
+  std::string finished_at;  // RFC 3339
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
   std::vector<std::string> column_families;  // that were moved

@@ -86,8 +86,9 @@ struct ServeOptions {
   LeaseEnvironment leases;
   OperatorRegistry registry;
   LogFunction log;
-  // Called once per ended pull, and before that for each connection of its
-  // target that was lost while its snapshot is kept; from a thread of the
+  // Called once per ended pull (but not for one that its target drops to begin
+  // anew), and before that for each connection of its target that was lost
+  // while its snapshot is kept; from a thread of the
   // server.
   std::function<void(const TransferReport&)> on_transfer_end;
 };

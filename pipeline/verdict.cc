@@ -1,8 +1,8 @@
 #include "pipeline/verdict.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cstring>
+
+#include "pipeline/shell_word.h"
 
 namespace sstferry {
 namespace {
@@ -11,34 +11,17 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// As a shell takes it.
-std::string Word(const std::string& text) {
-  const bool plain =
-      !text.empty() &&
-      std::all_of(text.begin(), text.end(), [](unsigned char c) {
-        return c >= 0x80 || isalnum(c) || strchr("@%+=:,./-_[]", c) != nullptr;
-      });
-  if (plain) {
-    return text;
-  }
-  std::string quoted = "'";
-  for (const char c : text) {
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return quoted + "'";
-}
-
 // What a pull was asked to leave out, as its options; empty: nothing.
 std::string SelectionOf(const LastTransfer& record) {
   std::string options;
   for (const std::string& family : record.asked_families) {
-    options += " --cf " + Word(family);
+    options += " --cf " + ShellWord(family);
   }
   if (record.begin.has_value()) {
-    options += " --begin " + Word(*record.begin);
+    options += " --begin " + ShellWord(*record.begin);
   }
   if (record.end.has_value()) {
-    options += " --end " + Word(*record.end);
+    options += " --end " + ShellWord(*record.end);
   }
   return options;
 }
@@ -82,8 +65,9 @@ std::string UnexplainedFamily(const JudgedSide& copy,
 
 std::string Command(const char* command, const SourceAddress& first,
                     const SourceAddress& second, const std::string& options) {
-  return std::string("sstferry ") + command + " " + Word(first.ToString()) +
-         " " + Word(second.ToString()) + options;
+  return std::string("sstferry ") + command + " " +
+         ShellWord(first.ToString()) + " " + ShellWord(second.ToString()) +
+         options;
 }
 
 std::string PullAgain(const JudgedSide& copy, const JudgedSide& origin,

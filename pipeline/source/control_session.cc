@@ -196,6 +196,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       }
       return channel_->SendMessage(FrameType::kListReply, reply);
     }
+    case FrameType::kStatusRequest:
+      return TellStatus(frame);
     case FrameType::kOpenRequest: {
       OpenRequest request;
       const Status status = request.DecodeFrom(frame.payload);
@@ -240,6 +242,29 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   }
 }
 
+Status ControlSession::TellStatus(const Frame& frame) {
+  StatusRequest request;
+  Status status = request.DecodeFrom(frame.payload);
+  ServedDatabase named;
+  if (status.ok() && !request.database.empty()) {
+    status = host_.find_database(request.database, channel_->identity(),
+                                 &named);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  std::set<std::string> names;
+  for (const ServedDatabase& database : host_.options->databases) {
+    if (MayRead(database, channel_->identity()) &&
+        (request.database.empty() || request.database == database.name)) {
+      names.insert(database.name);
+    }
+  }
+  return channel_->SendMessage(
+      FrameType::kStatusReply,
+      StatusReply{host_.store->List(names, channel_->identity())});
+}
+
 // A held snapshot of the same database and column families, for a request that
 // only reads it.
 Status ControlSession::FindShared(const OpenRequest& request,
@@ -263,6 +288,20 @@ Status ControlSession::FindShared(const OpenRequest& request,
   return Status::OK();
 }
 
+// Makes of a request in place of a held transfer one that is just new.
+Status ControlSession::DropOld(const ServedDatabase& database,
+                               OpenRequest* request, std::string* note) {
+  if (request->purpose != Purpose::kPull) {
+    return MakeStatus(EndState::kRefused,
+                      "only a pull begins anew in place of another");
+  }
+  *note = host_.store->Drop(database, request->held_transfer,
+                            channel_->identity());
+  request->snapshot_use = SnapshotUse::kNew;
+  request->held_transfer = TransferId{};
+  return Status::OK();
+}
+
 Status ControlSession::StartOpen(const OpenRequest& request) {
   if (transfer_ != nullptr) {
     return Unexpected(FrameType::kOpenRequest);
@@ -283,9 +322,20 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
       return status;
     }
   }
-  transfer_ = std::make_shared<Transfer>(database, *host_.options, request,
+  OpenRequest planned = request;
+  std::string note;
+  if (request.snapshot_use == SnapshotUse::kInstead) {
+    status = DropOld(database, &planned, &note);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
                                          hello_, PeerText(*channel_),
                                          host_.wire_bucket);
+  if (!note.empty()) {
+    transfer_->AddNote(note);
+  }
   if (shared != nullptr) {
     transfer_->ShareSnapshot(std::move(shared));
   }

@@ -43,8 +43,12 @@ class ControlSession {
  private:
   [[nodiscard]] rocksdb::Status Serve();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
+  [[nodiscard]] rocksdb::Status TellStatus(const Frame& frame);
   [[nodiscard]] rocksdb::Status FindShared(
       const OpenRequest& request, std::shared_ptr<Transfer>* held) const;
+  [[nodiscard]] rocksdb::Status DropOld(const ServedDatabase& database,
+                                        OpenRequest* request,
+                                        std::string* note);
   [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
                                        const OpenRequest& request);

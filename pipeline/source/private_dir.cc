@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/file_lock.h"
 #include "pipeline/source/posix_files.h"
 
 namespace sstferry {
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
+constexpr char kRelease[] = "/release";
 constexpr char kMarker[] = ".sstferry-snapshot-";
 constexpr int kRandomDigits = 16;
 // A directory without a lock is being made or removed; either takes far less.
@@ -60,7 +62,7 @@ bool IsPrivateName(const std::string& name) {
 Status RemoveTree(const std::string& path) {
   std::error_code error;
   for (const char* part : {"/lease", "/lease.new", "/options", "/held", "/db",
-                           "/checkpoint", "/lock.new", "/lock"}) {
+                           "/checkpoint", "/release", "/lock.new", "/lock"}) {
     fs::remove_all(path + part, error);
     if (error) {
       return ErrnoStatus(EndState::kSourceError, "cannot remove", path + part,
@@ -182,8 +184,7 @@ Status PrivateDir::Adopt(const std::string& path,
     return Status::OK();
   }
   // Once more under the lock: its owner may just have removed it.
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
-      ReadLease(path, &lease) != LeaseState::kGood ||
+  if (!LockFile(fd) || ReadLease(path, &lease) != LeaseState::kGood ||
       !HoldsOnlyFiles(path + "/db")) {
     close(fd);
     return Status::OK();
@@ -200,6 +201,26 @@ PrivateDir::~PrivateDir() {
     RemoveTree(path_).PermitUncheckedError();
   }
   close(lock_fd_);
+}
+
+Status AskForRelease(const std::string& path) {
+  const std::string name = path + kRelease;
+  const int fd = open(name.c_str(),
+                      O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    return ErrnoStatus(EndState::kInternal, "cannot create", name, errno);
+  }
+  close(fd);
+  return Status::OK();
+}
+
+bool IsReleaseAsked(const std::string& path) {
+  struct stat info;
+  return lstat((path + kRelease).c_str(), &info) == 0;
+}
+
+void ForgetRelease(const std::string& path) {
+  unlink((path + kRelease).c_str());
 }
 
 Status PrivateDir::Clear() {

@@ -8,6 +8,7 @@
 //     db/     what RocksDB opens
 //     lease   for how long it is kept for a target that is gone, and what for;
 //             options: the source's OPTIONS, with which db/ is opened again
+//     release somebody asks the owner to let it go; removed where it does not
 #pragma once
 
 #include <atomic>
@@ -62,6 +63,12 @@ class PrivateDir {
   const int lock_fd_;
   std::atomic<bool> keep_{false};
 };
+
+// Asks the owner of a private directory to let it go.
+[[nodiscard]] rocksdb::Status AskForRelease(const std::string& path);
+bool IsReleaseAsked(const std::string& path);
+// The answer no, or nobody asks any more.
+void ForgetRelease(const std::string& path);
 
 // The private directories under `parent`, by name.
 [[nodiscard]] rocksdb::Status ListPrivateDirs(const std::string& parent,

@@ -3,11 +3,10 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "pipeline/source/held_snapshots.h"
 #include "pipeline/start_thread.h"
 
 namespace sstferry {
@@ -15,19 +14,10 @@ namespace {
 
 using rocksdb::Status;
 
-namespace fs = std::filesystem;
-
 // Leases are written anew while a target is connected: what a process that is
 // killed takes off its leases is at most this, or a quarter of them.
 constexpr uint64_t kRenewSeconds = 30;
 constexpr uint64_t kSweepTicks = 10;
-
-std::string RealPath(const std::string& path) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  return error ? fs::absolute(path, error).lexically_normal().string()
-               : real.string();
-}
 
 double FreePercent(const std::string& directory) {
   struct statvfs info;
@@ -60,9 +50,7 @@ SnapshotStore::SnapshotStore(const ServeOptions* options,
     }
     const std::string real = RealPath(database.directory);
     directories_[database.name] = real;
-    parents_.insert(options_->snapshot_dir.empty()
-                        ? fs::path(real).parent_path().string()
-                        : options_->snapshot_dir);
+    parents_.insert(SnapshotParent(real, options_->snapshot_dir));
   }
 }
 
@@ -254,20 +242,27 @@ void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
   entries_.erase(transfer->id());
 }
 
-void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
-                            const std::string& why) {
+void SnapshotStore::EndAndLog(std::shared_ptr<Transfer> transfer,
+                              const std::string& why, TransferReport* report) {
   transfer->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
-  const TransferReport report = transfer->Report();
+  *report = transfer->Report();
   transfer.reset();
   Log(LogLevel::kInfo, "released the snapshot of transfer " +
-                           report.transfer_id + " of " + report.name + ": " +
-                           MessageOf(report.status));
+                           report->transfer_id + " of " + report->name + ": " +
+                           MessageOf(report->status));
+}
+
+void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
+                            const std::string& why) {
+  TransferReport report;
+  EndAndLog(std::move(transfer), why, &report);
   if (options_->on_transfer_end) {
     options_->on_transfer_end(report);
   }
 }
 
 void SnapshotStore::Tick() {
+  HonourReleases();
   EndLeases();
   RenewLeases();
   KeepFree();

@@ -56,6 +56,14 @@ class SnapshotStore {
                   const Channel* control);
   // Makes the transfer outlive this process; a failure is only logged.
   void WriteLease(const std::shared_ptr<Transfer>& transfer);
+  // Of databases with these names: what is held here and, with a lease, beside
+  // them. Of a transfer's id only its owner is told more than the first bytes.
+  std::vector<HeldSnapshot> List(const std::set<std::string>& names,
+                                 const PeerIdentity* peer);
+  // Releases what the target of that transfer does not need any more; a
+  // sentence for its operator.
+  std::string Drop(const ServedDatabase& database, const TransferId& id,
+                   const PeerIdentity* peer);
   // The transfer has ended.
   void Remove(const std::shared_ptr<Transfer>& transfer);
 
@@ -101,6 +109,12 @@ class SnapshotStore {
   // Not under mu_: ends it, removes its snapshot unless somebody else still
   // has it, tells the application.
   void Release(std::shared_ptr<Transfer> transfer, const std::string& why);
+  void EndAndLog(std::shared_ptr<Transfer> transfer, const std::string& why,
+                 TransferReport* report);
+  // Those that `release` asks for, where no target is connected.
+  void HonourReleases();
+  bool DropLeftover(const ServedDatabase& database, const TransferId& id,
+                    const PeerIdentity* peer, std::string* note);
   void TickLoop();
 
   const ServeOptions* const options_;

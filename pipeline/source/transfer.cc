@@ -283,7 +283,8 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
   opened.family_count = static_cast<uint32_t>(families_.size());
   opened.database_options = database_options_;
-  opened.notes = notes_;
+  opened.notes = own_notes_;
+  opened.notes.insert(opened.notes.end(), notes_.begin(), notes_.end());
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
   opened.snapshot_micros = snapshot_micros_;
   opened.plan_micros = plan_micros_;
@@ -390,6 +391,20 @@ Status Transfer::WriteLease(uint64_t wall_seconds) {
   }
   has_lease_ = has_lease_ || status.ok();
   return status;
+}
+
+HeldSnapshot Transfer::Describe(uint64_t wall_seconds) {
+  HeldSnapshot held;
+  held.transfer_id = id_;
+  held.database = database_.name;
+  held.snapshot_sequence = snapshot_->sequence();
+  held.pinned_bytes = pinned_bytes_;
+  std::lock_guard<std::mutex> lock(lease_mu_);
+  held.age_seconds = created_seconds_ != 0
+                         ? wall_seconds - std::min(wall_seconds,
+                                                   created_seconds_)
+                         : MicrosSince(started_) / 1'000'000;
+  return held;
 }
 
 uint32_t Transfer::lanes() const {

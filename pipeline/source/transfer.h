@@ -57,6 +57,11 @@ class Transfer {
     return planned_ && snapshot_->directory().rfind(parent + "/", 0) == 0;
   }
   uint64_t pinned_bytes() const { return pinned_bytes_; }
+  // Of a planned one.
+  const std::string& directory() const { return snapshot_->directory(); }
+  // What it is, but for who reads it and how long it is kept. REQUIRES:
+  // planned().
+  HeldSnapshot Describe(uint64_t wall_seconds);
   // Pin() plans this one instead of taking its own.
   void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
     snapshot_ = std::move(snapshot);
@@ -68,6 +73,10 @@ class Transfer {
     notes_ = snapshot_->notes();
     shares_ = std::move(held);
   }
+
+  const Transfer* shares() const { return shares_.get(); }
+  // Before it is announced: something that the target's operator should know.
+  void AddNote(const std::string& note) { own_notes_.push_back(note); }
 
   // The frames that tell the target about it: Opened, Family..., Ranges...,
   // PlanItems (for a plan), PlanEnd.
@@ -232,6 +241,7 @@ class Transfer {
   uint64_t carried_files_ = 0;
   std::vector<PlanItem> items_;  // only for a plan
   std::vector<std::string> notes_;
+  std::vector<std::string> own_notes_;  // that are not the snapshot's
   std::mutex pin_mu_;
   std::atomic<bool> planned_{false};
   uint64_t pinned_bytes_ = 0;

@@ -65,13 +65,13 @@ std::string Bounds(const KeyInterval& interval) {
   return text(interval.begin) + " to " + text(interval.end);
 }
 
+}  // namespace
+
 const char* CarryText(CarryMode mode) {
   return mode == CarryMode::kAuto    ? "auto"
          : mode == CarryMode::kNever ? "never"
                                      : "only";
 }
-
-}  // namespace
 
 JournalTransfer MakeJournalHead(const PullOptions& options,
                                 const OpenRequest& asked,

@@ -31,6 +31,9 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
                                             const JournalState& unfinished,
                                             const std::string& dir);
 
+// As --carry takes it.
+const char* CarryText(CarryMode mode);
+
 // What the source had announced.
 SourcePlan PlanOf(const JournalState& unfinished);
 

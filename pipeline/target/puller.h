@@ -110,6 +110,7 @@ class Puller {
   OpenRequest asked_;        // what plan_ answers
   JournalState unfinished_;  // what an earlier pull left, while resuming_
   bool resuming_ = false;
+  std::optional<TransferId> dropped_;  // whose snapshot nobody needs any more
   bool can_go_on_ = false;   // from what is on disk now
   Totals held_;              // of what was here before this pull began
   std::unique_ptr<TargetDb> db_;

@@ -65,6 +65,7 @@ Status Puller::ReadUnfinished() {
   if (options_.restart) {
     Say("dropped the unfinished pull " + ToHex(head.transfer_id) +
         " as asked");
+    dropped_ = head.transfer_id;
     return Status::OK();
   }
   const Status same = CheckSameRequest(options_, head, workspace_->dir());
@@ -74,6 +75,7 @@ Status Puller::ReadUnfinished() {
   if (!SurvivedReboots(head)) {
     Say("starting anew, since the machine went down and the unfinished pull "
         "was one with --durability none");
+    dropped_ = head.transfer_id;
     return Status::OK();
   }
   resuming_ = true;
@@ -218,6 +220,9 @@ Status Puller::OpenSession(SnapshotUse use) {
     request.held_transfer = unfinished_.head.transfer_id;
     request.families = unfinished_.head.families;
     request.chunk_bytes = unfinished_.head.chunk_bytes;
+  } else if (dropped_.has_value()) {
+    request.snapshot_use = SnapshotUse::kInstead;
+    request.held_transfer = *dropped_;
   }
   asked_ = request;
   state_.chunk_bytes = request.chunk_bytes;

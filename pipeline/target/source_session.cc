@@ -12,8 +12,6 @@ namespace {
 
 using rocksdb::Status;
 
-// Answers that cost the source nothing.
-constexpr std::chrono::milliseconds kAnswerLimit{60'000};
 constexpr std::chrono::hours kPinLimit{24};
 // For another connection on which to say that all went well.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
@@ -209,7 +207,7 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
           (frame.type == FrameType::kEnd && state == EndState::kCancelled);
       if (state == EndState::kSnapshotGone && !plan_digest_.has_value() &&
           transfer_id_.has_value() &&
-          request_.snapshot_use == SnapshotUse::kNew) {
+          request_.snapshot_use != SnapshotUse::kResume) {
         // Nothing depends on it yet: another one will do.
         transfer_id_.reset();
         may_retry_ = true;
@@ -342,13 +340,9 @@ Status SourceSession::Handle(const Frame& frame) {
       return compress ? channel_->SendMessage(FrameType::kCompress, *compress)
                       : status;
     }
-    case FrameType::kListReply: {
-      std::lock_guard<std::mutex> lock(mu_);
-      const Status status = list_.DecodeFrom(frame.payload);
-      listed_ = status.ok();
-      changed_.notify_all();
-      return status;
-    }
+    case FrameType::kListReply:
+    case FrameType::kStatusReply:
+      return HandleAnswer(frame);
     case FrameType::kFinished: {
       std::lock_guard<std::mutex> lock(mu_);
       const Status status = finish_.DecodeFrom(frame.payload);
@@ -386,17 +380,6 @@ Status SourceSession::WaitFor(const bool& flag,
                                       std::to_string(limit.count()) + " ms");
   }
   return flag ? Status::OK() : status_;
-}
-
-Status SourceSession::List(std::vector<std::string>* names) {
-  Status status = channel()->Send(FrameType::kListRequest, "",
-                                 WaitLimit::Within(kSendLimit));
-  if (status.ok()) {
-    status = WaitFor(listed_, kAnswerLimit);
-  }
-  std::lock_guard<std::mutex> lock(mu_);
-  *names = list_.names;
-  return status;
 }
 
 Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {

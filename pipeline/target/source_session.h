@@ -37,6 +37,9 @@ struct SourcePlan {
 // for one longer than this.
 inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
+// Answers that cost the source nothing.
+inline constexpr std::chrono::milliseconds kAnswerLimit{60'000};
+
 struct SourceSessionOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};
@@ -73,6 +76,10 @@ class SourceSession {
 
   const HelloAck& source() const { return ack_; }
   [[nodiscard]] rocksdb::Status List(std::vector<std::string>* names);
+  // Snapshots that the source holds of `database`; of all that it lets this
+  // side read when that is empty.
+  [[nodiscard]] rocksdb::Status AskHeld(const std::string& database,
+                                        std::vector<HeldSnapshot>* held);
   // Blocks while the source pins and plans; no limit but the peer's silence.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
                                      SourcePlan* plan);
@@ -119,6 +126,7 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status ReadUntilFailure(Channel* channel);
   void PingLoop();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame);
+  [[nodiscard]] rocksdb::Status HandleAnswer(const Frame& frame);
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
   [[nodiscard]] rocksdb::Status TakeOpened(const Frame& frame);
   [[nodiscard]] rocksdb::Status EndPlan();
@@ -157,7 +165,7 @@ class SourceSession {
   bool opening_ = false;
   bool opened_ = false;
   bool planned_ = false;
-  bool listed_ = false;
+  bool answered_ = false;
   bool finished_ = false;
   OpenRequest request_;
   SourcePlan plan_;
@@ -165,6 +173,7 @@ class SourceSession {
   std::optional<TransferId> transfer_id_;  // once the source has told it
   uint64_t plan_bytes_ = 0;
   ListReply list_;
+  StatusReply status_reply_;
   struct Finish finish_;
   Stats stats_;
 };

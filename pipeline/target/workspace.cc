@@ -1,7 +1,6 @@
 #include "pipeline/target/workspace.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <sstream>
 
 #include "format/journal.h"
+#include "pipeline/file_lock.h"
 #include "pipeline/last_transfer.h"
 #include "pipeline/target/durable.h"
 
@@ -158,10 +158,18 @@ Workspace::Workspace(std::string target_dir, bool replace,
                      LogFunction log)
     : target_dir_(std::move(target_dir)),
       parent_(ParentOf(target_dir_)),
-      dir_(target_dir_ + ".sstferry"),
+      dir_(DirOf(target_dir_)),
       replace_(replace),
       file_system_(std::move(file_system)),
       log_(std::move(log)) {}
+
+std::string Workspace::DirOf(const std::string& target_dir) {
+  return WithoutTrailingSlash(target_dir) + ".sstferry";
+}
+
+bool Workspace::IsOne(const std::string& dir) {
+  return ReadStart(dir + "/lock", strlen(kLockMark)) == kLockMark;
+}
 
 Workspace::~Workspace() {
   if (lock_fd_ >= 0) {
@@ -295,8 +303,7 @@ Status Workspace::Lock() {
   std::error_code error;
   if (fs::symlink_status(dir_, error).type() != fs::file_type::not_found &&
       (!fs::is_directory(dir_, error) ||
-       (ReadWholeFile(path).rfind(kLockMark, 0) != 0 &&
-        !IsBarelyBegun(dir_)))) {
+       (!IsOne(dir_) && !IsBarelyBegun(dir_)))) {
     return MakeStatus(EndState::kRefused,
                       dir_ + " exists and was not made by sstferry; move it "
                       "away");
@@ -314,7 +321,7 @@ Status Workspace::Lock() {
   if (lock_fd_ < 0) {
     return Errno("open " + path, errno);
   }
-  if (flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+  if (!LockFile(lock_fd_)) {
     return MakeStatus(EndState::kBusy,
                       "target " + target_dir_ +
                           ": another pull holds " + path);

@@ -27,6 +27,10 @@ namespace sstferry {
 // Threads: one at a time.
 class Workspace {
  public:
+  // Where the workspace of a TARGET_DIR is, and whether a directory is one.
+  static std::string DirOf(const std::string& target_dir);
+  static bool IsOne(const std::string& dir);
+
   // Checks TARGET_DIR, completes an exchange that was cut short and takes the
   // lock. What an unfinished pull left stays until Clear().
   // A workspace whose pull filled TARGET_DIR and was ended before it had

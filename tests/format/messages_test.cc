@@ -75,7 +75,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleFamily(), SampleRanges(), SamplePlanItems(),
                     SamplePlanEnd(), SamplePing(), SampleStats(),
                     SampleFinish(), SampleCompress(), SampleHeld(),
-                    SampleStatusReply());
+                    SampleStatusRequest(), SampleStatusReply());
   RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
@@ -89,7 +89,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
   REQUIRE(rc::check([] {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
-                   Compress, Held, StatusReply>();
+                   Compress, Held, StatusRequest, StatusReply>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck>();

@@ -143,6 +143,8 @@ Held SampleHeld() {
   return m;
 }
 
+StatusRequest SampleStatusRequest() { return StatusRequest{"orders"}; }
+
 StatusReply SampleStatusReply() {
   HeldSnapshot held;
   held.transfer_id = SampleId();
@@ -269,7 +271,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kFinished, Encode(SampleFinish())},
       {FrameType::kCompress, Encode(SampleCompress())},
       {FrameType::kHeld, Encode(SampleHeld())},
-      {FrameType::kStatusRequest, ""},
+      {FrameType::kStatusRequest, Encode(SampleStatusRequest())},
       {FrameType::kStatusReply, Encode(SampleStatusReply())},
       {FrameType::kRangeRequest, Encode(SampleRangeRequest())},
       {FrameType::kChunkBegin, Encode(SampleChunkBegin())},

@@ -26,6 +26,7 @@ Stats SampleStats();
 Finish SampleFinish();
 Compress SampleCompress();
 Held SampleHeld();
+StatusRequest SampleStatusRequest();
 StatusReply SampleStatusReply();
 RangeRequest SampleRangeRequest();
 ChunkBegin SampleChunkBegin();

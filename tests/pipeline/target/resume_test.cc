@@ -322,6 +322,10 @@ TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == 0);
   REQUIRE(NotesMention(summary, "dropped the unfinished pull"));
+  REQUIRE(NotesMention(summary, " was released"));
+  for (const std::string& name : NamesOf(dir.path())) {
+    REQUIRE(name.find(".sstferry-snapshot-") == std::string::npos);
+  }
 }
 
 TEST_CASE("A snapshot that is gone starts anew by itself and says so",

@@ -1,0 +1,352 @@
+// Which snapshots a source tells of, and how they are let go.
+#include <atomic>
+#include <thread>
+
+#include "pipeline/source/held_snapshots.h"
+#include "pipeline/status.h"
+#include "tests/pipeline/source/held_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/certificates.h"
+#include "tests/support/sample_database.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::seconds;
+
+Status AskStatus(const HostPort& where, const std::string& name,
+                 std::vector<HeldSnapshot>* held, const TlsFiles& tls = {}) {
+  StatusOptions options;
+  options.where = AddressAt(where, name);
+  options.tls = tls;
+  StatusReport report;
+  const Status status = MakeStatusQuery(options)->Run(&report);
+  *held = report.snapshots;
+  return status;
+}
+
+std::vector<HeldSnapshot> HeldAt(const HostPort& where,
+                                 const std::string& name = "db",
+                                 const TlsFiles& tls = {}) {
+  std::vector<HeldSnapshot> held;
+  REQUIRE_OK(AskStatus(where, name, &held, tls));
+  return held;
+}
+
+std::string Cut(const TransferId& id) {
+  return ToHex(id).substr(0, 8) + std::string(24, '0');
+}
+
+void RequireState(const Status& status, EndState state,
+                  const std::string& sentence) {
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == state);
+  REQUIRE(status.ToString().find(sentence) != std::string::npos);
+}
+
+Status ReleaseIn(HeldBench* bench, const std::string& id,
+                 seconds patience = seconds(20)) {
+  HeldSnapshot released;
+  return ReleaseSnapshotOf(bench->dir / "source/db", "", id, patience,
+                           &released);
+}
+
+// A pull that was opened at a running server and then lost.
+struct RunningBench : HeldBench {
+  RunningBench() {
+    server = std::make_unique<TestServer>(Options());
+    REQUIRE_OK(OpenAs(server->address(), SampleRequest(), &control, &opened));
+    id = opened.opened.transfer_id;
+  }
+  void Lose() {
+    control->Close();
+    server->Report(0);
+  }
+  std::unique_ptr<TestServer> server;
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  TransferId id;
+};
+
+TEST_CASE("A source tells which snapshots it holds, for whom and how long",
+          "[held][status]") {
+  RunningBench bench;
+  bench.clock.Advance(7);
+  std::vector<HeldSnapshot> held = HeldAt(bench.server->address());
+  REQUIRE(held.size() == 1);
+  REQUIRE(ToHex(held[0].transfer_id) == Cut(bench.id));
+  REQUIRE(held[0].database == "db");
+  REQUIRE(held[0].snapshot_sequence ==
+          bench.opened.opened.snapshot_sequence);
+  REQUIRE(held[0].age_seconds == 7);
+  REQUIRE(held[0].readers == 1);
+  REQUIRE(held[0].ttl_left_seconds == 100);
+  REQUIRE(held[0].pinned_bytes > 2'000'000);
+  bench.Lose();
+  bench.clock.Advance(30);
+  held = HeldAt(bench.server->address(), "");
+  REQUIRE(held.size() == 1);
+  REQUIRE(held[0].readers == 0);
+  REQUIRE(held[0].ttl_left_seconds == 70);
+  REQUIRE(held[0].age_seconds == 37);
+  RequireState(AskStatus(bench.server->address(), "other", &held),
+               EndState::kRefused, "no database named 'other'");
+}
+
+TEST_CASE("A snapshot that a verify shares has a reader more",
+          "[held][status]") {
+  RunningBench bench;
+  bench.Lose();
+  OpenRequest share = SampleRequest();
+  share.purpose = Purpose::kVerify;
+  share.snapshot_use = SnapshotUse::kShare;
+  share.held_transfer = bench.id;
+  Announced shared;
+  REQUIRE_OK(
+      OpenAs(bench.server->address(), share, &bench.control, &shared));
+  const std::vector<HeldSnapshot> held = HeldAt(bench.server->address());
+  REQUIRE(held.size() == 1);
+  REQUIRE(held[0].readers == 1);
+  RequireState(ReleaseIn(&bench, ToHex(bench.id)), EndState::kBusy,
+               "a target is connected");
+}
+
+TEST_CASE("A source that restarted tells of what lies on its disk",
+          "[held][status]") {
+  RunningBench bench;
+  bench.Lose();
+  bench.server.reset();
+  bench.clock.Advance(40);
+  TestServer server(bench.Options());
+  const std::vector<HeldSnapshot> held = HeldAt(server.address());
+  REQUIRE(held.size() == 1);
+  REQUIRE(ToHex(held[0].transfer_id) == Cut(bench.id));
+  REQUIRE(held[0].readers == 0);
+  REQUIRE(held[0].ttl_left_seconds == 60);
+  REQUIRE(held[0].pinned_bytes > 2'000'000);
+}
+
+TEST_CASE("Only who opened a transfer is told all of its id",
+          "[held][status][tls]") {
+  const TestPki& pki = GoodPki();
+  const TlsFiles other = pki.ca.Issue(
+      {"other", {"DNS:other.example"}, -3600, 30 * 86400, "clientAuth"});
+  HeldBench bench;
+  ServeOptions options = bench.Options();
+  const bool allowed = GENERATE(true, false);
+  options.databases[0].allowed = {"target.example"};
+  if (allowed) {
+    options.databases[0].allowed.push_back("other.example");
+  }
+  TestServer server(options, pki.server);
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened,
+                    nullptr, pki.client));
+  std::vector<HeldSnapshot> held =
+      HeldAt(server.address(), "db", pki.client);
+  REQUIRE(held.size() == 1);
+  REQUIRE(held[0].transfer_id == opened.opened.transfer_id);
+  if (allowed) {
+    held = HeldAt(server.address(), "", other);
+    REQUIRE(held.size() == 1);
+    REQUIRE(ToHex(held[0].transfer_id) == Cut(opened.opened.transfer_id));
+  } else {
+    RequireState(AskStatus(server.address(), "db", &held, other),
+                 EndState::kDenied, "serve --allow");
+    REQUIRE(HeldAt(server.address(), "", other).empty());
+  }
+}
+
+TEST_CASE("A directory tells the snapshots that are held of it",
+          "[held][status]") {
+  RunningBench bench;
+  StatusOptions options;
+  options.where.directory = bench.dir / "source/db";
+  const auto look = [&options] {
+    StatusReport report;
+    REQUIRE_OK(MakeStatusQuery(options)->Run(&report));
+    REQUIRE(report.is_source);
+    REQUIRE_FALSE(report.is_target);
+    return report.snapshots;
+  };
+  std::vector<HeldSnapshot> held = look();
+  REQUIRE(held.size() == 1);
+  REQUIRE(held[0].transfer_id == bench.id);
+  REQUIRE(held[0].readers == 1);
+  bench.Lose();
+  REQUIRE(look().at(0).readers == 0);
+  OpenRequest again = ResumeOf(bench.id);
+  REQUIRE_OK(OpenAs(bench.server->address(), again, &bench.control,
+                    &bench.opened));
+  REQUIRE(look().at(0).readers == 1);
+  bench.server.reset();  // with its target connected: nobody is now
+  REQUIRE(look().at(0).readers == 0);
+  options.where.directory = bench.dir / "source";
+  StatusReport report;
+  RequireState(MakeStatusQuery(options)->Run(&report), EndState::kRefused,
+               "found neither");
+}
+
+TEST_CASE("A running source releases what nobody reads when it is asked",
+          "[held][release]") {
+  RunningBench bench;
+  const std::string id = ToHex(bench.id);
+  RequireState(ReleaseIn(&bench, id), EndState::kBusy,
+               "a target is connected");
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+  REQUIRE_FALSE(IsReleaseAsked(bench.parent() + "/" +
+                               SnapshotsIn(bench.parent())[0]));
+  bench.Lose();
+  REQUIRE_OK(ReleaseIn(&bench, id));
+  const TransferReport report = bench.server->Report(1);
+  RequireState(report.status, EndState::kSnapshotGone, "by hand");
+  REQUIRE(WaitForSnapshots(bench.parent(), 0));
+  RequireState(OpenAs(bench.server->address(), ResumeOf(bench.id),
+                      &bench.control, &bench.opened),
+               EndState::kSnapshotGone, "no snapshot of transfer");
+}
+
+TEST_CASE("A snapshot that no process has is released on the spot",
+          "[held][release]") {
+  RunningBench bench;
+  bench.Lose();
+  bench.server.reset();
+  const std::string id = ToHex(bench.id);
+  const std::string wrong = (id[0] == '0' ? "1" : "0") + id.substr(1);
+  RequireState(ReleaseIn(&bench, wrong), EndState::kRefused, "held: " + id);
+  SECTION("by its id") { REQUIRE_OK(ReleaseIn(&bench, id)); }
+  SECTION("by the first digits") {
+    REQUIRE_OK(ReleaseIn(&bench, id.substr(0, 8)));
+  }
+  REQUIRE(SnapshotsIn(bench.parent()).empty());
+  RequireState(ReleaseIn(&bench, id), EndState::kRefused, "none is");
+}
+
+TEST_CASE("A snapshot whose owner does not answer is busy, and not asked on",
+          "[held][release]") {
+  RunningBench bench;
+  bench.Lose();
+  bench.server.reset();
+  const std::string path =
+      bench.parent() + "/" + SnapshotsIn(bench.parent())[0];
+  std::unique_ptr<PrivateDir> owner;
+  REQUIRE_OK(PrivateDir::Adopt(path, &owner));
+  RequireState(ReleaseIn(&bench, ToHex(bench.id), seconds(0)),
+               EndState::kBusy, "does not answer");
+  REQUIRE_FALSE(IsReleaseAsked(path));
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+}
+
+TEST_CASE("A look at a private directory makes nobody believe it is in use",
+          "[held][status]") {
+  RunningBench bench;
+  bench.Lose();
+  bench.server.reset();
+  std::atomic<bool> stop{false};
+  std::thread looker([&] {
+    while (!stop) {
+      ListSnapshotsOf(bench.dir / "source/db", "");
+    }
+  });
+  const std::string path =
+      bench.parent() + "/" + SnapshotsIn(bench.parent())[0];
+  int adopted = 0;
+  for (int i = 0; i < 200; ++i) {
+    std::unique_ptr<PrivateDir> dir;
+    const Status status = PrivateDir::Adopt(path, &dir);
+    adopted += status.ok() && dir != nullptr ? 1 : 0;
+  }
+  stop = true;
+  looker.join();
+  REQUIRE(adopted == 200);
+}
+
+TEST_CASE("A pull that begins anew releases what it had held",
+          "[held][release]") {
+  RunningBench bench;
+  OpenRequest instead = SampleRequest();
+  instead.snapshot_use = SnapshotUse::kInstead;
+  instead.held_transfer = bench.id;
+  instead.chunk_bytes *= 2;  // it need not be the same pull
+  std::unique_ptr<Channel> control;
+  Announced anew;
+  const auto begin = [&](const HostPort& where) {
+    REQUIRE_OK(OpenAs(where, instead, &control, &anew));
+    REQUIRE(anew.opened.transfer_id != bench.id);
+    REQUIRE_FALSE(anew.opened.resumed);
+    REQUIRE_FALSE(anew.opened.notes.empty());
+    return anew.opened.notes[0];
+  };
+  SECTION("from a source that holds it") {
+    bench.Lose();
+    REQUIRE(begin(bench.server->address()).ends_with(" was released"));
+    REQUIRE(WaitForSnapshots(bench.parent(), 1));
+    // Nobody is told of an end: serve --once would take it for the pull's.
+    control->Close();
+    REQUIRE(bench.server->Report(1).transfer_id ==
+            ToHex(anew.opened.transfer_id));
+  }
+  SECTION("from one that restarted") {
+    bench.Lose();
+    bench.server.reset();
+    TestServer server(bench.Options());
+    REQUIRE(begin(server.address()).ends_with(" was released"));
+    REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+  }
+  SECTION("not while a target is connected to it") {
+    REQUIRE(begin(bench.server->address()).ends_with("is connected to it"));
+    REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
+  }
+  SECTION("or it is gone already") {
+    instead.held_transfer[0] ^= 1;
+    REQUIRE(begin(bench.server->address()).ends_with("any more"));
+  }
+}
+
+TEST_CASE("Nobody else's snapshot is released by beginning anew",
+          "[held][release][tls]") {
+  const TestPki& pki = GoodPki();
+  const TlsFiles other = pki.ca.Issue(
+      {"other", {"DNS:other.example"}, -3600, 30 * 86400, "clientAuth"});
+  HeldBench bench;
+  ServeOptions options = bench.Options();
+  // What a new snapshot finds beside it is looked at by the system's clock.
+  options.leases.wall_seconds = nullptr;
+  OpenRequest instead = SampleRequest();
+  instead.snapshot_use = SnapshotUse::kInstead;
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  auto server = std::make_unique<TestServer>(options, pki.server);
+  REQUIRE_OK(OpenAs(server->address(), SampleRequest(), &control, &opened,
+                    nullptr, pki.client));
+  control->Close();
+  server->Report(0);
+  instead.held_transfer = opened.opened.transfer_id;
+  if (GENERATE(false, true)) {
+    server.reset();
+    server = std::make_unique<TestServer>(options, pki.server);
+  }
+  REQUIRE_OK(OpenAs(server->address(), instead, &control, &opened, nullptr,
+                    other));
+  REQUIRE_FALSE(opened.opened.notes.empty());
+  REQUIRE(opened.opened.notes[0].ends_with("it is another target's"));
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
+}
+
+TEST_CASE("Only a pull begins anew in place of another", "[held][release]") {
+  RunningBench bench;
+  bench.Lose();
+  OpenRequest instead = SampleRequest();
+  instead.purpose = Purpose::kPlan;
+  instead.snapshot_use = SnapshotUse::kInstead;
+  instead.held_transfer = bench.id;
+  RequireState(OpenAs(bench.server->address(), instead, &bench.control,
+                      &bench.opened),
+               EndState::kRefused, "only a pull begins anew");
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+}
+
+}  // namespace
+}  // namespace sstferry

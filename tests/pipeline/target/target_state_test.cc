@@ -1,0 +1,171 @@
+// What is said of a TARGET_DIR by who only looks.
+#include <algorithm>
+#include <filesystem>
+
+#include "pipeline/target/durable.h"
+#include "pipeline/target/pull_identity.h"
+#include "pipeline/target/target_state.h"
+#include "tests/pipeline/target/resume_support.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+TargetState StateOf(const std::string& target, bool expected = true) {
+  TargetState state;
+  bool is_target = !expected;
+  REQUIRE_OK(ReadTargetState(target, &state, &is_target));
+  REQUIRE(is_target == expected);
+  return state;
+}
+
+// Every name under a directory, with its time of change and its size.
+std::vector<std::string> Everything(const std::string& directory) {
+  std::vector<std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    all.push_back(entry.path().string() + " " +
+                  std::to_string(
+                      entry.last_write_time().time_since_epoch().count()) +
+                  (entry.is_regular_file()
+                       ? " " + std::to_string(entry.file_size())
+                       : ""));
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+struct Bench {
+  Bench() {
+    SampleShape shape;
+    shape.entries = 8000;
+    MakeSampleDatabase(dir / "source", shape);
+    server = std::make_unique<TestServer>(ServeAndHold(dir / "source"));
+    options = PullFrom(server->address(), dir / "a target");
+    options.carry = CarryMode::kNever;
+  }
+  ScratchDir dir;
+  std::unique_ptr<TestServer> server;
+  PullOptions options;
+};
+
+TEST_CASE("What no pull made is no target", "[target][status]") {
+  ScratchDir dir;
+  StateOf(dir / "nothing", false);
+  fs::create_directories(dir / "x.sstferry");
+  StateOf(dir / "x", false);
+  WriteBytes(dir / "x.sstferry/lock", "somebody's\n");
+  StateOf(dir / "x", false);
+}
+
+TEST_CASE("An unfinished pull says how far it came and what to type",
+          "[target][status]") {
+  Bench bench;
+  bench.options.selection.interval.end = "zz top";
+  const Summary summary =
+      PullAndCancel(bench.options, "Ingestor:Ingested", 3);
+  const std::string target = bench.options.target_dir;
+  const std::vector<std::string> before = Everything(bench.dir.path());
+  const TargetState state = StateOf(target);
+  REQUIRE(Everything(bench.dir.path()) == before);
+  REQUIRE_FALSE(state.complete.has_value());
+  REQUIRE(state.unfinished.has_value());
+  const UnfinishedPull& pull = *state.unfinished;
+  REQUIRE_FALSE(pull.running);
+  REQUIRE(pull.transfer_id == summary.transfer_id);
+  REQUIRE(pull.source == bench.options.source.ToString());
+  REQUIRE(pull.snapshot_sequence == summary.snapshot_sequence);
+  REQUIRE(pull.chunks >= 3);
+  REQUIRE(pull.sst_bytes > 0);
+  REQUIRE(pull.percent() > 0);
+  REQUIRE(pull.percent() < 100);
+  REQUIRE_FALSE(pull.all_received);
+  REQUIRE(pull.damage.empty());
+  REQUIRE(state.next == "sstferry pull " + pull.source + " '" + target +
+                            "' --end 'zz top' --carry never");
+}
+
+TEST_CASE("A pull that runs is told from one that stopped",
+          "[target][status]") {
+  Bench bench;
+  TargetState state;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "Puller:TotalsAgreed") {
+      state = StateOf(bench.options.target_dir);
+    }
+  });
+  const Summary summary = RunPull(bench.options);
+  TEST_SetFaultHook(nullptr);
+  REQUIRE_OK(summary.status);
+  REQUIRE(state.unfinished.has_value());
+  REQUIRE(state.unfinished->running);
+  REQUIRE(state.unfinished->all_received);
+  REQUIRE(state.unfinished->percent() == 100);
+  REQUIRE(state.next.empty());
+}
+
+TEST_CASE("A complete target says where it is from", "[target][status]") {
+  Bench bench;
+  const Summary summary = RunPull(bench.options);
+  REQUIRE_OK(summary.status);
+  TargetState state = StateOf(bench.options.target_dir + "/");
+  REQUIRE_FALSE(state.unfinished.has_value());
+  REQUIRE(state.complete->transfer_id == summary.transfer_id);
+  REQUIRE(state.complete->source == bench.options.source.ToString());
+  REQUIRE(state.complete->snapshot_sequence == summary.snapshot_sequence);
+  REQUIRE(state.complete->finished_at.size() == 24);
+  REQUIRE(state.next.empty());
+  REQUIRE_FALSE(state.has_leftover);
+  // And, with another pull to it that is not done, both.
+  bench.options.replace = true;
+  PullAndCancel(bench.options, "Ingestor:Ingested", 2);
+  state = StateOf(bench.options.target_dir);
+  REQUIRE(state.complete->transfer_id == summary.transfer_id);
+  REQUIRE(state.unfinished->transfer_id != summary.transfer_id);
+  REQUIRE(state.next.ends_with("--carry never --replace"));
+}
+
+TEST_CASE("A pull that died after its rename is complete, with a leftover",
+          "[target][status]") {
+  Bench bench;
+  PullAndDie(bench.server->address(), bench.options, "Workspace:Published");
+  const TargetState state = StateOf(bench.options.target_dir);
+  REQUIRE(state.complete.has_value());
+  REQUIRE(state.has_leftover);
+  REQUIRE_FALSE(state.unfinished.has_value());
+  REQUIRE(state.next.find("sstferry pull ") == 0);
+}
+
+TEST_CASE("A pull that cannot be gone on with says why", "[target][status]") {
+  Bench bench;
+  const std::string journal = bench.options.target_dir + ".sstferry/journal";
+  SECTION("nothing was recorded") {
+    PullAndDie(bench.server->address(), bench.options,
+               "Puller:DatabaseCreated");
+    const TargetState state = StateOf(bench.options.target_dir);
+    REQUIRE(state.unfinished->transfer_id.empty());
+    REQUIRE(state.unfinished->percent() == 0);
+    REQUIRE(state.next.empty());
+  }
+  SECTION("damage") {
+    PullAndCancel(bench.options, "Ingestor:Ingested", 2);
+    std::string bytes = BytesOf(journal);
+    bytes[bytes.size() / 2] ^= 1;
+    WriteBytes(journal, bytes);
+    REQUIRE(StateOf(bench.options.target_dir)
+                .unfinished->damage.find("journal") != std::string::npos);
+  }
+  SECTION("the machine went down") {
+    bench.options.durability = Durability::kNone;
+    PullAndCancel(bench.options, "Ingestor:Ingested", 2);
+    TEST_SetBootId("another");
+    const TargetState state = StateOf(bench.options.target_dir);
+    TEST_SetBootId("");
+    REQUIRE(state.unfinished->damage.find("--durability none") !=
+            std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry
