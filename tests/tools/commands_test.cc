@@ -431,6 +431,29 @@ TEST_CASE("Verify and inspect read their operands", "[tools]") {
   REQUIRE(Refusal(ParseInspect({}, &inspect)).find("file: ") == 0);
 }
 
+TEST_CASE("Status takes a place, release a directory and an id", "[tools]") {
+  StatusArguments status;
+  REQUIRE_OK(ParseStatus({"/a", "--snapshot-dir", "/b"}, &status));
+  REQUIRE(status.options.where.directory == "/a");
+  REQUIRE(status.options.snapshot_dir == "/b");
+  REQUIRE_OK(ParseStatus({"sst://h"}, &status));
+  REQUIRE(status.options.where.name.empty());
+  REQUIRE(Refusal(ParseStatus({}, &status)).find("place: ") == 0);
+  ReleaseArguments release;
+  REQUIRE_OK(ParseRelease({"/a", "00FFaabb"}, &release));
+  REQUIRE(release.directory == "/a");
+  REQUIRE(release.id == "00ffaabb");
+  REQUIRE_OK(ParseRelease({"/a", std::string(32, '0')}, &release));
+  for (const std::string& wrong :
+       {std::string(7, '0'), std::string(33, '0'), std::string("0000000g"),
+        std::string()}) {
+    REQUIRE(Refusal(ParseRelease({"/a", wrong}, &release)).find("id: ") == 0);
+  }
+  REQUIRE(Refusal(ParseRelease({"sst://h/a", std::string(32, '0')}, &release))
+              .find("source: ") == 0);
+  REQUIRE(Refusal(ParseRelease({}, &release)).find("source: ") == 0);
+}
+
 TEST_CASE("Help of every command lists its options, units and exit codes",
           "[tools]") {
   const std::vector<std::pair<std::string, Words>> promised = {
@@ -449,6 +472,8 @@ TEST_CASE("Help of every command lists its options, units and exit codes",
                   "tls-cert",
                   "tls-key", "tls-ca"}},
       {"plan", {"SOURCE [TARGET_DIR]", "lanes", "chunk-bytes", "cf"}},
+      {"status", {"SOURCE|TARGET_DIR", "snapshot-dir", "tls-cert"}},
+      {"release", {"SOURCE_DIR ID", "snapshot-dir", "BUSY"}},
       {"inspect", {"FILE"}},
   };
   REQUIRE(Commands().size() == promised.size());

@@ -229,6 +229,18 @@ const std::vector<Command>& Commands() {
        "disk needed. sst://HOST:PORT without NAME lists what is served there.\n"
        "Takes pull's options.",
        PullOptionSpecs(), {"source", "target"}, RunPlan},
+      {"status", "SOURCE|TARGET_DIR [options]",
+       "Of a DATABASE (or all that sst://HOST:PORT lets this side read): which\n"
+       "snapshots are held there for pulls that may go on. Of a TARGET_DIR:\n"
+       "complete, or how far an unfinished pull came, and what to type next.\n"
+       "Of a directory that is both: both. Changes nothing.",
+       {kSnapshotOption, kTlsCertOption, kTlsKeyOption, kTlsCaOption},
+       {"place"}, RunStatus},
+      {"release", "SOURCE_DIR ID [options]",
+       "Lets the snapshot go that the database directory SOURCE_DIR holds for\n"
+       "the transfer ID, as status shows it, or its first 8 digits or more. A\n"
+       "pull that it was held for starts anew. BUSY while a target is connected.",
+       {kSnapshotOption}, {"source", "id"}, RunRelease},
       {"inspect", "FILE [options]",
        "Explains a journal byte by byte (offset, bytes, meaning), or shows the\n"
        "properties of an SST file.",

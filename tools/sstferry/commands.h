@@ -9,6 +9,7 @@
 
 #include "pipeline/options.h"
 #include "pipeline/source.h"
+#include "pipeline/status.h"
 #include "pipeline/wire/transport.h"
 #include "rocksdb/status.h"
 #include "tools/sstferry/arguments.h"
@@ -44,6 +45,18 @@ struct VerifyArguments {
   VerifyOptions options;
 };
 
+struct StatusArguments {
+  CommonArguments common;
+  StatusOptions options;
+};
+
+struct ReleaseArguments {
+  CommonArguments common;
+  std::string directory;
+  std::string snapshot_dir;
+  std::string id;  // hex digits of a transfer's id, from its first on
+};
+
 struct InspectArguments {
   CommonArguments common;
   std::string file;
@@ -60,6 +73,10 @@ struct InspectArguments {
     const std::vector<std::string>& arguments, PullArguments* out);
 [[nodiscard]] rocksdb::Status ParseVerify(
     const std::vector<std::string>& arguments, VerifyArguments* out);
+[[nodiscard]] rocksdb::Status ParseStatus(
+    const std::vector<std::string>& arguments, StatusArguments* out);
+[[nodiscard]] rocksdb::Status ParseRelease(
+    const std::vector<std::string>& arguments, ReleaseArguments* out);
 [[nodiscard]] rocksdb::Status ParseInspect(
     const std::vector<std::string>& arguments, InspectArguments* out);
 
@@ -68,6 +85,8 @@ int RunServe(const std::vector<std::string>& arguments);
 int RunPull(const std::vector<std::string>& arguments);
 int RunPlan(const std::vector<std::string>& arguments);
 int RunVerify(const std::vector<std::string>& arguments);
+int RunStatus(const std::vector<std::string>& arguments);
+int RunRelease(const std::vector<std::string>& arguments);
 int RunInspect(const std::vector<std::string>& arguments);
 
 struct Command {

@@ -35,15 +35,15 @@ int Main(const std::vector<std::string>& words) {
   }
   if (!has_command) {
     return ReportUsage("", rocksdb::Status::InvalidArgument(
-                               "expected a command: serve, pull, verify, plan "
-                               "or inspect"));
+                               "expected a command: serve, pull, verify, plan, "
+                               "status, release or inspect"));
   }
   const Command* command = FindCommand(words[0]);
   if (command == nullptr) {
     return ReportUsage(
         "", rocksdb::Status::InvalidArgument(
-                "command: expected serve, pull, verify, plan or inspect, "
-                "found \"" + words[0] + "\""));
+                "command: expected serve, pull, verify, plan, status, release "
+                "or inspect, found \"" + words[0] + "\""));
   }
   if (help) {
     return Print(CommandHelp(*command));

@@ -1,6 +1,7 @@
 // What the texts of each command mean: from OptionTexts to the options of the
 // public API, with every bound checked.
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "format/lease.h"
@@ -488,6 +489,48 @@ Status ParseVerify(const std::vector<std::string>& arguments,
     status = ReadTls(texts, &out->options.tls);
   }
   return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
+}
+
+Status ParseStatus(const std::vector<std::string>& arguments,
+                   StatusArguments* out) {
+  OptionTexts texts;
+  Status status = Read("status", arguments, &texts);
+  if (status.ok()) {
+    status = ReadCommon(texts, &out->common);
+  }
+  if (status.ok()) {
+    status = ReadAddress(texts, "place", false, &out->options.where);
+  }
+  if (status.ok()) {
+    status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
+  }
+  return status.ok() ? ReadTls(texts, &out->options.tls) : status;
+}
+
+Status ParseRelease(const std::vector<std::string>& arguments,
+                    ReleaseArguments* out) {
+  OptionTexts texts;
+  Status status = Read("release", arguments, &texts);
+  if (status.ok()) {
+    status = ReadCommon(texts, &out->common);
+  }
+  out->directory = texts.Get("source");
+  if (status.ok() && (out->directory.empty() ||
+                      out->directory.find("://") != std::string::npos)) {
+    return Wrong("source", "a database directory of this machine",
+                 out->directory);
+  }
+  out->id = texts.Get("id");
+  std::transform(out->id.begin(), out->id.end(), out->id.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  if (status.ok() &&
+      (out->id.size() < 8 || out->id.size() > 2 * sizeof(TransferId) ||
+       out->id.find_first_not_of("0123456789abcdef") != std::string::npos)) {
+    return Wrong("id", "8 to 32 hex digits of a transfer's id",
+                 texts.Get("id"));
+  }
+  return status.ok() ? ReadPath(texts, "snapshot-dir", &out->snapshot_dir)
+                     : status;
 }
 
 Status ParseInspect(const std::vector<std::string>& arguments,

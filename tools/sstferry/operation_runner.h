@@ -23,5 +23,8 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
 std::string PullReport(const Summary& summary);
 std::string PlanReport(const Summary& summary);
 std::string VerifyReport(const Summary& summary);
+// The same of sstferry status, and its JSON object.
+std::string StatusText(const std::string& place, const StatusReport& report);
+std::string StatusToJson(const std::string& place, const StatusReport& report);
 
 }  // namespace sstferry

@@ -5,6 +5,7 @@
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
+#include "tools/sstferry/table.h"
 
 namespace sstferry {
 namespace {
@@ -26,29 +27,6 @@ std::string Bound(const std::optional<std::string>& key,
     --cut;  // not inside a UTF-8 sequence
   }
   return text.substr(0, cut) + "..";
-}
-
-// Columns as wide as their widest cell; the last one is not padded.
-std::string Table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths(rows.front().size(), 0);
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) {
-        line.append(widths[i] - row[i].size() + 2, ' ');
-      }
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
 }
 
 std::string ServedNames(const Summary& summary) {

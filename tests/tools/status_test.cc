@@ -1,0 +1,222 @@
+// sstferry status and release, as an operator sees them: real processes.
+#include <signal.h>
+
+#include <functional>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+Outcome Run(const Words& arguments) {
+  Process process(Sstferry(arguments));
+  Outcome outcome;
+  outcome.code = process.Wait();
+  outcome.out = process.out();
+  outcome.err = process.err();
+  return outcome;
+}
+
+json RunJson(Words arguments, int code = 0) {
+  arguments.push_back("--json");
+  const Outcome outcome = Run(arguments);
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.code == code);
+  const json object = json::parse(outcome.out, nullptr, false);
+  REQUIRE(object.is_object());
+  REQUIRE(object["exit_code"] == code);
+  return object;
+}
+
+// Asks until the answer is as it should be, for at most 30 seconds.
+json AskUntil(const Words& arguments, const std::function<bool(json)>& wanted) {
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  json answer;
+  do {
+    Words with_json = arguments;
+    with_json.push_back("--json");
+    answer = json::parse(Run(with_json).out, nullptr, false);
+  } while (!wanted(answer) && std::chrono::steady_clock::now() < until);
+  INFO(answer.dump(2));
+  REQUIRE(wanted(answer));
+  return answer;
+}
+
+struct Bench {
+  Bench() { MakeSampleDatabase(dir / "source"); }
+  Words Serve() const {
+    return {"--db", std::string("db=").append(dir / "source")};
+  }
+  Words Pull(const std::string& url) const {
+    return {"pull", url, dir / "target", "--chunk-bytes", "64Ki",
+            "--carry", "never"};
+  }
+  Words Slow(const std::string& url) const {
+    Words words = Pull(url);
+    words.insert(words.end(), {"--max-rate", "200K"});
+    return words;
+  }
+  ScratchDir dir;
+};
+
+TEST_CASE("Status follows a pull from its start over a kill to its end, "
+          "and release lets its snapshot go",
+          "[tools][status]") {
+  Bench bench;
+  ServeProcess server(bench.Serve());
+  const std::string source = bench.dir / "source";
+  const std::string target = bench.dir / "target";
+  Process pull(Sstferry(bench.Slow(server.url())));
+  json state = AskUntil({"status", target}, [](const json& answer) {
+    return answer["target"].is_object() &&
+           answer["target"]["unfinished"]["chunks"] >= 2;
+  });
+  REQUIRE(state["target"]["state"] == "running");
+  REQUIRE(state["source"].is_null());
+  const std::string id = state["target"]["unfinished"]["transfer_id"];
+
+  json held = RunJson({"status", server.url()});
+  REQUIRE(held["target"].is_null());
+  REQUIRE(held["source"]["snapshots"].size() == 1);
+  REQUIRE(held["source"]["snapshots"][0]["id"] == id.substr(0, 8));
+  REQUIRE(held["source"]["snapshots"][0]["readers"] == 1);
+  REQUIRE(RunJson({"status", server.list_url()})["source"]["snapshots"]
+              .size() == 1);
+  held = RunJson({"status", source});
+  REQUIRE(held["source"]["snapshots"][0]["id"] == id);
+  REQUIRE(held["source"]["pinned_bytes"] > 2'000'000);
+  json refused = RunJson({"release", source, id}, 5);
+  REQUIRE(refused["status"] == "BUSY");
+
+  pull.Signal(SIGKILL);
+  REQUIRE(pull.Wait() == 128 + SIGKILL);
+  state = RunJson({"status", target});
+  REQUIRE(state["target"]["state"] == "unfinished");
+  REQUIRE(state["target"]["unfinished"]["percent"] > 0);
+  REQUIRE(state["target"]["next"] ==
+          "sstferry pull " + server.url() + " " + target + " --carry never");
+  AskUntil({"status", server.url()}, [](const json& answer) {
+    return answer["source"]["snapshots"][0]["readers"] == 0;
+  });
+  refused = RunJson({"release", source, std::string(32, 'f')}, 1);
+  REQUIRE(std::string(refused["error"]["message"]).find("held: " + id) !=
+          std::string::npos);
+  const Outcome released = Run({"release", source, id.substr(0, 10)});
+  INFO(released.err);
+  REQUIRE(released.code == 0);
+  REQUIRE(released.out.find("released: the snapshot of transfer " + id) == 0);
+  REQUIRE(Run({"status", source}).out ==
+          "source: " + source + "\nno snapshot is held\n");
+  REQUIRE(NamesOf(bench.dir.path()) ==
+          Words{"source", "target.sstferry"});
+
+  const Outcome anew = Run(bench.Pull(server.url()));
+  INFO(anew.err);
+  REQUIRE(anew.code == 0);
+  REQUIRE(anew.err.find("no longer has the snapshot") != std::string::npos);
+  // Now it is a database that may be served, and what a pull made: both.
+  state = RunJson({"status", target});
+  REQUIRE(state["target"]["state"] == "complete");
+  REQUIRE(state["target"]["complete"]["source"] == server.url());
+  REQUIRE(state["source"]["snapshots"].empty());
+  const std::string text = Run({"status", target}).out;
+  REQUIRE(text.find("source: " + target + "\nno snapshot is held\ntarget: " +
+                    target + "\ncomplete: transfer ") == 0);
+}
+
+TEST_CASE("Release works without a server, and --restart releases by itself",
+          "[tools][status]") {
+  Bench bench;
+  const std::string source = bench.dir / "source";
+  const auto cut = [&](const std::string& url) {
+    Process pull(Sstferry(bench.Slow(url)));
+    AskUntil({"status", bench.dir / "target"}, [](const json& answer) {
+      return answer["target"].is_object() &&
+             answer["target"]["unfinished"]["chunks"] >= 1;
+    });
+    pull.Signal(SIGKILL);
+    pull.Wait();
+  };
+  cut(source);  // with the source in the same process
+  json held = RunJson({"status", source});
+  REQUIRE(held["source"]["snapshots"].size() == 1);
+  REQUIRE(held["source"]["snapshots"][0]["readers"] == 0);
+  SECTION("release") {
+    REQUIRE(RunJson({"release", source,
+                     held["source"]["snapshots"][0]["id"]})["pinned_bytes"] >
+            2'000'000);
+    REQUIRE(RunJson({"status", source})["source"]["snapshots"].empty());
+  }
+  SECTION("--restart") {
+    ServeProcess server(bench.Serve());
+    Words again = bench.Pull(source);
+    again.push_back("--restart");
+    const Outcome outcome = Run(again);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    REQUIRE(outcome.err.find(" was released") != std::string::npos);
+  }
+  REQUIRE(NamesOf(bench.dir.path()).at(0) == "source");
+  for (const std::string& name : NamesOf(bench.dir.path())) {
+    REQUIRE(name.find(".sstferry-snapshot-") == std::string::npos);
+  }
+}
+
+TEST_CASE("--restart releases before serve --once has ended its pull",
+          "[tools][status]") {
+  Bench bench;
+  Words once = bench.Serve();
+  once.push_back("--once");
+  ServeProcess server(once);
+  Process pull(Sstferry(bench.Slow(server.url())));
+  AskUntil({"status", bench.dir / "target"}, [](const json& answer) {
+    return answer["target"].is_object() &&
+           answer["target"]["unfinished"]["chunks"] >= 1;
+  });
+  pull.Signal(SIGKILL);
+  pull.Wait();
+  AskUntil({"status", server.url()}, [](const json& answer) {
+    return answer["source"]["snapshots"][0]["readers"] == 0;
+  });
+  Words again = bench.Pull(server.url());
+  again.push_back("--restart");
+  const Outcome outcome = Run(again);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  REQUIRE(outcome.err.find(" was released") != std::string::npos);
+  REQUIRE(server.process().Wait() == 0);
+}
+
+TEST_CASE("Status of nothing, of nobody and of a name that is not served fails",
+          "[tools][status]") {
+  Bench bench;
+  const json nothing = RunJson({"status", bench.dir / "nothing"}, 1);
+  REQUIRE(nothing["status"] == "REFUSED");
+  REQUIRE(nothing["source"].is_null());
+  REQUIRE(nothing["target"].is_null());
+  ServeProcess server(bench.Serve());
+  REQUIRE(RunJson({"status", server.list_url() + "/other"}, 1)["status"] ==
+          "REFUSED");
+  server.process().Signal(SIGTERM);
+  REQUIRE(server.process().Wait() == 0);
+  REQUIRE(RunJson({"status", server.url()}, 4)["status"] == "DEAD_PEER");
+}
+
+}  // namespace
+}  // namespace sstferry
