@@ -191,6 +191,8 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   REQUIRE_FALSE(ReadLastTransfer(dir.path(), &record));
   Summary summary;
   summary.transfer_id = "00ff";
+  summary.source = "/data/db";
+  summary.finished_at = "2026-11-21T12:00:00Z";
   summary.source_database_id = "origin";
   summary.snapshot_sequence = UINT64_MAX;
   summary.column_families = {"default", "a"};
@@ -198,9 +200,9 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   summary.selection.interval.begin = std::string("\xff");
   WriteRecord(dir, SummaryToJson(summary, "pull"));
   REQUIRE(ReadLastTransfer(dir.path(), &record));
-  const LastTransfer expected{"00ff",        "origin", UINT64_MAX,
-                              {"default", "a"}, {"a"},  "0xFF",
-                              std::nullopt};
+  const LastTransfer expected{
+      "00ff", "/data/db", "2026-11-21T12:00:00Z", "origin", UINT64_MAX,
+      {"default", "a"}, {"a"}, "0xFF", std::nullopt};
   REQUIRE(record == expected);
 }
 
