@@ -11,7 +11,7 @@ using rocksdb::Status;
 constexpr size_t kMaxWaiting = 4;
 // Frames taken before the next one is sent: nobody keeps a lane reading.
 constexpr int kMaxTaken = 64;
-// Acknowledgements, one of which is due for a MiB.
+// Acknowledgements, one of which is due for a MiB and one for a chunk.
 constexpr uint64_t kAcksAtOnce = 1024;
 constexpr uint64_t kBytesPerAck = 256u << 10;
 
@@ -52,20 +52,21 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
   return status.ok() ? status : Failed(status);
 }
 
-Status LaneLink::TakeAck(const Slice& payload, const OnAck& on_ack) {
+Status LaneLink::TakeAck(const Slice& payload) {
   ChunkAck ack;
   const Status status = ack.DecodeFrom(payload);
   if (!status.ok()) {
     return status;
   }
   const uint64_t allowed =
-      kAcksAtOnce + transfer_->counters()->sst_bytes / kBytesPerAck;
+      kAcksAtOnce + chunks_ +
+      transfer_->counters()->sst_bytes / kBytesPerAck;
   if (++acks_ > allowed) {
     return MakeStatus(EndState::kDenied, "lane: expected at most " +
                                              std::to_string(allowed) +
                                              " acknowledgements");
   }
-  return on_ack ? on_ack(ack) : status;
+  return on_ack_ ? on_ack_(ack) : status;
 }
 
 Status LaneLink::Receive(LaneRequest* request) {
@@ -74,7 +75,7 @@ Status LaneLink::Receive(LaneRequest* request) {
     bool nothing = false;
     Status status = ReceiveFrame(WaitLimit::Forever(), &nothing, &frame);
     if (status.ok() && !nothing && frame.type == FrameType::kChunkAck) {
-      status = TakeAck(frame.payload, nullptr);  // of a chunk sent before
+      status = TakeAck(frame.payload);
     } else if (status.ok() && !nothing) {
       requests_.push_back({frame.type, frame.payload.ToString()});
     }
@@ -87,7 +88,7 @@ Status LaneLink::Receive(LaneRequest* request) {
   return Status::OK();
 }
 
-Status LaneLink::TakeArrived(bool wait, const OnAck& on_ack) {
+Status LaneLink::TakeArrived(bool wait) {
   for (int taken = 0; taken < kMaxTaken; ++taken) {
     const bool block = wait && taken == 0;
     if (!block && requests_.size() >= kMaxWaiting) {
@@ -105,7 +106,7 @@ Status LaneLink::TakeArrived(bool wait, const OnAck& on_ack) {
                    : status;
     }
     if (status.ok() && frame.type == FrameType::kChunkAck) {
-      status = TakeAck(frame.payload, on_ack);
+      status = TakeAck(frame.payload);
     } else if (status.ok() && requests_.size() >= kMaxWaiting) {
       status = MakeStatus(EndState::kDenied,
                           "lane: expected at most 2 unanswered requests");
@@ -127,6 +128,7 @@ Status LaneLink::AwaitNext() {
     return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
   }
   channel_ = next;
+  connections_++;
   lost_ = false;
   requests_.clear();
   return Status::OK();

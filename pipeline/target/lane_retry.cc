@@ -14,6 +14,20 @@ BackoffOptions OptionsOf(const PullState& state) {
 
 }  // namespace
 
+LaneFailure FailureToOpen(const Status& status) {
+  switch (EndStateOf(status)) {
+    case EndState::kDeadPeer:
+    case EndState::kCorrupt:
+    case EndState::kIncompatible:
+    // A source that has just begun again knows no transfers before the control
+    // connection has resumed this one.
+    case EndState::kSnapshotGone:
+      return LaneFailure::kLost;
+    default:
+      return LaneFailure::kFinal;
+  }
+}
+
 LaneRetry::LaneRetry(PullState* state, std::string what)
     : state_(state), what_(std::move(what)), backoff_(OptionsOf(*state)) {}
 

@@ -15,6 +15,8 @@ using rocksdb::Status;
 // Answers that cost the source nothing.
 constexpr std::chrono::milliseconds kAnswerLimit{60'000};
 constexpr std::chrono::hours kPinLimit{24};
+// Handshakes in which nothing a source says can be read.
+constexpr int kTriesToShake = 3;
 // For another connection on which to say that all went well.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
 
@@ -63,8 +65,11 @@ Status SourceSession::Connect(Dialer* dialer,
   std::shared_ptr<Channel> channel;
   Status status = opened->DialControl(&channel);
   // A peer that answered is one that can be believed: only silence is tried
-  // again.
-  while (EndStateOf(status) == EndState::kDeadPeer) {
+  // again, and for a while what may be damage on the way.
+  int damaged = 0;
+  while (EndStateOf(status) == EndState::kDeadPeer ||
+         (EndStateOf(status) == EndState::kCorrupt &&
+          ++damaged < kTriesToShake)) {
     const Status waited = opened->AwaitTurn(&opened->backoff_, status);
     if (!waited.ok()) {
       return waited;
@@ -253,6 +258,7 @@ Status SourceSession::Reconnect(Status status) {
     options_.on_retry(status);
   }
   channel()->Close();
+  int strange = 0;
   while (true) {
     const Status waited = AwaitTurn(&backoff_, status);
     if (!waited.ok()) {
@@ -264,8 +270,10 @@ Status SourceSession::Reconnect(Status status) {
       status = Reopen(std::move(next));
     }
     const EndState state = EndStateOf(status);
+    // Of another version it was not before: that may be damage, if only once.
     if (status.ok() || state == EndState::kRefused ||
-        state == EndState::kDenied || state == EndState::kIncompatible) {
+        state == EndState::kDenied ||
+        (state == EndState::kIncompatible && ++strange >= kTriesToShake)) {
       return status;
     }
   }
