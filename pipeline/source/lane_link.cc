@@ -15,6 +15,10 @@ constexpr int kMaxTaken = 64;
 constexpr uint64_t kAcksAtOnce = 1024;
 constexpr uint64_t kBytesPerAck = 256u << 10;
 
+Status Gone() {
+  return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
+}
+
 }  // namespace
 
 Status LaneLink::Failed(const Status& status) {
@@ -30,6 +34,9 @@ Status LaneLink::Failed(const Status& status) {
 
 Status LaneLink::Send(FrameType type, const Slice& payload, uint16_t flags,
                       uint64_t* digest) {
+  if (channel_ == nullptr) {
+    return Gone();
+  }
   const Status status = channel_->SendParts(
       type, &payload, 1, transfer_->send_limit(), digest, flags);
   return status.ok() ? status : Failed(status);
@@ -40,6 +47,9 @@ Status LaneLink::Send(FrameType type, const Slice& payload, uint16_t flags,
 Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
                               Frame* frame) {
   *nothing = false;
+  if (channel_ == nullptr) {
+    return Gone();
+  }
   FrameHeader header;
   Status status = channel_->ReceiveHeader(header_limit, &header);
   if (status.IsTimedOut() && channel_->can_receive()) {
@@ -121,13 +131,16 @@ Status LaneLink::TakeArrived(bool wait) {
 }
 
 Status LaneLink::AwaitNext() {
+  if (channel_ == nullptr) {
+    return Gone();
+  }
   CountBytes();
   channel_->Close();  // of damaged bytes the target need not know
-  Channel* const next = port_->AwaitNext(channel_);
-  if (next == nullptr) {
-    return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
+  // Without another one there is none: its own thread may have let it go.
+  channel_ = port_->AwaitNext(channel_);
+  if (channel_ == nullptr) {
+    return Gone();
   }
-  channel_ = next;
   connections_++;
   lost_ = false;
   requests_.clear();
@@ -135,7 +148,9 @@ Status LaneLink::AwaitNext() {
 }
 
 void LaneLink::CountBytes() {
-  transfer_->counters()->wire_bytes += channel_->bytes_sent();
+  if (channel_ != nullptr) {
+    transfer_->counters()->wire_bytes += channel_->bytes_sent();
+  }
 }
 
 }  // namespace sstferry

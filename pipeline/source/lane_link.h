@@ -61,6 +61,7 @@ class LaneLink {
   // Parks until the lane has another connection; what was asked on the lost
   // one is forgotten. kCancelled: the transfer has ended.
   [[nodiscard]] rocksdb::Status AwaitNext();
+  // Null once nobody came any more.
   Channel* channel() const { return channel_; }
 
  private:

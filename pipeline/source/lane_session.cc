@@ -48,20 +48,26 @@ void LaneSession::Run() {
 void LaneSession::ServeLane(LanePort* port) {
   LaneLink link(transfer_.get(), port, channel_);
   link_ = &link;
-  LaneSink sink(transfer_.get(), &link, &clock_, &compressor_);
+  LaneSink sink(transfer_.get(), &link, &clock_, &compressor_,
+                [this](const RangeEnd& end, const Totals& held) {
+                  transfer_->RecordRange(end, held);
+                });
   sink_ = &sink;
   const Status status = Serve(port);
   // While its target is not connected at all, nobody reads.
   const bool waits_for_target = EndStateOf(status) == EndState::kTooSlow &&
                                 transfer_->may_keep() &&
                                 !transfer_->has_control();
-  if (!status.ok() && !link.lost() && !waits_for_target &&
+  if (!status.ok() && !link.lost() && link.channel() != nullptr &&
+      !waits_for_target &&
       !transfer_->ended()) {
     const std::string where = "source lane " + std::to_string(lane_);
     SendEnd(link.channel(), status, where);
     transfer_->Fail(status, where);
   }
-  link.channel()->Close();
+  if (link.channel() != nullptr) {
+    link.channel()->Close();
+  }
 }
 
 Status LaneSession::Serve(LanePort* port) {

@@ -11,11 +11,12 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 LaneSink::LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
-                   LaneCompressor* compressor)
+                   LaneCompressor* compressor, OnRangeEnd on_range_end)
     : transfer_(transfer),
       link_(link),
       clock_(clock),
-      compressor_(compressor) {
+      compressor_(compressor),
+      on_range_end_(std::move(on_range_end)) {
   link_->set_on_ack(
       [this](const ChunkAck& ack) { return window_.Acknowledge(ack); });
 }
@@ -182,7 +183,7 @@ Status LaneSink::SendRangeEnd(LaneWindow::Range* range) {
   end.range_id = range->request.range_id;
   end.totals = range->totals;
   end.chain = range->chain.Finish();
-  transfer_->RecordRange(end, range->request.held);
+  on_range_end_(end, range->request.held);
   StageScope scope(clock_, Stage::kSendWait);
   const Status status = link_->Send(FrameType::kRangeEnd, end);
   range->end_sent = status.ok();

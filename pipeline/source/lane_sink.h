@@ -2,6 +2,7 @@
 // on where a lost connection stopped.
 #pragma once
 
+#include <functional>
 #include <utility>
 
 #include "pipeline/source/chunk_builder.h"
@@ -21,8 +22,12 @@ namespace sstferry {
 // Ownership: borrows all. Threads: the lane's serving one.
 class LaneSink : public ChunkSink {
  public:
+  // Is told of each range before its end is sent, also when it is sent again,
+  // and what the target had of it before.
+  using OnRangeEnd =
+      std::function<void(const RangeEnd& end, const Totals& held)>;
   LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
-           LaneCompressor* compressor);
+           LaneCompressor* compressor, OnRangeEnd on_range_end);
 
   // What the chunks to come answer. `rebuilt`: by a builder, which goes on
   // behind a parked call.
@@ -73,6 +78,7 @@ class LaneSink : public ChunkSink {
   LaneWindow window_;
   StageClock* const clock_;
   LaneCompressor* const compressor_;
+  const OnRangeEnd on_range_end_;
   bool building_ = false;
   bool superseded_ = false;
 };

@@ -16,9 +16,13 @@ BackoffOptions OptionsOf(const PullState& state) {
 
 LaneFailure FailureToOpen(const Status& status) {
   switch (EndStateOf(status)) {
+    // What a byte that was changed on the way makes of a version or of a TLS
+    // handshake; if it comes again and again it is meant.
+    case EndState::kIncompatible:
+    case EndState::kDenied:
+      return LaneFailure::kDamaged;
     case EndState::kDeadPeer:
     case EndState::kCorrupt:
-    case EndState::kIncompatible:
     // A source that has just begun again knows no transfers before the control
     // connection has resumed this one.
     case EndState::kSnapshotGone:

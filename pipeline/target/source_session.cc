@@ -207,11 +207,11 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
     status = Handle(frame);
     if (!status.ok()) {
       std::lock_guard<std::mutex> lock(mu_);
-      // A source that shuts down may come back; so may a send that failed.
+      // A source that shuts down may come back; so may a send that failed,
+      // also because a lane's answer made this side close the connection.
       const EndState state = EndStateOf(status);
       may_retry_ =
-          state == EndState::kDeadPeer ||
-          (frame.type == FrameType::kEnd && state == EndState::kCancelled);
+          state == EndState::kDeadPeer || state == EndState::kCancelled;
       if (state == EndState::kSnapshotGone && !plan_digest_.has_value() &&
           transfer_id_.has_value() &&
           request_.snapshot_use == SnapshotUse::kNew) {
@@ -270,10 +270,12 @@ Status SourceSession::Reconnect(Status status) {
       status = Reopen(std::move(next));
     }
     const EndState state = EndStateOf(status);
-    // Of another version it was not before: that may be damage, if only once.
+    // It was of this version and let this side in: what it says now may be
+    // damage, but not again and again.
+    const bool is_strange =
+        state == EndState::kIncompatible || state == EndState::kDenied;
     if (status.ok() || state == EndState::kRefused ||
-        state == EndState::kDenied ||
-        (state == EndState::kIncompatible && ++strange >= kTriesToShake)) {
+        (is_strange && ++strange >= kTriesToShake)) {
       return status;
     }
   }

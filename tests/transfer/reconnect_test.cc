@@ -8,6 +8,7 @@
 
 #include "pipeline/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/certificates.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/relay.h"
 #include "tests/support/sample_bytes.h"
@@ -128,18 +129,21 @@ struct Night {
   uint64_t chunk_bytes = 2u << 20;
 };
 
-// Carried or rebuilt, as it is or compressed: by the seed.
+// Carried or rebuilt, as it is or compressed, plain or TLS: by the seed.
 void PullThroughNight(const TempDir& dir, Night night, uint64_t seed) {
   CAPTURE(seed);
   const bool only_rebuilt = seed % 2 == 0;
   const bool compressed = seed / 2 % 2 == 0;
-  TestServer server(ServeKept(dir / "source"));
+  const bool tls = seed % 3 == 0;
+  TestServer server(ServeKept(dir / "source"),
+                    tls ? GoodPki().server : TlsFiles());
   Relay relay(server.address());
   relay.SetRate(Relay::kToClient, 100'000'000);
   night.weather.seed = seed;
   relay.SetWeather(night.weather);
   Lines lines;
   PullOptions options = PullOver(relay, dir / "target");
+  options.tls = tls ? GoodPki().client : TlsFiles();
   options.lanes = 4;
   options.chunk_bytes = night.chunk_bytes;
   options.log = lines.log("target");
@@ -155,11 +159,11 @@ void PullThroughNight(const TempDir& dir, Night night, uint64_t seed) {
   const Relay::Damage damage = relay.damage();
   const uint64_t passed = relay.bytes(Relay::kToClient);
   if (std::getenv("SSTFERRY_NIGHT_SEED") != nullptr) {
-    printf("seed %llu%s%s: %.1f s, %llu cuts, %llu flips, %llu stalls, %llu "
+    printf("seed %llu%s%s%s: %.1f s, %llu cuts, %llu flips, %llu stalls, %llu "
            "retries, %llu MB of %llu MB\n",
            static_cast<unsigned long long>(seed),
            only_rebuilt ? ", rebuilt" : ", carried",
-           compressed ? ", zstd" : "", took.count(),
+           compressed ? ", zstd" : "", tls ? ", TLS" : "", took.count(),
            static_cast<unsigned long long>(damage.cuts),
            static_cast<unsigned long long>(damage.flips),
            static_cast<unsigned long long>(damage.stalls),
