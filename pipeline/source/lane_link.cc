@@ -1,5 +1,7 @@
 #include "pipeline/source/lane_link.h"
 
+#include <algorithm>
+
 namespace sstferry {
 namespace {
 
@@ -57,7 +59,12 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
     return Status::OK();
   }
   if (status.ok()) {
-    status = channel_->ReceivePayload(transfer_->send_limit(), nullptr, frame);
+    // Bytes that do not come were never sent: a length was damaged.
+    WaitLimit limit = transfer_->send_limit();
+    if (transfer_->peer_timeout().count() > 0) {
+      limit.idle = std::min(limit.idle, transfer_->peer_timeout());
+    }
+    status = channel_->ReceivePayload(limit, nullptr, frame);
   }
   return status.ok() ? status : Failed(status);
 }

@@ -159,8 +159,11 @@ Status LaneClient::FromChannel(const Status& status) {
         state == EndState::kDeadPeer ||
         (state == EndState::kCancelled && state_->stop != nullptr &&
          !state_->stop->stopped());
+    // Inside a frame it may be the length that is wrong.
+    const bool too_slow =
+        state == EndState::kTooSlow && channel_->can_receive();
     failure_ = lost ? LaneFailure::kLost
-               : state == EndState::kTooSlow || state == EndState::kCancelled
+               : too_slow || state == EndState::kCancelled
                    ? LaneFailure::kFinal
                    : LaneFailure::kDamaged;
   }

@@ -207,8 +207,8 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
     status = Handle(frame);
     if (!status.ok()) {
       std::lock_guard<std::mutex> lock(mu_);
-      // A source that shuts down may come back; so may a send that failed,
-      // also because a lane's answer made this side close the connection.
+      // A source that shuts down may come back; so may a send that failed, also
+      // on a connection that ConnectLane() closed.
       const EndState state = EndStateOf(status);
       may_retry_ =
           state == EndState::kDeadPeer || state == EndState::kCancelled;
@@ -270,8 +270,7 @@ Status SourceSession::Reconnect(Status status) {
       status = Reopen(std::move(next));
     }
     const EndState state = EndStateOf(status);
-    // It was of this version and let this side in: what it says now may be
-    // damage, but not again and again.
+    // It let this side in before: may be damage, but not again and again.
     const bool is_strange =
         state == EndState::kIncompatible || state == EndState::kDenied;
     if (status.ok() || state == EndState::kRefused ||
