@@ -30,7 +30,10 @@ Status LaneSink::Begin(const ChunkBegin& begin) {
 Status LaneSink::Append(const Slice& data) {
   Slice rest = data;
   while (!rest.empty()) {
-    const size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
+    size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
+    if (window_.carrying()) {
+      bytes = window_.chunk().FrameBytes(bytes);
+    }
     const Status status = AppendPiece(Slice(rest.data(), bytes));
     if (!status.ok()) {
       return status;

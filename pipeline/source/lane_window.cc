@@ -30,7 +30,9 @@ Slice LaneWindow::Chunk::At(uint64_t byte) const {
   while (at > byte) {
     at -= pieces[--i].size();
   }
-  return pieces[i];
+  Slice rest(pieces[i]);
+  rest.remove_prefix(static_cast<size_t>(byte - at));
+  return Slice(rest.data(), FrameBytes(rest.size()));
 }
 
 void LaneWindow::BeginRange(const RangeRequest& request) {
@@ -50,6 +52,9 @@ void LaneWindow::BeginChunk(const ChunkBegin& begin) {
   chunk.after = range.last_key;
   if (begin.first_byte != 0) {
     chunk.frames = std::move(kept_frames_);
+  }
+  if (kept_range_ == begin.range_id) {
+    chunk.careful_until = begin.first_byte + kCarefulBytes;
   }
   kept_range_.reset();
   kept_frames_.Clear();
@@ -169,6 +174,7 @@ bool LaneWindow::SendAgainBehind(size_t chunk, bool building) {
         break;
       }
       later.frames.Clear();
+      later.careful_until = later.bytes;
       later.begun = false;
     }
     if (i < range.chunks.size()) {
@@ -223,6 +229,7 @@ LaneWindow::Found LaneWindow::Rewind(const RangeRequest& request,
             SendAgainBehind(1, building);
     if (found) {
       chunk.frames.Truncate(request.open_frames);
+      chunk.careful_until = chunk.bytes;
       chunk.begun = false;
       Release(&chunk, request.open_bytes);
     }

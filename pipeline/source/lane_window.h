@@ -2,6 +2,7 @@
 // chunks and ranges: after a cut it is sent again from where the target stands.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -25,6 +26,10 @@ class LaneWindow {
  public:
   static constexpr uint64_t kBytes = 8u << 20;
   static constexpr uint64_t kSpareBytes = 4u << 20;
+  // What is sent again goes in frames of so many bytes, at least for a while: a
+  // link that damages bytes at times then damages few of them.
+  static constexpr uint64_t kCarefulFrameBytes = 64u << 10;
+  static constexpr uint64_t kCarefulBytes = 1u << 20;
   // What the record of a chunk counts, beside its keys.
   static constexpr uint64_t kBytesPerChunk = 4u << 10;
 
@@ -38,9 +43,17 @@ class LaneWindow {
     uint64_t first_byte = 0;
     uint64_t bytes = 0;
     std::deque<std::string> pieces;
+    uint64_t careful_until = 0;  // in small frames
 
     bool rebuilt() const { return begin.kind == ChunkKind::kRebuilt; }
-    // The piece that begins at that byte. REQUIRES: one does.
+    // What the next frame may take of `rest`.
+    size_t FrameBytes(size_t rest) const {
+      return frames.bytes() < careful_until
+                 ? std::min<size_t>(rest, kCarefulFrameBytes)
+                 : rest;
+    }
+    // What follows that byte in its piece, as much as a frame may take.
+    // REQUIRES: first_byte <= byte < bytes.
     rocksdb::Slice At(uint64_t byte) const;
   };
   // One answer. A target has at most two unanswered requests, so what was

@@ -257,6 +257,8 @@ TEST_CASE("LaneWindow remembers the frames of a carried chunk, which is read "
     begin.first_byte = 200;
     window.BeginChunk(begin);
     REQUIRE(window.chunk().frames.EndsAt(2, 200));
+    REQUIRE(window.chunk().FrameBytes(1u << 20) ==
+            LaneWindow::kCarefulFrameBytes);
   }
   SECTION("but only its end is sent again where that is missing") {
     ChunkEnd end;
@@ -289,6 +291,33 @@ TEST_CASE("LaneWindow forgets a later range that it cannot send again, to be "
   REQUIRE(window.ranges().size() == 1);
   REQUIRE(window.ranges()[0].sent_chunks == 0);
   REQUIRE_FALSE(window.ranges()[0].end_sent);
+}
+
+TEST_CASE("LaneWindow sends again in small frames, and what is new in large "
+          "ones",
+          "[source][lane]") {
+  Sender sender;
+  LaneWindow& window = sender.window;
+  const uint64_t small = LaneWindow::kCarefulFrameBytes;
+  window.BeginRange(RequestOf(0, 0, ""));
+  sender.Begin(0, 0);
+  sender.Add(std::string(3 * small + 1, 'a'));
+  REQUIRE(sender.arrived.size() == 1);
+  sender.arrived.clear();
+  REQUIRE(window.Rewind(RangeRequest(), true) == Found::kAll);
+  sender.Send();
+  REQUIRE(sender.arrived.size() == 4);
+  REQUIRE(sender.arrived[3].bytes.size() == 1);
+  sender.Add(std::string(3 * small, 'b'));
+  REQUIRE(sender.arrived.size() == 5);
+  // From the midst of a piece, too.
+  RangeRequest request;
+  request.open_bytes = 2 * small;
+  request.open_frames = 2;
+  REQUIRE_OK(window.Acknowledge(AckOf(0, 0, 2 * small)));
+  REQUIRE(window.Rewind(request, true) == Found::kAll);
+  REQUIRE(window.chunk().At(2 * small).size() == small);
+  REQUIRE(window.chunk().At(3 * small).ToString() == "a");
 }
 
 TEST_CASE("LaneWindow has room for 8 MiB over all chunks and no more",
