@@ -263,7 +263,8 @@ void ReceiveRest(Target* target, uint32_t range, uint32_t ordinal,
   }
   std::string expected;
   for (int piece = 0; piece < 3; ++piece) {
-    expected += RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece);
+    expected +=
+        RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece);
   }
   REQUIRE(bytes == expected.substr(first_byte));
   ChunkEnd end;
@@ -281,8 +282,8 @@ void ReceiveRangeEnd(Target* target, uint32_t range, uint64_t chunks) {
   REQUIRE(end.totals.sst_bytes == chunks * kSmallChunk);
 }
 
-TEST_CASE("LaneSink sends chunks and ranges that it has ended again, from where "
-          "the target stands",
+TEST_CASE("LaneSink sends chunks and ranges that it has ended again, from "
+          "where the target stands",
           "[source][lane]") {
   Target target;
   target.transport = MakeMemoryTransport(4u << 20);  // all fits
