@@ -39,8 +39,8 @@ struct ChunkBegin {
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
 };
 
-// Of a rebuilt chunk, while it comes: its source keeps only what was not yet
-// acknowledged.
+// All before that byte is at the target to stay: its source keeps only what was
+// not yet acknowledged. Byte 0 of the next chunk stands for a whole one.
 struct ChunkAck {
   uint32_t range_id = 0;
   uint32_t ordinal = 0;

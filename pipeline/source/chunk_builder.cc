@@ -79,10 +79,7 @@ ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
 
 ChunkBuilder::~ChunkBuilder() = default;
 
-Status ChunkBuilder::Build(const Range& range, const RangeRequest& request,
-                           RangeEnd* end) {
-  *end = RangeEnd{};
-  end->range_id = range.id;
+Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
   if (request.held.chunks > kMaxChunkOrdinal) {
     return MakeStatus(EndState::kCorrupt,
                       "range request: expected at most " +
@@ -99,7 +96,7 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request,
   }
   uint32_t ordinal = static_cast<uint32_t>(request.held.chunks);
   while (reader.Valid()) {
-    const Status status = BuildChunk(&reader, range, ordinal++, end);
+    const Status status = BuildChunk(&reader, range, ordinal++);
     if (!status.ok()) {
       return status;
     }
@@ -110,7 +107,7 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request,
 }
 
 Status ChunkBuilder::BuildChunk(IntervalReader* reader, const Range& range,
-                                uint32_t ordinal, RangeEnd* end) {
+                                uint32_t ordinal) {
   ChunkBegin begin;
   begin.range_id = range.id;
   begin.ordinal = ordinal;
@@ -135,12 +132,7 @@ Status ChunkBuilder::BuildChunk(IntervalReader* reader, const Range& range,
     return status;
   }
   chunk.file_bytes = writer.file_bytes();
-  status = sink_->End(&chunk);
-  end->totals.chunks++;
-  end->totals.entries += chunk.entries;
-  end->totals.key_value_bytes += chunk.key_bytes + chunk.value_bytes;
-  end->totals.sst_bytes += chunk.file_bytes;
-  return status;
+  return sink_->End(chunk);
 }
 
 Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,

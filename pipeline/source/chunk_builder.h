@@ -24,8 +24,8 @@ namespace sstferry {
 class ChunkSink : public ByteSink {
  public:
   [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
-  // Sets end->digest and end->file_bytes to what was sent, then announces it.
-  [[nodiscard]] virtual rocksdb::Status End(ChunkEnd* end) = 0;
+  // Announces it, with the digest of what was sent.
+  [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
 };
 
 struct ChunkBuilderOptions {
@@ -48,21 +48,20 @@ class ChunkBuilder {
                const ChunkBuilderOptions& options, ChunkSink* sink);
   ~ChunkBuilder();
 
-  // Builds what `request` asks of `range` and fills *end (but for the chain).
+  // Builds what `request` asks of `range`.
   // A chunk is cut between two user keys once it holds chunk_bytes; one entry
   // may overrun that. An empty range makes no chunk.
   //   kRefused      an entry that cannot be moved (key too long, wide columns
   //                 without support), naming the key
   //   kCorrupt, kSourceError  reading failed; the sink's own errors as they are
   [[nodiscard]] rocksdb::Status Build(const Range& range,
-                                      const RangeRequest& request,
-                                      RangeEnd* end);
+                                      const RangeRequest& request);
 
  private:
   class Writer;
   [[nodiscard]] rocksdb::Status BuildChunk(class IntervalReader* reader,
                                            const Range& range,
-                                           uint32_t ordinal, RangeEnd* end);
+                                           uint32_t ordinal);
   [[nodiscard]] rocksdb::Status AddEntries(class IntervalReader* reader,
                                            Writer* writer, ChunkEnd* chunk);
 

@@ -357,9 +357,7 @@ FileCarrier::FileCarrier(const FileCarrierOptions& options, ChunkSink* sink,
     : options_(options), sink_(sink), buffer_(buffer) {}
 
 Status FileCarrier::Carry(const Range& range, const CarriedFile& file,
-                          uint64_t first_byte, RangeEnd* end) {
-  *end = RangeEnd{};
-  end->range_id = range.id;
+                          uint64_t first_byte) {
   ChunkBegin begin;
   begin.range_id = range.id;
   begin.kind = ChunkKind::kCarried;
@@ -383,12 +381,8 @@ Status FileCarrier::Carry(const Range& range, const CarriedFile& file,
     status = carriage.SendTail();
   }
   if (status.ok()) {
-    status = sink_->End(&chunk);
+    status = sink_->End(chunk);
   }
-  end->totals.chunks = 1;
-  end->totals.entries = chunk.entries;
-  end->totals.key_value_bytes = chunk.key_bytes + chunk.value_bytes;
-  end->totals.sst_bytes = chunk.file_bytes;
   return status;
 }
 

@@ -31,15 +31,14 @@ class FileCarrier {
   FileCarrier(const FileCarrierOptions& options, ChunkSink* sink,
               std::vector<char>* buffer);
 
-  // Sends the file from `first_byte` on, and fills *end (but for the chain).
-  // Blocks that lie before that byte are not read.
+  // Sends the file from `first_byte` on. Blocks that lie before that byte are not read.
   //   kCorrupt, kSourceError  the file is damaged or cannot be read; the
   //                 message names it and the offset. The chunk then has no
   //                 end, and the target takes nothing of it.
   //   kRefused      a wide-column entity, naming its key
   [[nodiscard]] rocksdb::Status Carry(const Range& range,
                                       const CarriedFile& file,
-                                      uint64_t first_byte, RangeEnd* end);
+                                      uint64_t first_byte);
 
  private:
   const FileCarrierOptions options_;

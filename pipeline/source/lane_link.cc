@@ -1,5 +1,7 @@
 #include "pipeline/source/lane_link.h"
 
+#include <algorithm>
+
 namespace sstferry {
 namespace {
 
@@ -11,9 +13,13 @@ using rocksdb::Status;
 constexpr size_t kMaxWaiting = 4;
 // Frames taken before the next one is sent: nobody keeps a lane reading.
 constexpr int kMaxTaken = 64;
-// Acknowledgements, one of which is due for a MiB.
+// Acknowledgements, one of which is due for a MiB and one for a chunk.
 constexpr uint64_t kAcksAtOnce = 1024;
 constexpr uint64_t kBytesPerAck = 256u << 10;
+
+Status Gone() {
+  return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
+}
 
 }  // namespace
 
@@ -30,6 +36,9 @@ Status LaneLink::Failed(const Status& status) {
 
 Status LaneLink::Send(FrameType type, const Slice& payload, uint16_t flags,
                       uint64_t* digest) {
+  if (channel_ == nullptr) {
+    return Gone();
+  }
   const Status status = channel_->SendParts(
       type, &payload, 1, transfer_->send_limit(), digest, flags);
   return status.ok() ? status : Failed(status);
@@ -40,6 +49,9 @@ Status LaneLink::Send(FrameType type, const Slice& payload, uint16_t flags,
 Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
                               Frame* frame) {
   *nothing = false;
+  if (channel_ == nullptr) {
+    return Gone();
+  }
   FrameHeader header;
   Status status = channel_->ReceiveHeader(header_limit, &header);
   if (status.IsTimedOut() && channel_->can_receive()) {
@@ -47,25 +59,31 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
     return Status::OK();
   }
   if (status.ok()) {
-    status = channel_->ReceivePayload(transfer_->send_limit(), nullptr, frame);
+    // Bytes that do not come were never sent: a length was damaged.
+    WaitLimit limit = transfer_->send_limit();
+    if (transfer_->peer_timeout().count() > 0) {
+      limit.idle = std::min(limit.idle, transfer_->peer_timeout());
+    }
+    status = channel_->ReceivePayload(limit, nullptr, frame);
   }
   return status.ok() ? status : Failed(status);
 }
 
-Status LaneLink::TakeAck(const Slice& payload, const OnAck& on_ack) {
+Status LaneLink::TakeAck(const Slice& payload) {
   ChunkAck ack;
   const Status status = ack.DecodeFrom(payload);
   if (!status.ok()) {
     return status;
   }
   const uint64_t allowed =
-      kAcksAtOnce + transfer_->counters()->sst_bytes / kBytesPerAck;
+      kAcksAtOnce + chunks_ +
+      transfer_->counters()->sst_bytes / kBytesPerAck;
   if (++acks_ > allowed) {
     return MakeStatus(EndState::kDenied, "lane: expected at most " +
                                              std::to_string(allowed) +
                                              " acknowledgements");
   }
-  return on_ack ? on_ack(ack) : status;
+  return on_ack_ ? on_ack_(ack) : status;
 }
 
 Status LaneLink::Receive(LaneRequest* request) {
@@ -74,7 +92,7 @@ Status LaneLink::Receive(LaneRequest* request) {
     bool nothing = false;
     Status status = ReceiveFrame(WaitLimit::Forever(), &nothing, &frame);
     if (status.ok() && !nothing && frame.type == FrameType::kChunkAck) {
-      status = TakeAck(frame.payload, nullptr);  // of a chunk sent before
+      status = TakeAck(frame.payload);
     } else if (status.ok() && !nothing) {
       requests_.push_back({frame.type, frame.payload.ToString()});
     }
@@ -87,7 +105,7 @@ Status LaneLink::Receive(LaneRequest* request) {
   return Status::OK();
 }
 
-Status LaneLink::TakeArrived(bool wait, const OnAck& on_ack) {
+Status LaneLink::TakeArrived(bool wait) {
   for (int taken = 0; taken < kMaxTaken; ++taken) {
     const bool block = wait && taken == 0;
     if (!block && requests_.size() >= kMaxWaiting) {
@@ -105,7 +123,7 @@ Status LaneLink::TakeArrived(bool wait, const OnAck& on_ack) {
                    : status;
     }
     if (status.ok() && frame.type == FrameType::kChunkAck) {
-      status = TakeAck(frame.payload, on_ack);
+      status = TakeAck(frame.payload);
     } else if (status.ok() && requests_.size() >= kMaxWaiting) {
       status = MakeStatus(EndState::kDenied,
                           "lane: expected at most 2 unanswered requests");
@@ -120,20 +138,26 @@ Status LaneLink::TakeArrived(bool wait, const OnAck& on_ack) {
 }
 
 Status LaneLink::AwaitNext() {
+  if (channel_ == nullptr) {
+    return Gone();
+  }
   CountBytes();
   channel_->Close();  // of damaged bytes the target need not know
-  Channel* const next = port_->AwaitNext(channel_);
-  if (next == nullptr) {
-    return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
+  // Without another one there is none: its own thread may have let it go.
+  channel_ = port_->AwaitNext(channel_);
+  if (channel_ == nullptr) {
+    return Gone();
   }
-  channel_ = next;
+  connections_++;
   lost_ = false;
   requests_.clear();
   return Status::OK();
 }
 
 void LaneLink::CountBytes() {
-  transfer_->counters()->wire_bytes += channel_->bytes_sent();
+  if (channel_ != nullptr) {
+    transfer_->counters()->wire_bytes += channel_->bytes_sent();
+  }
 }
 
 }  // namespace sstferry

@@ -34,10 +34,11 @@ class LaneLink {
     requests_.push_front(std::move(request));
   }
 
-  // Takes what has arrived, acknowledgements to `on_ack`; with `wait`, after
-  // waiting for it.
+  // Takes what has arrived; with `wait`, after waiting for it.
+  [[nodiscard]] rocksdb::Status TakeArrived(bool wait);
+  // Is given acknowledgements as they come.
   using OnAck = std::function<rocksdb::Status(const ChunkAck&)>;
-  [[nodiscard]] rocksdb::Status TakeArrived(bool wait, const OnAck& on_ack);
+  void set_on_ack(OnAck on_ack) { on_ack_ = std::move(on_ack); }
 
   template <typename Message>
   [[nodiscard]] rocksdb::Status Send(FrameType type, const Message& message) {
@@ -49,17 +50,24 @@ class LaneLink {
                                      const rocksdb::Slice& payload,
                                      uint16_t flags, uint64_t* digest);
 
+  [[nodiscard]] rocksdb::Status SendChunkEnd(const ChunkEnd& end) {
+    chunks_++;
+    return Send(FrameType::kChunkEnd, end);
+  }
+
+  // How many there were.
+  uint64_t connections() const { return connections_; }
   bool lost() const { return lost_ && !transfer_->ended(); }
   // Parks until the lane has another connection; what was asked on the lost
   // one is forgotten. kCancelled: the transfer has ended.
   [[nodiscard]] rocksdb::Status AwaitNext();
+  // Null once nobody came any more.
   Channel* channel() const { return channel_; }
 
  private:
   [[nodiscard]] rocksdb::Status ReceiveFrame(const WaitLimit& header_limit,
                                              bool* nothing, Frame* frame);
-  [[nodiscard]] rocksdb::Status TakeAck(const rocksdb::Slice& payload,
-                                        const OnAck& on_ack);
+  [[nodiscard]] rocksdb::Status TakeAck(const rocksdb::Slice& payload);
   [[nodiscard]] rocksdb::Status Failed(const rocksdb::Status& status);
   void CountBytes();
 
@@ -68,7 +76,10 @@ class LaneLink {
   Channel* channel_;
   bool lost_ = false;
   std::deque<LaneRequest> requests_;
+  OnAck on_ack_;
   uint64_t acks_ = 0;
+  uint64_t chunks_ = 0;  // sent in whole
+  uint64_t connections_ = 1;
 };
 
 }  // namespace sstferry

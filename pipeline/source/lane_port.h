@@ -3,18 +3,15 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstdint>
 #include <mutex>
-#include <optional>
 
-#include "pipeline/source/frame_list.h"
 #include "pipeline/wire/channel.h"
 
 namespace sstferry {
 
 // A lane is served by one thread at a time, that of the connection which came
-// first. When the connection is lost in the middle of a chunk, the thread
-// parks with what it builds and goes on with the connection that comes next,
+// first. When the connection is lost while anything is not acknowledged, the
+// thread parks with what it builds and goes on with the connection that comes,
 // whose own thread only waits until its channel is no longer needed.
 //
 // Ownership: borrows each channel while its thread is inside Enter(), or
@@ -43,16 +40,7 @@ class LanePort {
   // Interrupts for good: nobody is served any more.
   void Stop();
 
-  // The frames of a carried chunk that was cut short, for whoever serves next.
-  struct Unfinished {
-    std::optional<uint32_t> range_id;
-    FrameList frames;
-  };
-  Unfinished* unfinished() { return &unfinished_; }
-
  private:
-  Unfinished unfinished_;  // the serving thread's
-
   mutable std::mutex mu_;
   std::condition_variable changed_;
   Channel* newest_ = nullptr;  // under mu_, and all below; null: lost

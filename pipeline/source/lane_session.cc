@@ -19,6 +19,8 @@ constexpr size_t kEntriesPageBytes = 256u << 10;
 // A verify asks for the other side's ranges.
 constexpr uint64_t kRequestsPerRange = 16;
 constexpr uint64_t kMoreRequests = 1024;
+// A target repeats on each connection what was not answered.
+constexpr uint64_t kRequestsPerConnection = 4;
 
 }  // namespace
 
@@ -46,18 +48,26 @@ void LaneSession::Run() {
 void LaneSession::ServeLane(LanePort* port) {
   LaneLink link(transfer_.get(), port, channel_);
   link_ = &link;
+  LaneSink sink(transfer_.get(), &link, &clock_, &compressor_,
+                [this](const RangeEnd& end, const Totals& held) {
+                  transfer_->RecordRange(end, held);
+                });
+  sink_ = &sink;
   const Status status = Serve(port);
   // While its target is not connected at all, nobody reads.
   const bool waits_for_target = EndStateOf(status) == EndState::kTooSlow &&
                                 transfer_->may_keep() &&
                                 !transfer_->has_control();
-  if (!status.ok() && !link.lost() && !waits_for_target &&
+  if (!status.ok() && !link.lost() && link.channel() != nullptr &&
+      !waits_for_target &&
       !transfer_->ended()) {
     const std::string where = "source lane " + std::to_string(lane_);
     SendEnd(link.channel(), status, where);
     transfer_->Fail(status, where);
   }
-  link.channel()->Close();
+  if (link.channel() != nullptr) {
+    link.channel()->Close();
+  }
 }
 
 Status LaneSession::Serve(LanePort* port) {
@@ -66,9 +76,15 @@ Status LaneSession::Serve(LanePort* port) {
     clock_.Enter(Stage::kIdle);
     LaneRequest request;
     Status status = link_->Receive(&request);
-    if (status.ok()) {
+    if (!status.ok() && link_->lost() && !sink_->empty()) {
+      status = sink_->GoOn();
+    } else if (status.ok()) {
       clock_.Enter(Stage::kReadBuild);
       status = Answer(request, port, &done);
+      // A carried file is read again, if that is what is asked for.
+      if (!status.ok() && link_->lost() && !sink_->empty()) {
+        status = sink_->GoOn();
+      }
     }
     if (!status.ok()) {
       return status;
@@ -84,7 +100,7 @@ Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
       RangeRequest request;
       Status status = request.DecodeFrom(asked.payload);
       status = status.ok() ? CountRequest() : status;
-      return status.ok() ? SendRange(request, port) : status;
+      return status.ok() ? SendRange(request) : status;
     }
     case FrameType::kDigestRequest: {
       DigestRequest request;
@@ -112,7 +128,8 @@ Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
 
 Status LaneSession::CountRequest() {
   const uint64_t allowed =
-      kMoreRequests + (transfer_->request().purpose == Purpose::kVerify
+      kMoreRequests + kRequestsPerConnection * link_->connections() +
+      (transfer_->request().purpose == Purpose::kVerify
                            ? kMaxRanges
                            : kRequestsPerRange * transfer_->ranges().size());
   return ++requests_ <= allowed
@@ -133,7 +150,7 @@ Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
   return Status::OK();
 }
 
-Status LaneSession::SendRange(const RangeRequest& request, LanePort* port) {
+Status LaneSession::SendRange(const RangeRequest& request) {
   if (request.range_id >= transfer_->ranges().size()) {
     return MakeStatus(EndState::kCorrupt,
                       "lane: expected a range below " +
@@ -142,27 +159,14 @@ Status LaneSession::SendRange(const RangeRequest& request, LanePort* port) {
   }
   const Range& range = transfer_->ranges()[request.range_id];
   const bool carried = transfer_->carried(range.id) != nullptr;
-  LanePort::Unfinished* const unfinished = port->unfinished();
-  LaneSink sink(transfer_.get(), link_, &window_, &clock_, &compressor_);
-  sink.Answer(request, &unfinished->frames);
-  RangeEnd end;
+  sink_->BeginRange(request, /*rebuilt=*/!carried);
   Status status =
-      carried ? CarryRange(range, request, unfinished, &sink, &end)
-              : BuildRange(range, request, unfinished, &sink, &end);
-  window_.Clear();
-  if (sink.superseded()) {
-    return Status::OK();  // the link's next request says what is wanted
+      carried ? CarryRange(range, request) : BuildRange(range, request);
+  if (status.ok()) {
+    status = sink_->EndRange();
   }
-  if (!status.ok()) {
-    return status;
-  }
-  unfinished->range_id.reset();
-  end.range_id = range.id;
-  end.totals = sink.totals();
-  end.chain = sink.chain();
-  transfer_->RecordRange(end, sink.request().held);
-  StageScope scope(&clock_, Stage::kSendWait);
-  return link_->Send(FrameType::kRangeEnd, end);
+  // Then the link's next request says what is wanted.
+  return sink_->TakeSuperseded() ? Status::OK() : status;
 }
 
 std::function<void(uint64_t, uint64_t)> LaneSession::Counter() {
@@ -173,11 +177,8 @@ std::function<void(uint64_t, uint64_t)> LaneSession::Counter() {
   };
 }
 
-Status LaneSession::BuildRange(const Range& range, const RangeRequest& request,
-                               LanePort::Unfinished* unfinished,
-                               ChunkSink* sink, RangeEnd* end) {
-  // Its frames are of no use once the builder is gone.
-  unfinished->range_id.reset();
+Status LaneSession::BuildRange(const Range& range,
+                               const RangeRequest& request) {
   const TransferFamily& family = transfer_->families()[range.family];
   ChunkBuilderOptions options;
   options.chunk_bytes = transfer_->request().chunk_bytes;
@@ -186,13 +187,12 @@ Status LaneSession::BuildRange(const Range& range, const RangeRequest& request,
   options.cancelled = [this] { return transfer_->ended(); };
   options.on_progress = Counter();
   ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
-                       options, sink);
-  return builder.Build(range, request, end);
+                       options, sink_);
+  return builder.Build(range, request);
 }
 
-Status LaneSession::CarryRange(const Range& range, const RangeRequest& request,
-                               LanePort::Unfinished* unfinished,
-                               ChunkSink* sink, RangeEnd* end) {
+Status LaneSession::CarryRange(const Range& range,
+                               const RangeRequest& request) {
   const CarriedFile& file = *transfer_->carried(range.id);
   if (request.held.chunks == 1 && request.after.has_value()) {
     return Status::OK();  // only the range's end was missing
@@ -202,18 +202,13 @@ Status LaneSession::CarryRange(const Range& range, const RangeRequest& request,
                       "lane: range " + std::to_string(range.id) +
                           " is one carried file and has no second chunk");
   }
-  const bool goes_on =
-      unfinished->range_id == range.id &&
-      unfinished->frames.EndsAt(request.open_frames, request.open_bytes) &&
-      request.open_bytes < file.bytes;
-  const uint64_t first_byte = goes_on ? request.open_bytes : 0;
-  unfinished->range_id = range.id;
   FileCarrierOptions options;
   options.target_takes_entities = transfer_->target_takes_entities();
   options.cancelled = [this] { return transfer_->ended(); };
   options.on_progress = Counter();
-  FileCarrier carrier(options, sink, &carry_buffer_);
-  return carrier.Carry(range, file, first_byte, end);
+  FileCarrier carrier(options, sink_, &carry_buffer_);
+  const uint64_t first_byte = sink_->FirstByte(request);
+  return carrier.Carry(range, file, first_byte < file.bytes ? first_byte : 0);
 }
 
 Status LaneSession::SendDigest(const DigestRequest& request, LanePort* port) {

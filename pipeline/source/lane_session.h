@@ -31,16 +31,11 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status Answer(const LaneRequest& request,
                                        LanePort* port, bool* done);
   [[nodiscard]] rocksdb::Status CountRequest();
-  [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request,
-                                          LanePort* port);
+  [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request);
   [[nodiscard]] rocksdb::Status BuildRange(const Range& range,
-                                           const RangeRequest& request,
-                                           LanePort::Unfinished* unfinished,
-                                           ChunkSink* sink, RangeEnd* end);
+                                           const RangeRequest& request);
   [[nodiscard]] rocksdb::Status CarryRange(const Range& range,
-                                           const RangeRequest& request,
-                                           LanePort::Unfinished* unfinished,
-                                           ChunkSink* sink, RangeEnd* end);
+                                           const RangeRequest& request);
   // Books entries as they are sent, for the timeline.
   std::function<void(uint64_t entries, uint64_t bytes)> Counter();
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request,
@@ -52,7 +47,7 @@ class LaneSession {
   const std::shared_ptr<Transfer> transfer_;
   Channel* const channel_;  // this thread's; link_ may use a later one
   LaneLink* link_ = nullptr;
-  LaneWindow window_;
+  LaneSink* sink_ = nullptr;
   const uint32_t lane_;
   StageClock clock_;
   std::vector<char> carry_buffer_;

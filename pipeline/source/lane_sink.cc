@@ -10,14 +10,19 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
+LaneSink::LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
+                   LaneCompressor* compressor, OnRangeEnd on_range_end)
+    : transfer_(transfer),
+      link_(link),
+      clock_(clock),
+      compressor_(compressor),
+      on_range_end_(std::move(on_range_end)) {
+  link_->set_on_ack(
+      [this](const ChunkAck& ack) { return window_.Acknowledge(ack); });
+}
+
 Status LaneSink::Begin(const ChunkBegin& begin) {
-  begin_ = begin;
-  begun_ = false;
-  end_ = nullptr;
-  delivered_ = false;
-  // Of a carried chunk that is gone on with, the frames before are kept.
-  frames_->Truncate(begin.first_byte == 0 ? 0 : request_.open_frames);
-  window_->Clear();
+  window_.BeginChunk(begin);
   compressor_->BeginChunk();
   return Deliver();
 }
@@ -25,7 +30,10 @@ Status LaneSink::Begin(const ChunkBegin& begin) {
 Status LaneSink::Append(const Slice& data) {
   Slice rest = data;
   while (!rest.empty()) {
-    const size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
+    size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
+    if (window_.carrying()) {
+      bytes = window_.chunk().FrameBytes(bytes);
+    }
     const Status status = AppendPiece(Slice(rest.data(), bytes));
     if (!status.ok()) {
       return status;
@@ -36,49 +44,63 @@ Status LaneSink::Append(const Slice& data) {
 }
 
 Status LaneSink::AppendPiece(const Slice& piece) {
-  if (!rebuilt()) {
-    return SendPiece(piece);
+  if (superseded_) {
+    // What a writer still holds when it is dropped.
+    return MakeStatus(EndState::kCancelled, "lane: the chunk was given up");
+  }
+  if (window_.carrying()) {
+    return SendPiece(piece, &window_.chunk().frames);
   }
   Status status = TakeAcks(/*wait=*/false);
-  while (status.ok() && !window_->HasRoom(piece.size())) {
+  while (status.ok() && !window_.HasRoom(piece.size())) {
     status = TakeAcks(/*wait=*/true);
   }
   if (status.ok()) {
-    window_->Add(piece);
+    window_.Add(piece);
     status = Deliver();
   }
   return status;
 }
 
-Status LaneSink::End(ChunkEnd* end) {
-  const uint64_t bytes = rebuilt() ? window_->end() : frames_->bytes();
-  if (end->file_bytes != bytes) {
+Status LaneSink::End(const ChunkEnd& end) {
+  const LaneWindow::Chunk& chunk = window_.chunk();
+  const uint64_t bytes =
+      chunk.rebuilt() ? chunk.bytes : chunk.frames.bytes();
+  if (end.file_bytes != bytes) {
     return MakeStatus(EndState::kInternal,
                       "send chunk: expected " +
-                          std::to_string(end->file_bytes) +
+                          std::to_string(end.file_bytes) +
                           " bytes, found " + std::to_string(bytes));
   }
-  end_ = end;
-  const Status status = Deliver();
-  end_ = nullptr;
-  last_key_ = end->largest;
-  if (status.ok() && !delivered_) {
-    chain_.AddChunk(end->digest);
-    totals_.chunks++;
-    totals_.entries += end->entries;
-    totals_.key_value_bytes += end->key_bytes + end->value_bytes;
-    totals_.sst_bytes += end->file_bytes;
+  window_.EndChunk(end);
+  return Deliver();
+}
+
+Status LaneSink::EndRange() {
+  building_ = false;
+  window_.EndRange();
+  return Deliver();
+}
+
+Status LaneSink::GoOn() {
+  building_ = false;
+  Status status = Recover();
+  if (status.ok()) {
+    status = Deliver();
   }
-  return status;
+  return TakeSuperseded() ? Status::OK() : status;
 }
 
 Status LaneSink::Deliver() {
   while (true) {
     if (!link_->lost()) {
       const Status status = SendPending();
-      if (status.ok() || !rebuilt() || !link_->lost()) {
+      if (status.ok() || !link_->lost()) {
         return status;
       }
+    }
+    if (window_.carrying()) {
+      return MakeStatus(EndState::kDeadPeer, "lane: the connection was lost");
     }
     const Status status = Recover();
     if (!status.ok()) {
@@ -88,28 +110,53 @@ Status LaneSink::Deliver() {
 }
 
 Status LaneSink::SendPending() {
-  if (delivered_) {
-    return Status::OK();
-  }
   Status status;
-  if (!begun_) {
-    StageScope scope(clock_, Stage::kSendWait);
-    begin_.first_byte = frames_->bytes();
-    status = link_->Send(FrameType::kChunkBegin, begin_);
-    begun_ = status.ok();
-  }
-  while (status.ok() && rebuilt() && frames_->bytes() < window_->end()) {
-    status = SendPiece(window_->At(frames_->bytes()));
-  }
-  if (status.ok() && end_ != nullptr) {
-    StageScope scope(clock_, Stage::kSendWait);
-    end_->digest = frames_->Digest();
-    status = link_->Send(FrameType::kChunkEnd, *end_);
+  for (LaneWindow::Range& range : window_.ranges()) {
+    while (status.ok() && range.sent_chunks < range.chunks.size()) {
+      LaneWindow::Chunk& chunk = range.chunks[range.sent_chunks];
+      status = SendChunk(&range, &chunk);
+      if (!chunk.end) {
+        return status;  // more of it is to come
+      }
+    }
+    if (status.ok() && range.ended && !range.end_sent) {
+      status = SendRangeEnd(&range);
+    }
   }
   return status;
 }
 
-Status LaneSink::SendPiece(const Slice& piece) {
+Status LaneSink::SendChunk(LaneWindow::Range* range,
+                           LaneWindow::Chunk* chunk) {
+  Status status;
+  if (!chunk->begun) {
+    StageScope scope(clock_, Stage::kSendWait);
+    chunk->begin.first_byte = chunk->frames.bytes();
+    status = link_->Send(FrameType::kChunkBegin, chunk->begin);
+    chunk->begun = status.ok();
+  }
+  while (status.ok() && chunk->frames.bytes() < chunk->bytes) {
+    status = SendPiece(chunk->At(chunk->frames.bytes()), &chunk->frames);
+  }
+  if (!status.ok() || !chunk->end) {
+    return status;
+  }
+  StageScope scope(clock_, Stage::kSendWait);
+  ChunkEnd& end = *chunk->end;
+  end.digest = chunk->frames.Digest();
+  status = link_->SendChunkEnd(end);
+  if (status.ok()) {
+    range->sent_chunks++;
+    range->chain.AddChunk(end.digest);
+    range->totals.chunks++;
+    range->totals.entries += end.entries;
+    range->totals.key_value_bytes += end.key_bytes + end.value_bytes;
+    range->totals.sst_bytes += end.file_bytes;
+  }
+  return status;
+}
+
+Status LaneSink::SendPiece(const Slice& piece, FrameList* frames) {
   Slice payload = piece;
   const bool compressed =
       transfer_->compressing() && compressor_->Compress(piece, &payload);
@@ -128,35 +175,31 @@ Status LaneSink::SendPiece(const Slice& piece) {
     }
   }
   if (status.ok()) {
-    frames_->Add(digest, piece.size());
+    frames->Add(digest, piece.size());
     transfer_->counters()->sst_bytes += piece.size();
   }
   return status;
 }
 
+Status LaneSink::SendRangeEnd(LaneWindow::Range* range) {
+  RangeEnd end;
+  end.range_id = range->request.range_id;
+  end.totals = range->totals;
+  end.chain = range->chain.Finish();
+  on_range_end_(end, range->request.held);
+  StageScope scope(clock_, Stage::kSendWait);
+  const Status status = link_->Send(FrameType::kRangeEnd, end);
+  range->end_sent = status.ok();
+  return status;
+}
+
 Status LaneSink::TakeAcks(bool wait) {
   StageScope scope(clock_, Stage::kSendWait);
-  const Status status = link_->TakeArrived(
-      wait, [this](const ChunkAck& ack) { return OnAck(ack); });
+  const Status status = link_->TakeArrived(wait);
   if (status.ok() || !link_->lost()) {
     return status;
   }
   return Deliver();
-}
-
-Status LaneSink::OnAck(const ChunkAck& ack) {
-  if (ack.range_id != begin_.range_id || ack.ordinal != begin_.ordinal) {
-    return Status::OK();  // late, of a chunk before
-  }
-  if (ack.bytes > frames_->bytes()) {
-    return MakeStatus(EndState::kCorrupt,
-                      "lane: expected at most " +
-                          std::to_string(frames_->bytes()) +
-                          " bytes acknowledged, found " +
-                          std::to_string(ack.bytes));
-  }
-  window_->Acknowledge(ack.bytes);
-  return Status::OK();
 }
 
 // Parks until the target says on another connection how far it has come.
@@ -167,56 +210,50 @@ Status LaneSink::Recover() {
     if (!status.ok()) {
       return status;  // nobody comes any more
     }
-    LaneRequest next;
-    status = link_->Receive(&next);
-    bool can_go_on = false;
-    if (status.ok() && next.type == FrameType::kRangeRequest) {
-      RangeRequest request;
-      status = request.DecodeFrom(next.payload);
-      can_go_on = status.ok() && GoOnAt(request);
-    }
-    if (can_go_on) {
-      return status;
-    }
-    if (status.ok()) {
+    bool goes_on = false;
+    status = Reconcile(&goes_on);
+    if (status.ok() && !goes_on) {
       superseded_ = true;
-      link_->PutBack(std::move(next));
       return MakeStatus(EndState::kCancelled,
                         "lane: the target asks for another chunk");
     }
-    if (!link_->lost()) {
+    if (status.ok() || !link_->lost()) {
       return status;
     }
   }
 }
 
-bool LaneSink::GoOnAt(const RangeRequest& request) {
-  bool can_go_on = false;
-  const bool this_range = request.range_id == begin_.range_id;
-  if (this_range && request.held.chunks == begin_.ordinal &&
-      request.after == (last_key_.has_value() ? last_key_ : request_.after) &&
-      request.open_bytes >= window_->begin() &&
-      frames_->EndsAt(request.open_frames, request.open_bytes)) {
-    frames_->Truncate(request.open_frames);
-    begun_ = false;
-    can_go_on = true;
-  } else if (this_range && end_ != nullptr && request.open_bytes == 0 &&
-             request.held.chunks == uint64_t{begin_.ordinal} + 1 &&
-             request.after == end_->largest) {
-    delivered_ = true;
-    can_go_on = true;
+Status LaneSink::Reconcile(bool* goes_on) {
+  LaneRequest first;
+  Status status = link_->Receive(&first);
+  RangeRequest request;
+  if (status.ok() && first.type == FrameType::kRangeRequest) {
+    status = request.DecodeFrom(first.payload);
+    *goes_on = status.ok() && window_.Rewind(request, building_) ==
+                                  LaneWindow::Found::kAll;
+  } else if (status.ok()) {
+    window_.Clear();
   }
-  if (can_go_on) {
-    BeginAnswer(request);
+  // The range behind was asked for before; so it is again.
+  for (size_t i = 1; *goes_on && status.ok() && i < window_.ranges().size();
+       ++i) {
+    LaneRequest next;
+    status = link_->Receive(&next);
+    if (status.ok() && next.type == FrameType::kRangeRequest) {
+      status = request.DecodeFrom(next.payload);
+      *goes_on = status.ok() && request == window_.ranges()[i].request;
+    } else {
+      *goes_on = false;
+    }
+    if (status.ok() && !*goes_on) {
+      window_.Clear();
+      link_->PutBack(std::move(next));
+    }
   }
-  return can_go_on;
-}
-
-// Totals and chain are of the chunks of one answer.
-void LaneSink::BeginAnswer(const RangeRequest& request) {
-  request_ = request;
-  totals_ = Totals();
-  chain_ = RangeDigest();
+  if (status.ok() && !*goes_on) {
+    link_->PutBack(std::move(first));
+  }
+  return status;
 }
 
 }  // namespace sstferry

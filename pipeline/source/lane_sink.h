@@ -1,8 +1,9 @@
-// Frames the chunks of a range onto a lane, digests them on the way, and goes
+// Frames the chunks of ranges onto a lane, digests them on the way, and goes
 // on where a lost connection stopped.
 #pragma once
 
-#include <string>
+#include <functional>
+#include <utility>
 
 #include "pipeline/source/chunk_builder.h"
 #include "pipeline/source/lane_compressor.h"
@@ -14,71 +15,72 @@ namespace sstferry {
 // A rebuilt chunk cannot be made a second time byte by byte. So when its
 // connection is lost, the call at hand parks with the builder behind it until
 // the lane has another one and its target says how far it has come; what it
-// has not got is sent again from the window. A carried chunk is read again
-// instead: its calls fail at once, and who answers the next request goes on.
+// has not got is sent again from the window, chunks and ranges that were sent
+// in whole included. A carried chunk is read again instead: its calls fail at
+// once, and who answers the next request goes on.
 //
 // Ownership: borrows all. Threads: the lane's serving one.
-// Memory:    the window of a rebuilt chunk, 16 bytes a frame.
 class LaneSink : public ChunkSink {
  public:
-  LaneSink(Transfer* transfer, LaneLink* link, LaneWindow* window,
-           StageClock* clock, LaneCompressor* compressor)
-      : transfer_(transfer),
-        link_(link),
-        window_(window),
-        clock_(clock),
-        compressor_(compressor) {}
+  // Is told of each range before its end is sent, also when it is sent again,
+  // and what the target had of it before.
+  using OnRangeEnd =
+      std::function<void(const RangeEnd& end, const Totals& held)>;
+  LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
+           LaneCompressor* compressor, OnRangeEnd on_range_end);
 
-  // What the chunks to come answer; `frames` outlives them.
-  void Answer(const RangeRequest& request, FrameList* frames) {
-    request_ = request;
-    frames_ = frames;
+  // What the chunks to come answer. `rebuilt`: by a builder, which goes on
+  // behind a parked call.
+  void BeginRange(const RangeRequest& request, bool rebuilt) {
+    window_.BeginRange(request);
+    building_ = rebuilt;
   }
+  // All chunks of the range are there: announces and books that. Anything else
+  // that ends one has failed.
+  [[nodiscard]] rocksdb::Status EndRange();
 
   rocksdb::Status Begin(const ChunkBegin& begin) override;
   rocksdb::Status Append(const rocksdb::Slice& data) override;
-  rocksdb::Status End(ChunkEnd* end) override;
+  rocksdb::Status End(const ChunkEnd& end) override;
 
-  // A call failed because the target asks for something else than the chunk at
-  // hand: the link's next request says what.
-  bool superseded() const { return superseded_; }
-  // The request that is answered now: after a lost connection another one.
-  const RangeRequest& request() const { return request_; }
-  // Of the chunks of that answer.
-  const Totals& totals() const { return totals_; }
-  Digest128 chain() const { return chain_.Finish(); }
+  // Where to go on with the carried chunk that the request is for.
+  uint64_t FirstByte(const RangeRequest& request) const {
+    return window_.FirstByte(request);
+  }
+  // The connection was lost between two ranges: parks, then sends what the
+  // target has not got. OK: the link has another one.
+  [[nodiscard]] rocksdb::Status GoOn();
+  // Whether there is anything that a target could ask for again.
+  bool empty() const { return window_.empty(); }
+
+  // A call failed because the target asks for something else than what is at
+  // hand: the link's next request says what. Resets that.
+  bool TakeSuperseded() { return std::exchange(superseded_, false); }
 
  private:
-  bool rebuilt() const { return begin_.kind == ChunkKind::kRebuilt; }
   [[nodiscard]] rocksdb::Status AppendPiece(const rocksdb::Slice& piece);
   // Sends what is to be sent, on as many connections as it takes.
   [[nodiscard]] rocksdb::Status Deliver();
   [[nodiscard]] rocksdb::Status SendPending();
-  [[nodiscard]] rocksdb::Status SendPiece(const rocksdb::Slice& piece);
+  [[nodiscard]] rocksdb::Status SendChunk(LaneWindow::Range* range,
+                                          LaneWindow::Chunk* chunk);
+  [[nodiscard]] rocksdb::Status SendPiece(const rocksdb::Slice& piece,
+                                          FrameList* frames);
+  [[nodiscard]] rocksdb::Status SendRangeEnd(LaneWindow::Range* range);
   [[nodiscard]] rocksdb::Status Recover();
-  // Whether the chunk at hand is what the request goes on with; then it does.
-  bool GoOnAt(const RangeRequest& request);
-  [[nodiscard]] rocksdb::Status OnAck(const ChunkAck& ack);
+  // The target's requests on another connection: whether what is at hand goes
+  // on with them. Those that it does not answer are put back.
+  [[nodiscard]] rocksdb::Status Reconcile(bool* goes_on);
   [[nodiscard]] rocksdb::Status TakeAcks(bool wait);
-  void BeginAnswer(const RangeRequest& request);
 
   Transfer* const transfer_;
   LaneLink* const link_;
-  LaneWindow* const window_;
+  LaneWindow window_;
   StageClock* const clock_;
   LaneCompressor* const compressor_;
-  RangeRequest request_;
-  FrameList* frames_ = nullptr;
-  Totals totals_;
-  RangeDigest chain_;
-  std::optional<std::string> last_key_;  // of the chunk before
+  const OnRangeEnd on_range_end_;
+  bool building_ = false;
   bool superseded_ = false;
-
-  // Of the chunk at hand.
-  ChunkBegin begin_;
-  bool begun_ = false;      // on this connection
-  ChunkEnd* end_ = nullptr;  // all of it is there
-  bool delivered_ = false;  // the target says that it has all of it
 };
 
 }  // namespace sstferry

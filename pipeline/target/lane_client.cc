@@ -62,13 +62,7 @@ Status LaneClient::Connect() {
   Status status = state_->open_lane(lane_, &channel_);
   if (!status.ok()) {
     channel_ = nullptr;
-    const EndState state = EndStateOf(status);
-    // A source that has just begun again knows no transfers before the control
-    // connection has resumed this one.
-    failure_ = state == EndState::kDeadPeer || state == EndState::kCorrupt ||
-                       state == EndState::kSnapshotGone
-                   ? LaneFailure::kLost
-                   : LaneFailure::kFinal;
+    failure_ = FailureToOpen(status);
     return status;
   }
   retry_.Connected();
@@ -165,8 +159,11 @@ Status LaneClient::FromChannel(const Status& status) {
         state == EndState::kDeadPeer ||
         (state == EndState::kCancelled && state_->stop != nullptr &&
          !state_->stop->stopped());
+    // Inside a frame it may be the length that is wrong.
+    const bool too_slow =
+        state == EndState::kTooSlow && channel_->can_receive();
     failure_ = lost ? LaneFailure::kLost
-               : state == EndState::kTooSlow || state == EndState::kCancelled
+               : too_slow || state == EndState::kCancelled
                    ? LaneFailure::kFinal
                    : LaneFailure::kDamaged;
   }
@@ -319,7 +316,11 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   last_key_ = end.largest;
   range_carried_ = begin.kind == ChunkKind::kCarried;
   CountChunk(chunk);
-  return Final(state_->ingestor->Add(std::move(chunk), &clock_));
+  status = Final(state_->ingestor->Add(std::move(chunk), &clock_));
+  // The source may forget all that lies before the next chunk.
+  return status.ok() ? SendAck(range.id, static_cast<uint32_t>(next_ordinal()),
+                               /*bytes=*/0)
+                     : status;
 }
 
 void LaneClient::CountChunk(const StagedChunk& chunk) {
@@ -439,11 +440,16 @@ Status LaneClient::Acknowledge(const Range& range) {
       bytes - open_->acknowledged_bytes < kAcknowledgeBytes) {
     return Status::OK();
   }
-  ChunkAck ack;
-  ack.range_id = range.id;
-  ack.ordinal = open_->begin.ordinal;
-  ack.bytes = bytes;
   open_->acknowledged_bytes = bytes;
+  return SendAck(range.id, open_->begin.ordinal, bytes);
+}
+
+Status LaneClient::SendAck(uint32_t range_id, uint32_t ordinal,
+                           uint64_t bytes) {
+  ChunkAck ack;
+  ack.range_id = range_id;
+  ack.ordinal = ordinal;
+  ack.bytes = bytes;
   return FromChannel(channel_->SendMessage(FrameType::kChunkAck, ack,
                                            WaitLimit::Forever()));
 }

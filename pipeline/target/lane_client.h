@@ -60,6 +60,9 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status StoreChunk(const Range& range, ChunkEnd* end);
   [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);
+  // All before that byte of that chunk of the range is here to stay.
+  [[nodiscard]] rocksdb::Status SendAck(uint32_t range_id, uint32_t ordinal,
+                                        uint64_t bytes);
   [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
                                             StagedChunk* chunk);
   [[nodiscard]] rocksdb::Status CheckTurn(const Range& range,

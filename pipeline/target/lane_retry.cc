@@ -14,6 +14,24 @@ BackoffOptions OptionsOf(const PullState& state) {
 
 }  // namespace
 
+LaneFailure FailureToOpen(const Status& status) {
+  switch (EndStateOf(status)) {
+    // What a byte that was changed on the way makes of a version or of a TLS
+    // handshake; if it comes again and again it is meant.
+    case EndState::kIncompatible:
+    case EndState::kDenied:
+      return LaneFailure::kDamaged;
+    case EndState::kDeadPeer:
+    case EndState::kCorrupt:
+    // A source that has just begun again knows no transfers before the control
+    // connection has resumed this one.
+    case EndState::kSnapshotGone:
+      return LaneFailure::kLost;
+    default:
+      return LaneFailure::kFinal;
+  }
+}
+
 LaneRetry::LaneRetry(PullState* state, std::string what)
     : state_(state), what_(std::move(what)), backoff_(OptionsOf(*state)) {}
 

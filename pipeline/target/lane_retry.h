@@ -16,6 +16,10 @@ enum class LaneFailure {
   kDamaged,  // bytes on the way, or the chunk they made: so often in one place
 };
 
+// Of a connection that could not be opened, once the source has been talked to:
+// it is there and of this version, so what its answer says may be damage.
+LaneFailure FailureToOpen(const rocksdb::Status& status);
+
 // Threads: one lane's.
 class LaneRetry {
  public:

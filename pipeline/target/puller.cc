@@ -22,8 +22,11 @@ Puller::Puller(const PullOptions& options, Dialer* dialer)
       started_(steady_clock::now()),
       disk_(options.file_system != nullptr ? options.file_system
                                            : rocksdb::FileSystem::Default()),
-      guard_(options.stall_timeout,
-             [this] { return session_->progress(); }),
+      guard_(
+          options.stall_timeout, [this] { return session_->progress(); },
+          options.retry_for.count() > 0 && options.peer_timeout.count() > 0
+              ? options.peer_timeout
+              : options.stall_timeout),
       started_at_(NowRfc3339()) {
   state_.guard = &guard_;
   state_.open_lane = [this](uint32_t lane, Channel** channel) {

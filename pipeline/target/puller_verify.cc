@@ -49,8 +49,12 @@ void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
       if (status.ok()) {
         break;
       }
-      if (!failed_ && (EndStateOf(status) == EndState::kDeadPeer ||
-                       (channel != nullptr && !channel->can_receive()))) {
+      if (!failed_ && channel == nullptr) {
+        failure = FailureToOpen(status);
+      } else if (!failed_ && (EndStateOf(status) == EndState::kDeadPeer ||
+                              // closed as one that had been silent
+                              EndStateOf(status) == EndState::kCancelled ||
+                              !channel->can_receive())) {
         failure = LaneFailure::kLost;
       }
       channel = nullptr;

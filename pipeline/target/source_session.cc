@@ -13,6 +13,8 @@ namespace {
 using rocksdb::Status;
 
 constexpr std::chrono::hours kPinLimit{24};
+// Handshakes in which nothing a source says can be read.
+constexpr int kTriesToShake = 3;
 // For another connection on which to say that all went well.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
 
@@ -61,8 +63,11 @@ Status SourceSession::Connect(Dialer* dialer,
   std::shared_ptr<Channel> channel;
   Status status = opened->DialControl(&channel);
   // A peer that answered is one that can be believed: only silence is tried
-  // again.
-  while (EndStateOf(status) == EndState::kDeadPeer) {
+  // again, and for a while what may be damage on the way.
+  int damaged = 0;
+  while (EndStateOf(status) == EndState::kDeadPeer ||
+         (EndStateOf(status) == EndState::kCorrupt &&
+          ++damaged < kTriesToShake)) {
     const Status waited = opened->AwaitTurn(&opened->backoff_, status);
     if (!waited.ok()) {
       return waited;
@@ -200,11 +205,11 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
     status = Handle(frame);
     if (!status.ok()) {
       std::lock_guard<std::mutex> lock(mu_);
-      // A source that shuts down may come back; so may a send that failed.
+      // A source that shuts down may come back; so may a send that failed, also
+      // on a connection that ConnectLane() closed.
       const EndState state = EndStateOf(status);
       may_retry_ =
-          state == EndState::kDeadPeer ||
-          (frame.type == FrameType::kEnd && state == EndState::kCancelled);
+          state == EndState::kDeadPeer || state == EndState::kCancelled;
       if (state == EndState::kSnapshotGone && !plan_digest_.has_value() &&
           transfer_id_.has_value() &&
           request_.snapshot_use != SnapshotUse::kResume) {
@@ -251,6 +256,7 @@ Status SourceSession::Reconnect(Status status) {
     options_.on_retry(status);
   }
   channel()->Close();
+  int strange = 0;
   while (true) {
     const Status waited = AwaitTurn(&backoff_, status);
     if (!waited.ok()) {
@@ -262,8 +268,11 @@ Status SourceSession::Reconnect(Status status) {
       status = Reopen(std::move(next));
     }
     const EndState state = EndStateOf(status);
+    // It let this side in before: may be damage, but not again and again.
+    const bool is_strange =
+        state == EndState::kIncompatible || state == EndState::kDenied;
     if (status.ok() || state == EndState::kRefused ||
-        state == EndState::kDenied || state == EndState::kIncompatible) {
+        (is_strange && ++strange >= kTriesToShake)) {
       return status;
     }
   }

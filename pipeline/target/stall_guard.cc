@@ -4,11 +4,12 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-Status StallGuard::Stalled(const Channel& channel) const {
+Status StallGuard::Stalled(const Channel& channel,
+                           std::chrono::milliseconds limit) {
   return MakeStatus(EndState::kTooSlow,
                     "source " + channel.peer() +
                         ": is there, but read and sent nothing for " +
-                        std::to_string(limit_.count()) + " ms");
+                        std::to_string(limit.count()) + " ms");
 }
 
 Status StallGuard::Wait(
@@ -28,7 +29,7 @@ Status StallGuard::Wait(
     }
     const uint64_t now = progress_();
     if (now == seen || !channel.can_receive()) {
-      return Stalled(channel);
+      return Stalled(channel, limit_);
     }
     seen = now;
   }
@@ -36,9 +37,9 @@ Status StallGuard::Wait(
 
 Status StallGuard::Receive(Channel* channel, Frame* frame,
                            Clock::time_point until) const {
-  return Wait(*channel, until, [channel, frame](const WaitLimit& limit) {
-    return channel->Receive(limit, frame);
-  });
+  FrameHeader header;
+  const Status status = ReceiveHeader(channel, &header, until);
+  return status.ok() ? ReceivePayload(channel, nullptr, frame) : status;
 }
 
 Status StallGuard::ReceiveHeader(Channel* channel, FrameHeader* header,
@@ -50,9 +51,9 @@ Status StallGuard::ReceiveHeader(Channel* channel, FrameHeader* header,
 
 Status StallGuard::ReceivePayload(Channel* channel, char* into,
                                   Frame* frame) const {
-  const WaitLimit limit{limit_, Clock::time_point::max()};
+  const WaitLimit limit{frame_limit_, Clock::time_point::max()};
   const Status status = channel->ReceivePayload(limit, into, frame);
-  return status.IsTimedOut() ? Stalled(*channel) : status;
+  return status.IsTimedOut() ? Stalled(*channel, frame_limit_) : status;
 }
 
 }  // namespace sstferry

@@ -2,6 +2,7 @@
 // reads a run of tombstones, or computes a digest.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -15,14 +16,21 @@ namespace sstferry {
 class StallGuard {
  public:
   // `progress` grows while the source does anything for this transfer, on
-  // whatever lane; called from any thread.
+  // whatever lane; called from any thread. `frame_limit`, if less, is for the
+  // bytes of a frame that has begun: a length that was damaged on the way asks
+  // for some that never come.
   StallGuard(std::chrono::milliseconds limit,
-             std::function<uint64_t()> progress)
-      : limit_(limit), progress_(std::move(progress)) {}
+             std::function<uint64_t()> progress,
+             std::chrono::milliseconds frame_limit =
+                 std::chrono::milliseconds::max())
+      : limit_(limit),
+        frame_limit_(std::min(limit, frame_limit)),
+        progress_(std::move(progress)) {}
 
   // kTooSlow once the source sent no byte here for the limit and made no
-  // progress anywhere meanwhile, or stopped inside a frame. That it is gone
-  // altogether is for the control connection to find.
+  // progress anywhere meanwhile, or stopped inside a frame: then the channel
+  // can receive no more. That it is gone altogether is for the control
+  // connection to find.
   // kDeadPeer at `until`, whatever happened elsewhere.
   [[nodiscard]] rocksdb::Status Receive(
       Channel* channel, Frame* frame,
@@ -53,9 +61,11 @@ class StallGuard {
   [[nodiscard]] rocksdb::Status Wait(
       const Channel& channel, Clock::time_point until,
       const std::function<rocksdb::Status(const WaitLimit&)>& receive) const;
-  [[nodiscard]] rocksdb::Status Stalled(const Channel& channel) const;
+  [[nodiscard]] static rocksdb::Status Stalled(
+      const Channel& channel, std::chrono::milliseconds limit);
 
   const std::chrono::milliseconds limit_;
+  const std::chrono::milliseconds frame_limit_;
   const std::function<uint64_t()> progress_;
 };
 

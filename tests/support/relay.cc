@@ -18,6 +18,9 @@ namespace {
 constexpr size_t kReadBytes = 64u << 10;
 // Bytes on the way in one direction of one connection: 20 ms at 3 GB/s.
 constexpr size_t kMaxQueuedBytes = 64u << 20;
+// The same in bad weather: what the buffers of two sockets hold.
+constexpr size_t kMaxQueuedInWeather = 4u << 20;
+constexpr size_t kSmallPiece = 1000;
 // A rate is kept in steps of this much.
 constexpr size_t kRatedBytes = 8u << 10;
 
@@ -75,6 +78,9 @@ struct Relay::Link {
   int client_fd = -1;
   int target_fd = -1;
   bool dead = false;  // under mu_; the descriptors stay open until joined
+  uint64_t bytes = 0;           // under mu_, in both directions
+  uint64_t cut_at = kNever;     // of these
+  uint64_t leave_at = kNever;   // of all that passed
   Flow flows[2];
 
   int from(Direction d) const { return d == kToTarget ? client_fd : target_fd; }
@@ -156,6 +162,12 @@ void Relay::StartLink(int client_fd) {
   Link* const link = links_.back().get();
   link->client_fd = client_fd;
   link->target_fd = target_fd;
+  if (has_weather_) {
+    const uint64_t least = weather_.least_cut_bytes;
+    const uint64_t most = weather_.most_cut_bytes;
+    link->cut_at = Between(least, most);
+    link->leave_at = passed_ + 4 * Between(least, most);
+  }
   for (const Direction direction : {kToTarget, kToClient}) {
     Flow& flow = link->flows[direction];
     flow.reader = std::thread([=, this] { ReadLoop(link, direction); });
@@ -169,7 +181,8 @@ bool Relay::WaitOutStall(Link* link, Direction direction) {
   changed_.wait(lock, [&] {
     return link->dead ||
            (!controls_[direction].stall &&
-            link->flows[direction].queued_bytes < kMaxQueuedBytes);
+            link->flows[direction].queued_bytes <
+                (has_weather_ ? kMaxQueuedInWeather : kMaxQueuedBytes));
   });
   return !link->dead;
 }
@@ -229,6 +242,7 @@ void Relay::WriteLoop(Link* link, Direction direction) {
 // Applies the controls to one step and sends it; false ends the flow.
 bool Relay::Forward(Link* link, Direction direction, std::string* data) {
   bool cut = false;
+  bool cut_link = false;
   {
     std::unique_lock<std::mutex> lock(mu_);
     Control& control = controls_[direction];
@@ -254,6 +268,9 @@ bool Relay::Forward(Link* link, Direction direction, std::string* data) {
       char& byte = (*data)[control.flip_at - at];
       byte = static_cast<char>(byte ^ control.flip_mask);
     }
+    if (has_weather_ && !PassWeather(link, &lock, data, &cut_link)) {
+      return false;
+    }
     control.forwarded += data->size();
     changed_.notify_all();
   }
@@ -261,10 +278,65 @@ bool Relay::Forward(Link* link, Direction direction, std::string* data) {
   std::lock_guard<std::mutex> lock(mu_);
   if (cut) {
     ResetAllLocked();
-  } else if (!sent) {
+  } else if (!sent || cut_link) {
     ResetLink(link);
   }
-  return sent && !cut;
+  return sent && !cut && !cut_link;
+}
+
+uint64_t Relay::Between(uint64_t least, uint64_t most) {
+  return std::uniform_int_distribution<uint64_t>(least, most)(random_);
+}
+
+// What becomes of one step; false: its connection was lost meanwhile.
+bool Relay::PassWeather(Link* link, std::unique_lock<std::mutex>* lock,
+                        std::string* data, bool* cut) {
+  passed_ += data->size();
+  link->bytes += data->size();
+  if (passed_ >= stall_at_) {
+    stall_at_ = passed_ + Between(1, 2 * weather_.stall_every_bytes);
+    damage_.stalls++;
+    const auto most = static_cast<uint64_t>(weather_.longest_stall.count());
+    changed_.wait_for(*lock, std::chrono::milliseconds(Between(1, most)),
+                      [&] { return link->dead; });
+    if (link->dead) {
+      return false;
+    }
+  }
+  const bool small = data->size() < kSmallPiece;
+  if (passed_ >= flip_at_ && (small || !flip_small_) && !data->empty()) {
+    flip_at_ = passed_ + Between(1, 2 * weather_.flip_every_bytes);
+    flip_small_ = Between(0, 3) == 0;
+    damage_.flips++;
+    char& byte = (*data)[Between(0, data->size() - 1)];
+    byte = static_cast<char>(byte ^ static_cast<int>(Between(1, 255)));
+  }
+  if (link->bytes >= link->cut_at || passed_ >= link->leave_at) {
+    damage_.cuts++;
+    *cut = true;
+    data->resize(Between(0, data->size()));
+  }
+  return true;
+}
+
+void Relay::SetWeather(const Weather& weather) {
+  std::lock_guard<std::mutex> lock(mu_);
+  has_weather_ = true;
+  weather_ = weather;
+  random_.seed(weather.seed);
+  flip_at_ = passed_ + Between(1, 2 * weather.flip_every_bytes);
+  stall_at_ = passed_ + Between(1, 2 * weather.stall_every_bytes);
+}
+
+void Relay::EndWeather() {
+  std::lock_guard<std::mutex> lock(mu_);
+  has_weather_ = false;
+  changed_.notify_all();
+}
+
+Relay::Damage Relay::damage() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return damage_;
 }
 
 void Relay::ResetLink(Link* link) {

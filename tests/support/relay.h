@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,6 +56,30 @@ class Relay {
   // New connections are reset at once while set.
   void SetRefuse(bool refuse);
 
+  // What happens to connections by chance, each on its own.
+  struct Weather {
+    uint64_t seed = 1;
+    // A connection is reset after so many bytes of its own, and one that
+    // carries little once four times as many passed the relay beside it.
+    uint64_t least_cut_bytes = 0;
+    uint64_t most_cut_bytes = 0;
+    // One byte of so many is changed, on any connection in any direction; every
+    // fourth time in a small piece: a request, an answer, a ping.
+    uint64_t flip_every_bytes = 0;
+    // Once in so many bytes a connection forwards nothing for a while.
+    uint64_t stall_every_bytes = 0;
+    std::chrono::milliseconds longest_stall{0};
+  };
+  // Of connections to come.
+  void SetWeather(const Weather& weather);
+  void EndWeather();
+  struct Damage {
+    uint64_t cuts = 0;
+    uint64_t flips = 0;
+    uint64_t stalls = 0;
+  };
+  Damage damage() const;
+
   // Forwarded so far.
   uint64_t bytes(Direction direction) const;
   // Accepted so far, refused ones not counted.
@@ -91,6 +116,9 @@ class Relay {
   void ReadLoop(Link* link, Direction direction);
   void WriteLoop(Link* link, Direction direction);
   bool Forward(Link* link, Direction direction, std::string* data);
+  bool PassWeather(Link* link, std::unique_lock<std::mutex>* lock,
+                   std::string* data, bool* cut);
+  uint64_t Between(uint64_t least, uint64_t most);  // under mu_
   bool WaitOutStall(Link* link, Direction direction);
   void ResetLink(Link* link);  // under mu_
   void ResetAllLocked();
@@ -105,6 +133,15 @@ class Relay {
   Control controls_[2];
   std::vector<std::unique_ptr<Link>> links_;
   bool refuse_ = false;
+  // Under mu_.
+  bool has_weather_ = false;
+  Weather weather_;
+  std::mt19937_64 random_;
+  uint64_t passed_ = 0;  // bytes, in both directions
+  uint64_t flip_at_ = kNever;
+  uint64_t stall_at_ = kNever;
+  bool flip_small_ = false;
+  Damage damage_;
   bool stopping_ = false;
   std::thread acceptor_;
 };

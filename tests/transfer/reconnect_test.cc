@@ -1,11 +1,14 @@
 // Pulls over a network that loses connections, bytes and time.
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <mutex>
-#include <random>
 #include <thread>
 
 #include "pipeline/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/certificates.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/relay.h"
 #include "tests/support/sample_bytes.h"
@@ -23,17 +26,23 @@ rocksdb::ColumnFamilyOptions SourceOptions() {
   return options;
 }
 
+// 1000 bytes; every fourth value shrinks.
+std::string Value(uint64_t seed) {
+  return seed % 4 == 0 ? std::string(1000, static_cast<char>(seed))
+                       : RandomBytes(1000, seed);
+}
+
 // The first half of the keys is rebuilt, the second carried in one file.
 void MakeSource(const std::string& directory, uint64_t entries) {
   OpenDb db(directory, OneFamily(SourceOptions()));
   for (uint64_t i = entries / 2; i < entries; ++i) {
-    db.Put(NumberedKey(i), RandomBytes(1000, i));
+    db.Put(NumberedKey(i), Value(i));
   }
   db.Flush();
   db.Compact();
   for (uint64_t part = 0; part < 2; ++part) {
     for (uint64_t i = part; i < entries / 2; i += 2) {
-      db.Put(NumberedKey(i), RandomBytes(1000, entries + i));
+      db.Put(NumberedKey(i), Value(entries + i));
     }
     db.Flush();
   }
@@ -114,81 +123,103 @@ TEST_CASE("A pull whose connections are all cut goes on by itself",
   RequireEqual(dir);
 }
 
-// What a bad night does to all connections of a relay, by chance.
-class BadNight {
- public:
-  BadNight(Relay* relay, uint64_t seed) : relay_(relay), random_(seed) {
-    thread_ = std::thread([this] { Run(); });
-  }
-  ~BadNight() {
-    done_ = true;
-    thread_.join();
-  }
-  int cuts() const { return cuts_; }
-  int flips() const { return flips_; }
-
- private:
-  void Run() {
-    uint64_t at = 0;
-    while (!done_) {
-      at += Between(2'000'000, 8'000'000);
-      const uint64_t flip_at = relay_->bytes(Relay::kToClient) +
-                               Between(1'000'000, 6'000'000);
-      relay_->FlipAt(Relay::kToClient, flip_at, 1u << Between(0, 7));
-      while (!done_ && !relay_->WaitForBytes(Relay::kToClient, at,
-                                             milliseconds(50))) {
-      }
-      flips_ += relay_->bytes(Relay::kToClient) > flip_at ? 1 : 0;
-      if (Between(0, 3) == 0) {
-        relay_->SetStall(Relay::kToClient, true);
-        relay_->WaitForBytes(Relay::kToClient, Relay::kNever,
-                             milliseconds(Between(10, 300)));
-        relay_->SetStall(Relay::kToClient, false);
-      }
-      relay_->ResetAll();
-      cuts_++;
-      at = std::max(at, relay_->bytes(Relay::kToClient));
-    }
-    relay_->FlipAt(Relay::kToClient, Relay::kNever);
-  }
-  uint64_t Between(uint64_t least, uint64_t most) {
-    return std::uniform_int_distribution<uint64_t>(least, most)(random_);
-  }
-
-  Relay* const relay_;
-  std::mt19937_64 random_;
-  std::thread thread_;
-  std::atomic<bool> done_{false};
-  std::atomic<int> cuts_{0};
-  std::atomic<int> flips_{0};
+struct Night {
+  uint64_t entries = 0;
+  Relay::Weather weather;
+  uint64_t chunk_bytes = 2u << 20;
 };
 
-TEST_CASE("A pull over a network that cuts, flips and stalls ends by itself",
-          "[.slow][transfer][reconnect]") {
-  const TempDir dir;
-  MakeSource(dir / "source", 24'000);
-  TestServer server(ServeKept(dir / "source"));
-  Relay relay(server.address());
-  relay.SetRate(Relay::kToClient, 40'000'000);
-  const uint64_t seed = GENERATE(1u, 2u);
+// Carried or rebuilt, as it is or compressed, plain or TLS: by the seed.
+void PullThroughNight(const TempDir& dir, Night night, uint64_t seed) {
   CAPTURE(seed);
+  const bool only_rebuilt = seed % 2 == 0;
+  const bool compressed = seed / 2 % 2 == 0;
+  const bool tls = seed % 3 == 0;
+  TestServer server(ServeKept(dir / "source"),
+                    tls ? GoodPki().server : TlsFiles());
+  Relay relay(server.address());
+  relay.SetRate(Relay::kToClient, 100'000'000);
+  night.weather.seed = seed;
+  relay.SetWeather(night.weather);
   Lines lines;
   PullOptions options = PullOver(relay, dir / "target");
+  options.tls = tls ? GoodPki().client : TlsFiles();
+  options.lanes = 4;
+  options.chunk_bytes = night.chunk_bytes;
   options.log = lines.log("target");
+  options.carry = only_rebuilt ? CarryMode::kNever : CarryMode::kAuto;
   options.compression =
-      seed == 1 ? WireCompression::kNone : WireCompression::kZstd;
-  Summary summary;
-  {
-    BadNight night(&relay, seed);
-    summary = RunPull(options);
-    UNSCOPED_INFO(night.cuts() << " cuts, " << night.flips() << " flips");
-    CHECK(night.cuts() >= 2);
-    CHECK(night.flips() >= 1);
+      compressed ? WireCompression::kZstd : WireCompression::kNone;
+  options.verify = true;
+  const auto start = std::chrono::steady_clock::now();
+  const Summary summary = RunPull(options);
+  const std::chrono::duration<double> took =
+      std::chrono::steady_clock::now() - start;
+  relay.EndWeather();
+  const Relay::Damage damage = relay.damage();
+  const uint64_t passed = relay.bytes(Relay::kToClient);
+  if (std::getenv("SSTFERRY_NIGHT_SEED") != nullptr) {
+    printf("seed %llu%s%s%s: %.1f s, %llu cuts, %llu flips, %llu stalls, %llu "
+           "retries, %llu MB of %llu MB\n",
+           static_cast<unsigned long long>(seed),
+           only_rebuilt ? ", rebuilt" : ", carried",
+           compressed ? ", zstd" : "", tls ? ", TLS" : "", took.count(),
+           static_cast<unsigned long long>(damage.cuts),
+           static_cast<unsigned long long>(damage.flips),
+           static_cast<unsigned long long>(damage.stalls),
+           static_cast<unsigned long long>(summary.retries),
+           static_cast<unsigned long long>(passed / 1'000'000),
+           static_cast<unsigned long long>(summary.sst_bytes / 1'000'000));
+    fflush(stdout);
   }
   INFO(summary.status.ToString() << "\n" << lines.text());
   REQUIRE(summary.status.ok());
-  REQUIRE(summary.retries > 0);
+  REQUIRE(summary.verified);
+  CHECK(damage.cuts >= 2);
+  CHECK(damage.flips >= 1);
+  CHECK(damage.stalls >= 1);
+  CHECK(summary.retries > 0);
   RequireEqual(dir);
+}
+
+TEST_CASE("A pull over a network that cuts, flips and stalls ends by itself",
+          "[transfer][reconnect]") {
+  const TempDir dir;
+  MakeSource(dir / "source", 12'000);
+  const uint64_t seed = GENERATE(1u, 2u, 3u, 4u);
+  Night night;
+  night.weather.least_cut_bytes = 200'000;
+  night.weather.most_cut_bytes = 6'000'000;
+  night.weather.flip_every_bytes = 4'000'000;
+  night.weather.stall_every_bytes = 4'000'000;
+  night.weather.longest_stall = milliseconds(40);
+  PullThroughNight(dir, night, seed);
+}
+
+uint64_t Setting(const char* name, uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+}
+
+// SSTFERRY_NIGHT_SEED=N begins with that seed, SSTFERRY_NIGHTS=20 tries as many
+// of them.
+TEST_CASE("A pull of 220 MB through whole nights ends by itself",
+          "[.slow][transfer][reconnect]") {
+  const TempDir dir;
+  MakeSource(dir / "source", 220'000);
+  const uint64_t first = Setting("SSTFERRY_NIGHT_SEED", 1);
+  const uint64_t nights = Setting("SSTFERRY_NIGHTS", 4);
+  for (uint64_t seed = first; seed < first + nights; ++seed) {
+    Night night;
+    night.weather.least_cut_bytes = 1'000'000;
+    night.weather.most_cut_bytes = 50'000'000;
+    night.weather.flip_every_bytes = 10'000'000;
+    night.weather.stall_every_bytes = 20'000'000;
+    night.weather.longest_stall = milliseconds(1000);
+    night.chunk_bytes = (uint64_t{1} << (seed / 4 % 4)) << 21;
+    PullThroughNight(dir, night, seed);
+    std::filesystem::remove_all(dir / "target");
+  }
 }
 
 TEST_CASE("A pull whose source is gone for good gives up in time, or at once "

@@ -2,6 +2,7 @@
 #include "pipeline/source/lane_sink.h"
 
 #include <future>
+#include <map>
 
 #include "pipeline/wire/transport.h"
 #include "tests/support/catch.h"
@@ -77,13 +78,12 @@ struct Source {
   TokenBucket bucket{0};
   std::unique_ptr<Transfer> transfer;
   LanePort* port = nullptr;
-  LaneWindow window;
-  FrameList frames;
   StageTotals stages;
   StageClock clock{&stages, Stage::kIdle};
   LaneCompressor compressor{1};
   std::unique_ptr<LaneLink> link;
   std::unique_ptr<LaneSink> sink;
+  std::map<uint32_t, uint64_t> booked;  // chunks by range
   ChunkEnd end;
 
   explicit Source(Target* target) {
@@ -95,9 +95,12 @@ struct Source {
     REQUIRE(port->Enter(target->here.get()) == LanePort::Role::kServe);
     link = std::make_unique<LaneLink>(transfer.get(), port,
                                       target->here.get());
-    sink = std::make_unique<LaneSink>(transfer.get(), link.get(), &window,
-                                      &clock, &compressor);
-    sink->Answer(RangeRequest(), &frames);
+    sink = std::make_unique<LaneSink>(
+        transfer.get(), link.get(), &clock, &compressor,
+        [this](const RangeEnd& one, const Totals& held) {
+          booked[one.range_id] = held.chunks + one.totals.chunks;
+        });
+    sink->BeginRange(RangeRequest(), /*rebuilt=*/true);
   }
 
   std::future<Status> Send(const std::string& file) {
@@ -108,7 +111,7 @@ struct Source {
       }
       end.file_bytes = file.size();
       end.largest = "last";
-      return status.ok() ? sink->End(&end) : status;
+      return status.ok() ? sink->End(end) : status;
     });
   }
 };
@@ -124,7 +127,7 @@ std::future<LanePort::Role> Reconnect(Source* source, Target* target) {
   });
 }
 
-void RequireChunk(Source* source, Target* target, const std::string& file,
+void RequireChunk(Target* target, const std::string& file,
                   std::future<Status>* sent) {
   ChunkEnd end;
   REQUIRE_OK(target->channel->ExpectType(target->last, FrameType::kChunkEnd));
@@ -133,10 +136,6 @@ void RequireChunk(Source* source, Target* target, const std::string& file,
   REQUIRE(target->bytes == file);
   REQUIRE(end.digest == target->digest.Finish());
   REQUIRE(end.file_bytes == file.size());
-  REQUIRE(source->sink->totals().chunks == 1);
-  RangeDigest chain;
-  chain.AddChunk(end.digest);
-  REQUIRE(source->sink->chain() == chain.Finish());
 }
 
 TEST_CASE("LaneSink goes on at the byte that the target has come to",
@@ -156,7 +155,7 @@ TEST_CASE("LaneSink goes on at the byte that the target has come to",
     REQUIRE(target.ReceiveBegin().first_byte == held);
   }
   target.ReceiveData(UINT64_MAX);
-  RequireChunk(&source, &target, file, &sent);
+  RequireChunk(&target, file, &sent);
   source.port->Leave();
 }
 
@@ -176,7 +175,7 @@ TEST_CASE("LaneSink sends a chunk from its begin while the window holds it",
   target.AskForRest();
   REQUIRE(target.ReceiveBegin().first_byte == 0);
   target.ReceiveData(UINT64_MAX);
-  RequireChunk(&source, &target, file, &sent);
+  RequireChunk(&target, file, &sent);
   source.port->Leave();
 }
 
@@ -203,11 +202,154 @@ TEST_CASE("LaneSink gives a chunk up when its target asks for something else",
   }
   target.Ask(request);
   REQUIRE(EndStateOf(sent.get()) == EndState::kCancelled);
-  REQUIRE(source.sink->superseded());
+  REQUIRE(source.sink->TakeSuperseded());
   LaneRequest next;
   REQUIRE_OK(source.link->Receive(&next));
   RangeRequest asked;
   REQUIRE(next.type == FrameType::kRangeRequest);
+  REQUIRE_OK(asked.DecodeFrom(next.payload));
+  REQUIRE(asked == request);
+  source.port->Leave();
+}
+
+// Two ranges of two chunks each, sent one behind the other: range 0 ends, range
+// 1 as well.
+constexpr uint64_t kSmallChunk = 300'000;
+
+std::future<Status> SendTwoRanges(Source* source) {
+  return std::async(std::launch::async, [source] {
+    Status status;
+    for (uint32_t range = 0; range < 2 && status.ok(); ++range) {
+      RangeRequest request;
+      request.range_id = range;
+      if (range == 1) {
+        source->sink->BeginRange(request, /*rebuilt=*/true);
+      }
+      for (uint32_t ordinal = 0; ordinal < 2 && status.ok(); ++ordinal) {
+        ChunkBegin begin;
+        begin.range_id = range;
+        begin.ordinal = ordinal;
+        status = source->sink->Begin(begin);
+        for (int piece = 0; piece < 3 && status.ok(); ++piece) {
+          status = source->sink->Append(
+              RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece));
+        }
+        ChunkEnd end;
+        end.range_id = range;
+        end.ordinal = ordinal;
+        end.entries = 1;
+        end.file_bytes = kSmallChunk;
+        end.largest = "key" + std::to_string(ordinal);
+        status = status.ok() ? source->sink->End(end) : status;
+      }
+      status = status.ok() ? source->sink->EndRange() : status;
+    }
+    return status;
+  });
+}
+
+// The rest of a chunk, from the byte that the source says.
+void ReceiveRest(Target* target, uint32_t range, uint32_t ordinal,
+                 uint64_t first_byte) {
+  const ChunkBegin begin = target->ReceiveBegin();
+  REQUIRE(begin.range_id == range);
+  REQUIRE(begin.ordinal == ordinal);
+  REQUIRE(begin.first_byte == first_byte);
+  std::string bytes;
+  while (first_byte + bytes.size() < kSmallChunk) {
+    REQUIRE_OK(target->channel->Receive(Soon(), &target->last));
+    REQUIRE(target->last.type == FrameType::kChunkData);
+    bytes += target->last.payload.ToString();
+  }
+  std::string expected;
+  for (int piece = 0; piece < 3; ++piece) {
+    expected +=
+        RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece);
+  }
+  REQUIRE(bytes == expected.substr(first_byte));
+  ChunkEnd end;
+  REQUIRE_OK(
+      target->channel->ReceiveMessage(FrameType::kChunkEnd, Soon(), &end));
+  REQUIRE(end.ordinal == ordinal);
+}
+
+void ReceiveRangeEnd(Target* target, uint32_t range, uint64_t chunks) {
+  RangeEnd end;
+  REQUIRE_OK(
+      target->channel->ReceiveMessage(FrameType::kRangeEnd, Soon(), &end));
+  REQUIRE(end.range_id == range);
+  REQUIRE(end.totals.chunks == chunks);
+  REQUIRE(end.totals.sst_bytes == chunks * kSmallChunk);
+}
+
+TEST_CASE("LaneSink sends chunks and ranges that it has ended again, from "
+          "where the target stands",
+          "[source][lane]") {
+  Target target;
+  target.transport = MakeMemoryTransport(4u << 20);  // all fits
+  target.Connect();
+  Source source(&target);
+  std::future<Status> sent = SendTwoRanges(&source);
+  REQUIRE_OK(sent.get());
+  RangeRequest first;
+  RangeRequest second;
+  second.range_id = 1;
+  uint64_t chunks = 2;
+  uint64_t begins_at = 0;
+  SECTION("nothing has come") {}
+  SECTION("a part of a chunk") {
+    first.open_bytes = begins_at = kSmallChunk / 3;
+    first.open_frames = 1;
+  }
+  SECTION("a chunk and a part of the next") {
+    first.held.chunks = 1;
+    first.after = "key0";
+    first.open_bytes = begins_at = 2 * (kSmallChunk / 3);
+    first.open_frames = 2;
+    chunks = 1;
+  }
+  SECTION("all but the range's end") {
+    first.held.chunks = 2;
+    first.after = "key1";
+    chunks = 0;
+  }
+  std::future<Status> resent =
+      std::async(std::launch::async, [&] { return source.sink->GoOn(); });
+  const auto waiting = Reconnect(&source, &target);
+  target.Ask(first);
+  target.Ask(second);
+  for (auto ordinal = static_cast<uint32_t>(2 - chunks); ordinal < 2;
+       ++ordinal) {
+    ReceiveRest(&target, 0, ordinal, begins_at);
+    begins_at = 0;
+  }
+  ReceiveRangeEnd(&target, 0, chunks);
+  ReceiveRest(&target, 1, 0, 0);
+  ReceiveRest(&target, 1, 1, 0);
+  ReceiveRangeEnd(&target, 1, 2);
+  REQUIRE_OK(resent.get());
+  REQUIRE(source.booked == std::map<uint32_t, uint64_t>{{0, 2}, {1, 2}});
+  source.port->Leave();
+}
+
+TEST_CASE("LaneSink lets a target go on behind all that was sent",
+          "[source][lane]") {
+  Target target;
+  target.transport = MakeMemoryTransport(4u << 20);
+  target.Connect();
+  Source source(&target);
+  REQUIRE_OK(SendTwoRanges(&source).get());
+  std::future<Status> resent =
+      std::async(std::launch::async, [&] { return source.sink->GoOn(); });
+  const auto waiting = Reconnect(&source, &target);
+  RangeRequest request;
+  request.range_id = 2;
+  target.Ask(request);
+  REQUIRE_OK(resent.get());
+  REQUIRE(source.sink->empty());
+  LaneRequest next;
+  REQUIRE_OK(source.link->Receive(&next));
+  RangeRequest asked;
   REQUIRE_OK(asked.DecodeFrom(next.payload));
   REQUIRE(asked == request);
   source.port->Leave();
@@ -248,7 +390,7 @@ TEST_CASE("LaneSink waits for acknowledgements once 8 MiB lack them",
     ack.bytes = target.bytes.size();
     REQUIRE_OK(target.channel->SendMessage(FrameType::kChunkAck, ack, Soon()));
     target.ReceiveData(UINT64_MAX);
-    RequireChunk(&source, &target, file, &sent);
+    RequireChunk(&target, file, &sent);
   }
   SECTION("and fails when more is acknowledged than was sent") {
     ack.bytes = target.bytes.size() + 1;

@@ -8,60 +8,335 @@
 namespace sstferry {
 namespace {
 
-TEST_CASE("LaneWindow gives back every byte that was not acknowledged",
+using Found = LaneWindow::Found;
+
+ChunkBegin BeginOf(uint32_t range_id, uint32_t ordinal) {
+  ChunkBegin begin;
+  begin.range_id = range_id;
+  begin.ordinal = ordinal;
+  return begin;
+}
+
+RangeRequest RequestOf(uint32_t range_id, uint32_t chunks,
+                       const std::string& last_key) {
+  RangeRequest request;
+  request.range_id = range_id;
+  request.held.chunks = chunks;
+  if (chunks != 0) {
+    request.after = last_key;
+  }
+  return request;
+}
+
+ChunkAck AckOf(uint32_t range_id, uint32_t ordinal, uint64_t bytes) {
+  ChunkAck ack;
+  ack.range_id = range_id;
+  ack.ordinal = ordinal;
+  ack.bytes = bytes;
+  return ack;
+}
+
+std::string KeyOf(uint32_t ordinal) { return "key" + std::to_string(ordinal); }
+
+// A window, and a link that takes whatever the window says is not sent.
+struct Sender {
+  LaneWindow window;
+  // What has arrived, in order: one entry a frame.
+  struct Arrived {
+    uint32_t range_id = 0;
+    uint32_t ordinal = 0;
+    uint64_t begin = 0;
+    std::string bytes;
+  };
+  std::vector<Arrived> arrived;
+
+  void Send() {
+    for (LaneWindow::Range& range : window.ranges()) {
+      while (range.sent_chunks < range.chunks.size()) {
+        LaneWindow::Chunk& chunk = range.chunks[range.sent_chunks];
+        while (chunk.frames.bytes() < chunk.bytes) {
+          const uint64_t at = chunk.frames.bytes();
+          const rocksdb::Slice piece = chunk.At(at);
+          arrived.push_back({range.request.range_id, chunk.begin.ordinal, at,
+                             piece.ToString()});
+          chunk.frames.Add(/*digest=*/at, piece.size());
+        }
+        if (!chunk.end) {
+          return;
+        }
+        range.sent_chunks++;
+      }
+      range.end_sent = range.ended;
+    }
+  }
+  void Begin(uint32_t range_id, uint32_t ordinal) {
+    window.BeginChunk(BeginOf(range_id, ordinal));
+  }
+  void Add(const std::string& piece) {
+    window.Add(piece);
+    Send();
+  }
+  void End(uint32_t ordinal) {
+    ChunkEnd end;
+    end.ordinal = ordinal;
+    end.file_bytes = window.chunk().bytes;
+    end.largest = KeyOf(ordinal);
+    window.EndChunk(end);
+    Send();
+  }
+};
+
+// Where a target stands: behind `frames` of all that arrived.
+RangeRequest StandingBehind(const Sender& sender, size_t frames) {
+  const auto& last = sender.arrived[frames - 1];
+  RangeRequest request =
+      RequestOf(last.range_id, last.ordinal, KeyOf(last.ordinal - 1));
+  request.open_bytes = last.begin + last.bytes.size();
+  for (size_t i = 0; i < frames; ++i) {
+    request.open_frames += sender.arrived[i].range_id == last.range_id &&
+                                   sender.arrived[i].ordinal == last.ordinal
+                               ? 1
+                               : 0;
+  }
+  return request;
+}
+
+TEST_CASE("LaneWindow sends again what follows any place that a target has "
+          "not acknowledged",
           "[source][lane]") {
   REQUIRE(rc::check([] {
-    LaneWindow window;
-    std::string all;
-    std::vector<uint64_t> begins;
-    for (int chunk = 0; chunk < 2; ++chunk) {
-      window.Clear();
-      all.clear();
-      begins.clear();
-      const auto sizes = *rc::gen::container<std::vector<uint16_t>>(
-          rc::gen::inRange<uint16_t>(1, 2000));
-      for (const uint16_t size : sizes) {
-        const std::string piece(size, static_cast<char>(size));
-        begins.push_back(all.size());
-        all += piece;
-        window.Add(piece);
-        if (size % 3 == 0) {
-          window.Acknowledge(*rc::gen::inRange<uint64_t>(0, all.size() + 1));
+    Sender sender;
+    // Two ranges, the first with an end, the second in the making.
+    const auto chunks = *rc::gen::inRange<uint32_t>(1, 4);
+    std::vector<std::string> pieces;
+    for (uint32_t range = 0; range < 2; ++range) {
+      sender.window.BeginRange(RequestOf(range, 0, ""));
+      for (uint32_t ordinal = 0; ordinal < chunks; ++ordinal) {
+        sender.Begin(range, ordinal);
+        const auto count = *rc::gen::inRange(1, 5);
+        for (int i = 0; i < count; ++i) {
+          pieces.push_back(
+              std::string(*rc::gen::inRange<size_t>(1, 3000), 'a') +
+              std::to_string(pieces.size()));
+          sender.Add(pieces.back());
+        }
+        if (range == 0 || ordinal + 1 < chunks) {
+          sender.End(ordinal);
         }
       }
-      RC_ASSERT(window.end() == all.size());
-      for (const uint64_t begin : begins) {
-        if (begin >= window.begin()) {
-          const rocksdb::Slice piece = window.At(begin);
-          RC_ASSERT(all.compare(begin, piece.size(), piece.ToString()) == 0);
-        }
+      if (range == 0) {
+        sender.window.EndRange();
+        sender.Send();
+      }
+    }
+    const auto first = sender.arrived;
+    RC_ASSERT(first.size() == pieces.size());
+    const auto acked = *rc::gen::inRange<size_t>(0, first.size());
+    if (acked > 0) {
+      const auto& frame = first[acked - 1];
+      RC_ASSERT(sender.window
+                    .Acknowledge(AckOf(frame.range_id, frame.ordinal,
+                                       frame.begin + frame.bytes.size()))
+                    .ok());
+    }
+    for (size_t at = std::max<size_t>(acked, 1); at <= first.size(); ++at) {
+      sender.arrived.assign(first.begin(),
+                            first.begin() + static_cast<ptrdiff_t>(at));
+      RC_ASSERT(sender.window.Rewind(StandingBehind(sender, at), true) ==
+                Found::kAll);
+      sender.Send();
+      RC_ASSERT(sender.arrived.size() == pieces.size());
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        RC_ASSERT(sender.arrived[i].bytes == pieces[i]);
+        RC_ASSERT(sender.arrived[i].begin == first[i].begin);
       }
     }
   }));
 }
 
-TEST_CASE("LaneWindow keeps a piece of which a part was acknowledged",
+TEST_CASE("LaneWindow keeps a chunk that came in whole until the next is "
+          "acknowledged",
           "[source][lane]") {
-  LaneWindow window;
-  window.Add("abc");
-  window.Add("defg");
-  window.Acknowledge(6);
-  REQUIRE(window.begin() == 3);
-  REQUIRE(window.At(3).ToString() == "defg");
-  window.Acknowledge(7);
-  REQUIRE(window.begin() == 7);
+  Sender sender;
+  LaneWindow& window = sender.window;
+  window.BeginRange(RequestOf(0, 0, ""));
+  for (uint32_t ordinal = 0; ordinal < 2; ++ordinal) {
+    sender.Begin(0, ordinal);
+    sender.Add("abc");
+    sender.End(ordinal);
+  }
+  REQUIRE_OK(window.Acknowledge(AckOf(0, 0, 3)));
+  REQUIRE(window.ranges()[0].chunks.size() == 2);
+  SECTION("its end can still be sent again") {
+    RangeRequest request;
+    request.open_bytes = 3;
+    request.open_frames = 1;
+    REQUIRE(window.Rewind(request, true) == Found::kAll);
+    REQUIRE(window.ranges()[0].sent_chunks == 0);
+  }
+  SECTION("its bytes cannot") {
+    REQUIRE(window.Rewind(RangeRequest(), true) == Found::kNothing);
+    REQUIRE(window.empty());
+    REQUIRE(window.bytes() == 0);
+  }
+  SECTION("then it is forgotten") {
+    REQUIRE_OK(window.Acknowledge(AckOf(0, 1, 0)));
+    REQUIRE(window.ranges()[0].chunks.size() == 1);
+    REQUIRE_OK(window.Acknowledge(AckOf(0, 2, 0)));
+    REQUIRE(window.bytes() == 0);
+    REQUIRE_OK(window.Acknowledge(AckOf(0, 1, 2)));  // late
+    REQUIRE(window.Rewind(RequestOf(0, 2, KeyOf(1)), true) == Found::kAll);
+  }
 }
 
-TEST_CASE("LaneWindow has room for 8 MiB and no more", "[source][lane]") {
-  LaneWindow window;
-  const std::string piece(1u << 20, 'x');
-  for (int i = 0; i < 8; ++i) {
-    REQUIRE(window.HasRoom(piece.size()));
-    window.Add(piece);
+TEST_CASE("LaneWindow refuses acknowledgements of what was not sent",
+          "[source][lane]") {
+  Sender sender;
+  LaneWindow& window = sender.window;
+  window.BeginRange(RequestOf(0, 0, ""));
+  sender.Begin(0, 0);
+  sender.Add("abc");
+  for (const ChunkAck& ack : {AckOf(0, 0, 4), AckOf(0, 1, 0), AckOf(0, 5, 0)}) {
+    REQUIRE(EndStateOf(window.Acknowledge(ack)) == EndState::kCorrupt);
   }
-  REQUIRE_FALSE(window.HasRoom(1));
-  window.Acknowledge(1u << 20);
+  REQUIRE_OK(window.Acknowledge(AckOf(7, 0, 1)));  // of a range long gone
+  sender.End(0);
+  window.BeginRange(RequestOf(1, 0, ""));
+  sender.Begin(1, 0);
+  REQUIRE(EndStateOf(window.Acknowledge(AckOf(1, 0, 0))) ==
+          EndState::kCorrupt);
+}
+
+TEST_CASE("LaneWindow finds nothing for a target that stands elsewhere",
+          "[source][lane]") {
+  Sender sender;
+  sender.window.BeginRange(RequestOf(3, 1, KeyOf(0)));
+  sender.Begin(3, 1);
+  sender.Add("abc");
+  sender.Add("defg");
+  RangeRequest request = RequestOf(3, 1, KeyOf(0));
+  SECTION("another range") { request.range_id = 4; }
+  SECTION("another chunk") { request.held.chunks = 2; }
+  SECTION("another key") { request.after = "x"; }
+  SECTION("within a frame") {
+    request.open_bytes = 2;
+    request.open_frames = 1;
+  }
+  REQUIRE(sender.window.Rewind(request, true) == Found::kNothing);
+  REQUIRE(sender.window.empty());
+}
+
+TEST_CASE("LaneWindow remembers the frames of a carried chunk, which is read "
+          "again",
+          "[source][lane]") {
+  LaneWindow window;
+  window.BeginRange(RequestOf(0, 0, ""));
+  ChunkBegin begin = BeginOf(0, 0);
+  begin.kind = ChunkKind::kCarried;
+  window.BeginChunk(begin);
+  for (const uint64_t digest : {1, 2, 3}) {
+    window.chunk().frames.Add(digest, 100);
+  }
+  REQUIRE(window.carrying());
+  RangeRequest request;
+  request.open_bytes = 200;
+  request.open_frames = 2;
+  SECTION("of its middle, once its end has gone, too") {
+    if (GENERATE(false, true)) {
+      ChunkEnd end;
+      end.file_bytes = 300;
+      window.EndChunk(end);
+      REQUIRE_FALSE(window.carrying());
+    }
+    REQUIRE(window.Rewind(request, false) == Found::kToBeRead);
+    REQUIRE(window.empty());
+    REQUIRE(window.FirstByte(request) == 200);
+    request.open_bytes = 100;
+    REQUIRE(window.FirstByte(request) == 0);
+    window.BeginRange(request);
+    begin.first_byte = 200;
+    window.BeginChunk(begin);
+    REQUIRE(window.chunk().frames.EndsAt(2, 200));
+    REQUIRE(window.chunk().FrameBytes(1u << 20) ==
+            LaneWindow::kCarefulFrameBytes);
+  }
+  SECTION("but only its end is sent again where that is missing") {
+    ChunkEnd end;
+    end.file_bytes = 300;
+    window.EndChunk(end);
+    request.open_bytes = 300;
+    request.open_frames = 3;
+    REQUIRE(window.Rewind(request, false) == Found::kAll);
+    REQUIRE(window.ranges()[0].sent_chunks == 0);
+  }
+}
+
+TEST_CASE("LaneWindow forgets a later range that it cannot send again, to be "
+          "asked for anew",
+          "[source][lane]") {
+  Sender sender;
+  LaneWindow& window = sender.window;
+  window.BeginRange(RequestOf(0, 0, ""));
+  sender.Begin(0, 0);
+  sender.Add("abc");
+  sender.End(0);
+  window.EndRange();
+  sender.Send();
+  window.BeginRange(RequestOf(1, 0, ""));
+  ChunkBegin begin = BeginOf(1, 0);
+  begin.kind = ChunkKind::kCarried;
+  window.BeginChunk(begin);
+  window.chunk().frames.Add(1, 100);
+  REQUIRE(window.Rewind(RangeRequest(), false) == Found::kAll);
+  REQUIRE(window.ranges().size() == 1);
+  REQUIRE(window.ranges()[0].sent_chunks == 0);
+  REQUIRE_FALSE(window.ranges()[0].end_sent);
+}
+
+TEST_CASE("LaneWindow sends again in small frames, and what is new in large "
+          "ones",
+          "[source][lane]") {
+  Sender sender;
+  LaneWindow& window = sender.window;
+  const uint64_t small = LaneWindow::kCarefulFrameBytes;
+  window.BeginRange(RequestOf(0, 0, ""));
+  sender.Begin(0, 0);
+  sender.Add(std::string(3 * small + 1, 'a'));
+  REQUIRE(sender.arrived.size() == 1);
+  sender.arrived.clear();
+  REQUIRE(window.Rewind(RangeRequest(), true) == Found::kAll);
+  sender.Send();
+  REQUIRE(sender.arrived.size() == 4);
+  REQUIRE(sender.arrived[3].bytes.size() == 1);
+  sender.Add(std::string(3 * small, 'b'));
+  REQUIRE(sender.arrived.size() == 5);
+  // From the midst of a piece, too.
+  RangeRequest request;
+  request.open_bytes = 2 * small;
+  request.open_frames = 2;
+  REQUIRE_OK(window.Acknowledge(AckOf(0, 0, 2 * small)));
+  REQUIRE(window.Rewind(request, true) == Found::kAll);
+  REQUIRE(window.chunk().At(2 * small).size() == small);
+  REQUIRE(window.chunk().At(3 * small).ToString() == "a");
+}
+
+TEST_CASE("LaneWindow has room for 8 MiB over all chunks and no more",
+          "[source][lane]") {
+  Sender sender;
+  LaneWindow& window = sender.window;
+  const std::string piece(1u << 20, 'x');
+  window.BeginRange(RequestOf(0, 0, ""));
+  for (uint32_t i = 0; i < 7; ++i) {
+    sender.Begin(0, i);
+    REQUIRE(window.HasRoom(piece.size()));
+    sender.Add(piece);
+    sender.End(i);
+  }
+  sender.Begin(0, 7);
+  REQUIRE_FALSE(window.HasRoom(piece.size()));
+  REQUIRE_OK(window.Acknowledge(AckOf(0, 1, 0)));
   REQUIRE(window.HasRoom(piece.size()));
+  REQUIRE(window.bytes() < (6u << 20) + (100u << 10));
 }
 
 TEST_CASE("FrameList goes on from any frame and from nowhere else",

@@ -67,5 +67,19 @@ TEST_CASE("StallGuard gives up inside a frame whatever the progress",
   REQUIRE(EndStateOf(status) == EndState::kTooSlow);
 }
 
+TEST_CASE("StallGuard waits less for the rest of a frame than for the next",
+          "[target][stall]") {
+  Ends ends;
+  const StallGuard guard(
+      std::chrono::hours(1), [] { return uint64_t{0}; }, milliseconds(20));
+  const std::string whole = PingFrame();
+  ends.Write(whole.substr(0, whole.size() - 1));
+  Frame frame;
+  const rocksdb::Status status = guard.Receive(ends.channel.get(), &frame);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kTooSlow);
+  REQUIRE_FALSE(ends.channel->can_receive());
+}
+
 }  // namespace
 }  // namespace sstferry
