@@ -178,7 +178,7 @@ TEST_CASE("Release works without a server, and --restart releases by itself",
   }
 }
 
-TEST_CASE("--restart releases before serve --once has ended its pull",
+TEST_CASE("Option --restart releases before serve --once has ended its pull",
           "[tools][status]") {
   Bench bench;
   Words once = bench.Serve();

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "pipeline/source.h"
+#include "pipeline/status.h"
 #include "pipeline/target.h"
 #include "rocksdb/db.h"
 
@@ -41,6 +42,11 @@ int main(int argc, char** argv) {
     server->Stop();
     std::cout << SummaryToJson(summary, "pull") << "\n";
   }
+  sstferry::StatusOptions where;  // what anybody may ask afterwards
+  where.where.directory = argv[2];
+  sstferry::StatusReport report;
+  if (status.ok()) status = MakeStatusQuery(where)->Run(&report);
+  if (status.ok() && !report.target.complete) return 1;
   if (!status.ok()) std::cerr << sstferry::MessageOf(status) << "\n";
   return status.ok() ? 0 : 1;
 }
