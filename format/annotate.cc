@@ -245,6 +245,10 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<StatusRequest>(name, payload, kAt, out);
     case FrameType::kStatusReply:
       return AnnotateMessage<StatusReply>(name, payload, kAt, out);
+    case FrameType::kTargetFamilies:
+      return AnnotateMessage<TargetFamilies>(name, payload, kAt, out);
+    case FrameType::kCovers:
+      return AnnotateMessage<Covers>(name, payload, kAt, out);
     default:
       return AnnotateLanePayload(type, payload, out);
   }

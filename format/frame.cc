@@ -44,6 +44,8 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kHeld, "Held"},
     {FrameType::kStatusRequest, "StatusRequest"},
     {FrameType::kStatusReply, "StatusReply"},
+    {FrameType::kTargetFamilies, "TargetFamilies"},
+    {FrameType::kCovers, "Covers"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},

@@ -59,6 +59,8 @@ enum class FrameType : uint8_t {
   kHeld = 24,          // target: ranges it holds of a resumed transfer
   kStatusRequest = 25, // target: which snapshots are held
   kStatusReply = 26,   // source
+  kTargetFamilies = 27,  // target: what it has, before a refresh is planned
+  kCovers = 28,        // either: intervals, and what backed or backs them
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/message_fields.h"
+#include "format/sealed_file.h"
 
 namespace sstferry {
 
@@ -36,8 +37,6 @@ void Fields(A& a, M& m) {
 
 namespace {
 
-constexpr size_t kDigestOffset = 16;
-
 // What comes from a certificate or a path has no bound of its own.
 bool Fits(const Lease& lease) {
   return lease.directory.size() <= kMaxPathBytes &&
@@ -47,14 +46,6 @@ bool Fits(const Lease& lease) {
                      [](const std::string& name) {
                        return name.size() <= kMaxIdentifierBytes;
                      });
-}
-
-uint64_t LeaseDigest(const char* header, const Slice& payload) {
-  return Digest64(payload, Digest64(Slice(header, kDigestOffset)));
-}
-
-Status Bad(const std::string& what) {
-  return MakeStatus(EndState::kCorrupt, "lease: " + what);
 }
 
 }  // namespace
@@ -70,38 +61,16 @@ Status EncodeLease(const Lease& lease, std::string* out) {
   if (payload.size() > kMaxLeasePayloadBytes) {
     return MakeStatus(EndState::kRefused, "lease: too long to be recorded");
   }
-  std::string header(kLeaseMagic, 8);
-  PutFixed32(&header, static_cast<uint32_t>(payload.size()));
-  PutFixed32(&header, 0);
-  PutFixed64(&header, LeaseDigest(header.data(), payload));
-  out->append(header);
-  out->append(payload);
+  SealFile(kLeaseMagic, payload, out);
   return Status::OK();
 }
 
 Status DecodeLease(const Slice& file, Lease* lease) {
-  if (file.size() < kLeaseHeaderBytes) {
-    return Bad("expected at least " + std::to_string(kLeaseHeaderBytes) +
-               " bytes, found " + std::to_string(file.size()));
-  }
-  if (memcmp(file.data(), kLeaseMagic, 8) != 0) {
-    return Bad("magic: expected SFLEASE1, found " +
-               ToHex(Slice(file.data(), 8)));
-  }
-  const uint32_t payload_bytes = DecodeFixed32(file.data() + 8);
-  if (payload_bytes > kMaxLeasePayloadBytes ||
-      payload_bytes != file.size() - kLeaseHeaderBytes) {
-    return Bad("payload_bytes: expected " +
-               std::to_string(file.size() - kLeaseHeaderBytes) + ", found " +
-               std::to_string(payload_bytes));
-  }
-  if (DecodeFixed32(file.data() + 12) != 0) {
-    return Bad("reserved: expected 0, found another");
-  }
-  const Slice payload(file.data() + kLeaseHeaderBytes, payload_bytes);
-  if (DecodeFixed64(file.data() + kDigestOffset) !=
-      LeaseDigest(file.data(), payload)) {
-    return Bad("digest: expected that of the payload, found another");
+  Slice payload;
+  const Status status =
+      UnsealFile("lease", kLeaseMagic, kMaxLeasePayloadBytes, file, &payload);
+  if (!status.ok()) {
+    return status;
   }
   *lease = Lease();
   return DecodeFields("lease", payload, lease);

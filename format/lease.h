@@ -1,14 +1,7 @@
 // The lease of a snapshot: what lies in its private directory so that another
 // process of the source can go on serving it. Normative text: format/FORMAT.md,
-// "Lease".
-//
-//   file:  offset  size  field
-//          0       8     magic 53 46 4c 45 41 53 45 31 ("SFLEASE1")
-//          8       4     payload_bytes, at most kMaxLeasePayloadBytes
-//          12      4     reserved, 0
-//          16      8     XXH3-64 of payload, seeded with the XXH3-64 of
-//                        bytes [0, 16)
-//          24      ...   payload, to the end of the file
+// "Lease". The file is one of format/sealed_file.h with magic
+// 53 46 4c 45 41 53 45 31 ("SFLEASE1").
 #pragma once
 
 #include <cstdint>
@@ -20,7 +13,6 @@
 namespace sstferry {
 
 inline constexpr char kLeaseMagic[9] = "SFLEASE1";
-inline constexpr uint32_t kLeaseHeaderBytes = 24;
 // An OpenRequest, which came in one frame, and what is told of its sender.
 inline constexpr uint32_t kMaxLeasePayloadBytes = 2u << 20;
 inline constexpr uint32_t kMaxOwnerNames = 256;

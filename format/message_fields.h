@@ -61,6 +61,31 @@ inline const char* SnapshotUseName(SnapshotUse use) {
   }
   return "unknown";
 }
+inline const char* TransferModeName(TransferMode mode) {
+  return mode == TransferMode::kSeed ? "seed" : "refresh";
+}
+inline const char* CompareModeName(CompareMode mode) {
+  switch (mode) {
+    case CompareMode::kFiles:
+      return "files";
+    case CompareMode::kDigest:
+      return "digest";
+    case CompareMode::kFull:
+      return "full";
+  }
+  return "unknown";
+}
+inline const char* RangeNeedName(RangeNeed need) {
+  switch (need) {
+    case RangeNeed::kSend:
+      return "send";
+    case RangeNeed::kCompare:
+      return "compare";
+    case RangeNeed::kUnchanged:
+      return "unchanged";
+  }
+  return "unknown";
+}
 inline const char* PlanActionName(PlanAction action) {
   switch (action) {
     case PlanAction::kRebuild:
@@ -107,6 +132,24 @@ void Fields(A& a, M& m) {
   Number(a, "family", m.family, kMaxFamilies - 1);
   Fields(a, m.interval);
   Number(a, "estimated_bytes", m.estimated_bytes);
+  a.Enum("need", m.need, 2, RangeNeedName);
+}
+
+template <typename A, FieldsOf<TargetFamily> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxFamilyNameBytes);
+  a.OptionalBytes("first", m.first, kMaxKeyBytes);
+  a.OptionalBytes("last", m.last, kMaxKeyBytes);
+}
+
+template <typename A, FieldsOf<Cover> M>
+void Fields(A& a, M& m) {
+  Number(a, "family", m.family, kMaxFamilies - 1);
+  Fields(a, m.interval);
+  Number(a, "sequence", m.sequence);
+  a.Bool("flushed", m.flushed);
+  a.Bool("doubted", m.doubted);
+  a.Digest("backing", m.backing);
 }
 
 template <typename A, FieldsOf<PlanItem> M>
@@ -205,6 +248,22 @@ void Fields(A& a, M& m) {
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
   a.Enum("snapshot_use", m.snapshot_use, 3, SnapshotUseName);
   a.Id("held_transfer", m.held_transfer);
+  a.Enum("mode", m.mode, 1, TransferModeName);
+  a.Enum("compare", m.compare, 2, CompareModeName);
+  Number(a, "target_families", m.target_families, kMaxFamilies);
+  Number(a, "target_covers", m.target_covers, kMaxRanges);
+}
+
+template <typename A, FieldsOf<TargetFamilies> M>
+void Fields(A& a, M& m) {
+  a.List("families", m.families, kMaxFamilies, 6,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<Covers> M>
+void Fields(A& a, M& m) {
+  a.List("covers", m.covers, kMaxRanges, 32,
+         [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<Opened> M>
@@ -246,7 +305,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<Ranges> M>
 void Fields(A& a, M& m) {
-  a.List("ranges", m.ranges, kMaxRanges, 18,
+  a.List("ranges", m.ranges, kMaxRanges, 19,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
@@ -260,6 +319,7 @@ template <typename A, FieldsOf<PlanEnd> M>
 void Fields(A& a, M& m) {
   Number(a, "range_count", m.range_count, kMaxRanges);
   Number(a, "estimated_bytes", m.estimated_bytes);
+  Number(a, "cover_count", m.cover_count, kMaxRanges);
 }
 
 template <typename A, FieldsOf<Ping> M>

@@ -52,6 +52,8 @@ void Fields(A& a, M& m) {
   Number(a, "value_bytes", m.value_bytes);
   a.Bytes("smallest", m.smallest, kMaxKeyBytes);
   a.Bytes("largest", m.largest, kMaxKeyBytes);
+  a.Bool("clears", m.clears);
+  a.Bool("deletes_last", m.deletes_last);
   a.Digest("digest", m.digest);
 }
 

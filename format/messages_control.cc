@@ -18,7 +18,13 @@ size_t IntervalBytes(const KeyInterval& interval) {
 }  // namespace
 
 size_t EncodedBytes(const Range& item) {
-  return 16 + IntervalBytes(item.interval);
+  return 17 + IntervalBytes(item.interval);
+}
+size_t EncodedBytes(const TargetFamily& item) {
+  return 4 + item.name.size() + IntervalBytes({item.first, item.last});
+}
+size_t EncodedBytes(const Cover& item) {
+  return 30 + IntervalBytes(item.interval);
 }
 size_t EncodedBytes(const HeldRange&) { return kHeldRangeBytes; }
 size_t EncodedBytes(const PlanItem& item) {
@@ -93,6 +99,18 @@ Status StatusRequest::DecodeFrom(const Slice& payload) {
 void StatusReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status StatusReply::DecodeFrom(const Slice& payload) {
   return DecodeFields("StatusReply", payload, this);
+}
+
+void TargetFamilies::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status TargetFamilies::DecodeFrom(const Slice& payload) {
+  return DecodeFields("TargetFamilies", payload, this);
+}
+
+void Covers::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Covers::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Covers", payload, this);
 }
 
 void Compress::EncodeTo(std::string* out) const { EncodeFields(*this, out); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/messages_any.h"
+#include "format/messages_refresh.h"
 
 namespace sstferry {
 
@@ -59,6 +60,11 @@ struct OpenRequest {
   uint32_t compression_level = 0;       // 0: the source's choice
   SnapshotUse snapshot_use = SnapshotUse::kNew;
   TransferId held_transfer{};           // zeros with kNew
+  TransferMode mode = TransferMode::kSeed;
+  CompareMode compare = CompareMode::kFiles;  // of a refresh
+  // Of a refresh that is new: how many TargetFamily and Cover items follow.
+  uint32_t target_families = 0;
+  uint32_t target_covers = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
@@ -110,6 +116,7 @@ struct Range {
   uint32_t family = 0;  // Family::index
   KeyInterval interval;
   uint64_t estimated_bytes = 0;
+  RangeNeed need = RangeNeed::kSend;
   friend bool operator==(const Range&, const Range&) = default;
 };
 
@@ -149,6 +156,7 @@ struct PlanItems {
 struct PlanEnd {
   uint32_t range_count = 0;
   uint64_t estimated_bytes = 0;
+  uint32_t cover_count = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const PlanEnd&, const PlanEnd&) = default;

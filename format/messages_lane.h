@@ -57,8 +57,13 @@ struct ChunkEnd {
   uint64_t entries = 0;
   uint64_t key_bytes = 0;
   uint64_t value_bytes = 0;
-  std::string smallest;  // user keys, both inside the file
+  // User keys between which all of the file lies. Of a chunk that replaces an
+  // interval: that interval, of which `largest` is a part unless the file
+  // holds neither an entry nor a deletion of it.
+  std::string smallest;
   std::string largest;
+  bool clears = false;        // a range deletion over [smallest, largest)
+  bool deletes_last = false;  // its last key, `largest`, is a deletion
   Digest128 digest;      // ChunkDigest over its ChunkData frames
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);

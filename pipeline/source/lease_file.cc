@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "format/sealed_file.h"
 #include "pipeline/source/posix_files.h"
 
 namespace sstferry {
@@ -46,7 +47,7 @@ bool ReadWhole(int fd, std::string* contents) {
       return done == 0;
     }
     contents->append(buffer, static_cast<size_t>(done));
-    if (contents->size() > kLeaseHeaderBytes + kMaxLeasePayloadBytes) {
+    if (contents->size() > kSealedHeaderBytes + kMaxLeasePayloadBytes) {
       return false;
     }
   }

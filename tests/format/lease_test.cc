@@ -6,6 +6,7 @@
 #include "format/coding.h"
 #include "format/digest.h"
 #include "format/limits.h"
+#include "format/sealed_file.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {
@@ -84,7 +85,7 @@ std::string Sealed(const std::string& payload) {
 
 TEST_CASE("A whole lease with fields that none has is refused",
           "[format][lease]") {
-  const std::string good = Encoded(SampleLease()).substr(kLeaseHeaderBytes);
+  const std::string good = Encoded(SampleLease()).substr(kSealedHeaderBytes);
   Lease read;
   REQUIRE_OK(DecodeLease(Sealed(good), &read));
   const auto refuse = [&](size_t at, const std::string& bytes,

@@ -75,7 +75,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleFamily(), SampleRanges(), SamplePlanItems(),
                     SamplePlanEnd(), SamplePing(), SampleStats(),
                     SampleFinish(), SampleCompress(), SampleHeld(),
-                    SampleStatusRequest(), SampleStatusReply());
+                    SampleStatusRequest(), SampleStatusReply(),
+                    SampleTargetFamilies(), SampleCovers());
   RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
@@ -89,7 +90,8 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
   REQUIRE(rc::check([] {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
-                   Compress, Held, StatusRequest, StatusReply>();
+                   Compress, Held, StatusRequest, StatusReply, TargetFamilies,
+                   Covers>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck>();
@@ -228,6 +230,11 @@ TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
     RC_ASSERT(Encode(Ranges{{range}}).size() == 4 + EncodedBytes(range));
     const auto item = RandomMessage<PlanItem>();
     RC_ASSERT(Encode(PlanItems{{item}}).size() == 4 + EncodedBytes(item));
+    const auto family = RandomMessage<TargetFamily>();
+    RC_ASSERT(Encode(TargetFamilies{{family}}).size() ==
+              4 + EncodedBytes(family));
+    const auto cover = RandomMessage<Cover>();
+    RC_ASSERT(Encode(Covers{{cover}}).size() == 4 + EncodedBytes(cover));
     const HeldRange held;
     RC_ASSERT(Encode(Held{{held}}).size() == 4 + EncodedBytes(held));
     const auto entry = RandomMessage<EntryDigest>();

@@ -79,6 +79,10 @@ OpenRequest SampleOpenRequest() {
   m.compression_level = 3;
   m.snapshot_use = SnapshotUse::kShare;
   m.held_transfer = SampleId();
+  m.mode = TransferMode::kRefresh;
+  m.compare = CompareMode::kDigest;
+  m.target_families = 2;
+  m.target_covers = 3;
   return m;
 }
 
@@ -116,7 +120,7 @@ Ranges SampleRanges() {
   Ranges m;
   m.ranges.push_back(Range{0, 0, {std::nullopt, "m"}, 1000});
   m.ranges.push_back(Range{1, 0, {"m", std::nullopt}, 2000});
-  m.ranges.push_back(Range{2, 1, {kNulKey, ""}, 3000});
+  m.ranges.push_back(Range{2, 1, {kNulKey, ""}, 3000, RangeNeed::kCompare});
   return m;
 }
 
@@ -128,7 +132,7 @@ PlanItems SamplePlanItems() {
   return m;
 }
 
-PlanEnd SamplePlanEnd() { return PlanEnd{3, 6000}; }
+PlanEnd SamplePlanEnd() { return PlanEnd{3, 6000, 2}; }
 Ping SamplePing() { return Ping{0x0123456789abcdefu}; }
 Stats SampleStats() { return Stats{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}; }
 
@@ -157,6 +161,16 @@ StatusReply SampleStatusReply() {
   return StatusReply{{held}};
 }
 
+TargetFamilies SampleTargetFamilies() {
+  return TargetFamilies{{{"default", "", "\xff"},
+                         {"index", std::nullopt, std::nullopt}}};
+}
+
+Covers SampleCovers() {
+  return Covers{{{1, {"a", kNulKey}, 123456789, true, true, {7, 8}},
+                 {0, {std::nullopt, std::nullopt}, 5, false, false, {9, 10}}}};
+}
+
 Compress SampleCompress() { return Compress{true}; }
 
 RangeRequest SampleRangeRequest() {
@@ -171,7 +185,7 @@ ChunkBegin SampleChunkBegin() {
 
 ChunkEnd SampleChunkEnd() {
   return ChunkEnd{7, 2, 65536, 100, 1600, 25600, "", "\xff",
-                  {0x1122334455667788u, 0x99aabbccddeeff00u}};
+                  true, true, {0x1122334455667788u, 0x99aabbccddeeff00u}};
 }
 
 RangeEnd SampleRangeEnd() {
@@ -273,6 +287,8 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kHeld, Encode(SampleHeld())},
       {FrameType::kStatusRequest, Encode(SampleStatusRequest())},
       {FrameType::kStatusReply, Encode(SampleStatusReply())},
+      {FrameType::kTargetFamilies, Encode(SampleTargetFamilies())},
+      {FrameType::kCovers, Encode(SampleCovers())},
       {FrameType::kRangeRequest, Encode(SampleRangeRequest())},
       {FrameType::kChunkBegin, Encode(SampleChunkBegin())},
       {FrameType::kChunkData, "raw bytes of an SST file"},
@@ -337,6 +353,8 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kHeld: return DecodeAs<Held>(payload);
     case FrameType::kStatusRequest: return DecodeAs<StatusRequest>(payload);
     case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
+    case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
+    case FrameType::kCovers: return DecodeAs<Covers>(payload);
     case FrameType::kRangeRequest: return DecodeAs<RangeRequest>(payload);
     case FrameType::kChunkBegin: return DecodeAs<ChunkBegin>(payload);
     case FrameType::kChunkData: return Status::OK();

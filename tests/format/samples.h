@@ -28,6 +28,8 @@ Compress SampleCompress();
 Held SampleHeld();
 StatusRequest SampleStatusRequest();
 StatusReply SampleStatusReply();
+TargetFamilies SampleTargetFamilies();
+Covers SampleCovers();
 RangeRequest SampleRangeRequest();
 ChunkBegin SampleChunkBegin();
 ChunkAck SampleChunkAck();

@@ -1,0 +1,34 @@
+// A small file that is written whole: a head that tells its kind and length and
+// a digest of what follows.
+//
+//   file:  offset  size  field
+//          0       8     magic
+//          8       4     payload_bytes, exactly the rest of the file
+//          12      4     reserved, 0
+//          16      8     XXH3-64 of payload, seeded with the XXH3-64 of
+//                        bytes [0, 16)
+//          24      ...   payload, to the end of the file
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+inline constexpr uint32_t kSealedHeaderBytes = 24;
+
+// Appends a whole file. REQUIRES: `magic` is 8 bytes, payload below 4 GiB.
+void SealFile(const char* magic, const rocksdb::Slice& payload,
+              std::string* out);
+
+// Corruption for anything but one whole file of that kind; messages begin with
+// `name`. *payload points into the file.
+[[nodiscard]] rocksdb::Status UnsealFile(const char* name, const char* magic,
+                                         uint64_t max_payload_bytes,
+                                         const rocksdb::Slice& file,
+                                         rocksdb::Slice* payload);
+
+}  // namespace sstferry
