@@ -22,6 +22,7 @@ using PropertyMap = std::map<std::string, std::string>;
 
 constexpr char kPropertiesName[] = "rocksdb.properties";
 constexpr char kIndexName[] = "rocksdb.index";
+constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
 constexpr std::string_view kPartitionedFilterPrefix = "partitionedfilter.";
 constexpr uint32_t kMinTailFormatVersion = 2;
 constexpr uint32_t kExternalVersion = 2;
@@ -35,6 +36,9 @@ constexpr char kExtendedMagic[] = "\x3e\x00\x7a\x00";
 constexpr char kFamilyIdName[] = "rocksdb.column.family.id";
 constexpr char kFamilyNameName[] = "rocksdb.column.family.name";
 constexpr char kVersionName[] = "rocksdb.external_sst_file.version";
+constexpr char kSessionName[] = "rocksdb.creating.session.identity";
+constexpr char kRangeDeletionCountName[] = "rocksdb.num.range-deletions";
+constexpr uint64_t kTypeRangeDeletion = 0x0f;
 constexpr char kSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
 
 // Properties that say nothing of the file's place in a database: what RocksDB
@@ -115,7 +119,7 @@ constexpr ZeroRow kZero[] = {
 // bytes but their own.
 constexpr std::string_view kSingleBlocks[] = {
     "rocksdb.compression_dict", "rocksdb.hashindex.metadata",
-    "rocksdb.hashindex.prefixes", kIndexName, "rocksdb.range_del"};
+    "rocksdb.hashindex.prefixes", kIndexName, kRangeDeletionsName};
 constexpr std::string_view kFilterPrefixes[] = {"filter.", "fullfilter.",
                                                 kPartitionedFilterPrefix};
 
@@ -214,6 +218,21 @@ Status CheckProperties(const SstProperties& properties) {
   return CheckExternal(properties);
 }
 
+// Its own range deletions would be a second set; without a whole identity the
+// stamped file could not be told from the one it is made of.
+Status CheckStampable(const SstReader& reader) {
+  const SstProperties& properties = reader.properties();
+  if (reader.FindMetaBlock(kRangeDeletionsName) != nullptr ||
+      properties.num_range_deletions != 0) {
+    return Refused("holds range deletions");
+  }
+  if (properties.db_id.empty() || properties.db_session_id.empty() ||
+      properties.original_file_number == 0) {
+    return Refused("has no identity");
+  }
+  return Status::OK();
+}
+
 // Finds the properties block, behind which only metaindex and footer may lie.
 Status CheckLayout(const SstReader& reader, SstBlockHandle* properties) {
   const SstFooter& footer = reader.footer();
@@ -260,6 +279,23 @@ PropertyMap RewriteProperties(const PropertyMap& source) {
   // An empty name is not stored.
   rewritten.erase(kFamilyNameName);
   return rewritten;
+}
+
+// Counts that a range deletion adds to, as its writer would have.
+void CountStamp(const SstProperties& source, const SstStamp& stamp,
+                PropertyMap* properties) {
+  const auto set = [properties](const char* name, uint64_t value) {
+    std::string& text = (*properties)[name];
+    text.clear();
+    sst::PutVarint64(&text, value);
+  };
+  set("rocksdb.num.entries", source.num_entries + 1);
+  set("rocksdb.deleted.keys", source.num_deletions + 1);
+  set(kRangeDeletionCountName, 1);
+  set("rocksdb.raw.key.size",
+      source.raw_key_bytes + stamp.begin.size() + kSstKeyTrailerBytes);
+  set("rocksdb.raw.value.size", source.raw_value_bytes + stamp.end.size());
+  (*properties)[kSessionName] = stamp.session_id;
 }
 
 // A block with a restart at every entry. Keys must come in order.
@@ -334,22 +370,35 @@ class TailBuilder {
   std::string bytes_;
 };
 
+SstBlockHandle AddRangeDeletion(const SstStamp& stamp, TailBuilder* tail) {
+  std::string key = stamp.begin;
+  PutFixed64(&key, kTypeRangeDeletion);  // at sequence 0
+  PlainBlockBuilder block;
+  block.Add(key, stamp.end);
+  return tail->AddBlock(block.Finish());
+}
+
 std::string BuildTail(const SstReader& reader, const PropertyMap& properties,
-                      uint64_t body_bytes) {
+                      const SstStamp* stamp, uint64_t body_bytes) {
   TailBuilder tail(reader.footer(), body_bytes);
+  std::map<std::string, SstBlockHandle> blocks;
+  for (const SstMetaBlock& meta : reader.meta_blocks()) {
+    blocks[meta.name] = meta.handle;
+  }
+  if (stamp != nullptr) {
+    blocks[kRangeDeletionsName] = AddRangeDeletion(*stamp, &tail);
+  }
   PlainBlockBuilder block;
   for (const auto& [name, value] : properties) {
     block.Add(name, value);
   }
-  const SstBlockHandle properties_handle = tail.AddBlock(block.Finish());
+  blocks[kPropertiesName] = tail.AddBlock(block.Finish());
   PlainBlockBuilder metaindex;
-  for (const SstMetaBlock& meta : reader.meta_blocks()) {
-    const SstBlockHandle& handle =
-        meta.name == kPropertiesName ? properties_handle : meta.handle;
+  for (const auto& [name, handle] : blocks) {
     std::string encoded;
     sst::PutVarint64(&encoded, handle.offset);
     sst::PutVarint64(&encoded, handle.size);
-    metaindex.Add(meta.name, encoded);
+    metaindex.Add(name, encoded);
   }
   tail.AddFooter(tail.AddBlock(metaindex.Finish()), reader.index_handle());
   return tail.TakeBytes();
@@ -357,7 +406,7 @@ std::string BuildTail(const SstReader& reader, const PropertyMap& properties,
 
 // Reads the rewritten file's structure back and compares it.
 Status CheckRewritten(const SstReader& reader, const PropertyMap& properties,
-                      const SstTail& tail) {
+                      const SstStamp* stamp, const SstTail& tail) {
   const RejoinedSource file(&reader.source(), tail.body_bytes, tail.bytes);
   SstReader rewritten;
   const Status s = rewritten.Open(&file);
@@ -375,12 +424,17 @@ Status CheckRewritten(const SstReader& reader, const PropertyMap& properties,
   if (rewritten.properties().all != properties) {
     return Internal("properties differ from what was written");
   }
+  std::vector<SstMetaBlock> blocks = rewritten.meta_blocks();
+  if (stamp != nullptr) {
+    std::erase_if(blocks, [](const SstMetaBlock& block) {
+      return block.name == kRangeDeletionsName;
+    });
+  }
   const auto same = [](const SstMetaBlock& a, const SstMetaBlock& b) {
     return a.name == b.name &&
            (a.handle == b.handle || a.name == kPropertiesName);
   };
-  if (!std::equal(rewritten.meta_blocks().begin(),
-                  rewritten.meta_blocks().end(), reader.meta_blocks().begin(),
+  if (!std::equal(blocks.begin(), blocks.end(), reader.meta_blocks().begin(),
                   reader.meta_blocks().end(), same)) {
     return Internal("the metaindex differs from the source file's");
   }
@@ -534,6 +588,11 @@ class BodyWalk {
 }  // namespace
 
 Status RewriteSstTail(const SstReader& reader, SstTail* tail) {
+  return RewriteSstTail(reader, nullptr, tail);
+}
+
+Status RewriteSstTail(const SstReader& reader, const SstStamp* stamp,
+                      SstTail* tail) {
   SstBlockHandle properties_handle;
   Status s = CheckLayout(reader, &properties_handle);
   if (s.ok()) {
@@ -548,10 +607,20 @@ Status RewriteSstTail(const SstReader& reader, SstTail* tail) {
   if (!s.ok()) {
     return s;
   }
-  const PropertyMap properties = RewriteProperties(reader.properties().all);
+  if (stamp != nullptr) {
+    s = CheckStampable(reader);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  PropertyMap properties = RewriteProperties(reader.properties().all);
+  if (stamp != nullptr) {
+    CountStamp(reader.properties(), *stamp, &properties);
+  }
   SstTail rewritten;
   rewritten.body_bytes = properties_handle.offset;
-  rewritten.bytes = BuildTail(reader, properties, rewritten.body_bytes);
+  rewritten.bytes =
+      BuildTail(reader, properties, stamp, rewritten.body_bytes);
   rewritten.properties = reader.properties();
   rewritten.checksum = reader.footer().checksum;
   rewritten.format_version = reader.footer().format_version;
@@ -560,7 +629,7 @@ Status RewriteSstTail(const SstReader& reader, SstTail* tail) {
     return Refused("has a tail of " + std::to_string(rewritten.bytes.size()) +
                    " bytes");
   }
-  s = CheckRewritten(reader, properties, rewritten);
+  s = CheckRewritten(reader, properties, stamp, rewritten);
   if (s.ok()) {
     *tail = std::move(rewritten);
   }

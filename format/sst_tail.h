@@ -25,6 +25,19 @@
 
 namespace sstferry {
 
+// What makes a carried file replace an interval where data lies already: a
+// block with one range deletion, which hides none of the file's own entries.
+//
+//   carried file  [body][range deletion][properties'][metaindex'][footer']
+//
+// Range deletions are cached, so the file needs an identity of its own.
+struct SstStamp {
+  std::string begin;       // not above the file's first key
+  std::string end;         // not cleared any more; above begin
+  std::string session_id;  // 20 base-36 characters that no other file has
+  friend bool operator==(const SstStamp&, const SstStamp&) = default;
+};
+
 struct SstTail {
   // The file's first bytes that stay: up to the properties block.
   uint64_t body_bytes = 0;
@@ -42,6 +55,10 @@ struct SstTail {
 // Corruption: the file is damaged.
 // REQUIRES: reader.Open() returned OK.
 [[nodiscard]] rocksdb::Status RewriteSstTail(const SstReader& reader,
+                                             SstTail* tail);
+// The same with a stamp (null: without).
+[[nodiscard]] rocksdb::Status RewriteSstTail(const SstReader& reader,
+                                             const SstStamp* stamp,
                                              SstTail* tail);
 
 using SstBlockVisitor =

@@ -29,6 +29,8 @@ class IntervalReader {
   // To the first entry, or to the first one after `key`.
   void SeekToBegin();
   void SeekAfter(const rocksdb::Slice& key);
+  // To the first entry at `key` or behind it. REQUIRES: inside the interval.
+  void SeekFrom(const rocksdb::Slice& key) { iterator_->Seek(key); }
 
   bool Valid() const { return iterator_->Valid(); }
   void Next() { iterator_->Next(); }

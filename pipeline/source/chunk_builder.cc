@@ -3,9 +3,8 @@
 #include "format/key_for_message.h"
 #include "format/limits.h"
 #include "pipeline/interval_reader.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/source/chunk_writer.h"
 #include "pipeline/source/read_failure.h"
-#include "rocksdb/sst_file_writer.h"
 
 namespace sstferry {
 namespace {
@@ -23,45 +22,6 @@ Status RefuseEntity(const std::string& entry) {
                     entry + ": wide-column entities need RocksDB 8.6 or later "
                             "on the target");
 }
-
-// One SST file under construction.
-class ChunkBuilder::Writer {
- public:
-  explicit Writer(const rocksdb::Options& options)
-      : writer_(rocksdb::EnvOptions(), options, /*column_family=*/nullptr,
-                /*invalidate_page_cache=*/false) {}
-
-  Status Open() { return writer_.Open("/chunk.sst"); }
-
-  Status Add(const IntervalReader& reader, const Slice& key,
-             const Slice& value) {
-    if (reader.is_entity()) {
-      return PutEntityInto(&writer_, key, *const_cast<IntervalReader&>(reader)
-                                               .iterator());
-    }
-    return writer_.Put(key, value);
-  }
-
-  // Of flushed blocks, and of what waits for its block as it is.
-  uint64_t bytes_so_far(uint64_t added_bytes) {
-    const uint64_t flushed = writer_.FileSize();
-    if (flushed != flushed_bytes_) {
-      flushed_bytes_ = flushed;
-      pending_bytes_ = 0;
-    }
-    pending_bytes_ += added_bytes;
-    return flushed_bytes_ + pending_bytes_;
-  }
-  uint64_t file_bytes() { return writer_.FileSize(); }
-  // Without its info: 9.10 asserts there that the smallest and the largest key
-  // are either both empty or both not, and the empty key is a key.
-  Status Finish() { return writer_.Finish(); }
-
- private:
-  rocksdb::SstFileWriter writer_;
-  uint64_t flushed_bytes_ = 0;
-  uint64_t pending_bytes_ = 0;
-};
 
 ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
                            rocksdb::ColumnFamilyHandle* family,
@@ -86,6 +46,9 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
                           std::to_string(kMaxChunkOrdinal) +
                           " chunks held, found " +
                           std::to_string(request.held.chunks));
+  }
+  if (options_.replaces.has_value()) {
+    return BuildTiles(range, request);
   }
   IntervalReader reader(db_, family_, range.interval,
                         options_.readahead_bytes);
@@ -124,15 +87,17 @@ Status ChunkBuilder::BuildChunk(IntervalReader* reader, const Range& range,
   if (status.ok()) {
     status = AddEntries(reader, &writer, &chunk);
   }
-  if (status.ok()) {
-    status =
-        WithContext(writer.Finish(), EndState::kInternal, "finish chunk");
-  }
+  return status.ok() ? FinishChunk(&writer, &chunk) : status;
+}
+
+Status ChunkBuilder::FinishChunk(Writer* writer, ChunkEnd* chunk) {
+  const Status status =
+      WithContext(writer->Finish(), EndState::kInternal, "finish chunk");
   if (!status.ok()) {
     return status;
   }
-  chunk.file_bytes = writer.file_bytes();
-  return sink_->End(chunk);
+  chunk->file_bytes = writer->file_bytes();
+  return sink_->End(*chunk);
 }
 
 Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,

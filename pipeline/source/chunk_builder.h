@@ -28,10 +28,19 @@ class ChunkSink : public ByteSink {
   [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
 };
 
+// What chunks must clear at a target that holds data: everything in their
+// intervals. For ranges without bounds: between its outermost keys, too.
+struct ReplacedFamily {
+  std::optional<std::string> first;  // of the target's keys; absent: it has none
+  std::optional<std::string> last;
+};
+
 struct ChunkBuilderOptions {
   uint64_t chunk_bytes = 64'000'000;
   uint64_t readahead_bytes = 0;
   bool target_takes_entities = true;  // of wide columns; else they are refused
+  // Of a refresh: each chunk replaces its interval (pipeline/tile.h).
+  std::optional<ReplacedFamily> replaces;
   std::function<bool()> cancelled;  // polled; may be null
   // Counts entries as they are built, for the timeline; may be null.
   std::function<void(uint64_t entries, uint64_t key_value_bytes)> on_progress;
@@ -50,7 +59,7 @@ class ChunkBuilder {
 
   // Builds what `request` asks of `range`.
   // A chunk is cut between two user keys once it holds chunk_bytes; one entry
-  // may overrun that. An empty range makes no chunk.
+  // may overrun that. An empty range makes no chunk, unless it is replaced.
   //   kRefused      an entry that cannot be moved (key too long, wide columns
   //                 without support), naming the key
   //   kCorrupt, kSourceError  reading failed; the sink's own errors as they are
@@ -59,9 +68,17 @@ class ChunkBuilder {
 
  private:
   class Writer;
+  class Tiles;
   [[nodiscard]] rocksdb::Status BuildChunk(class IntervalReader* reader,
                                            const Range& range,
                                            uint32_t ordinal);
+  // The same, for a target that holds data.
+  [[nodiscard]] rocksdb::Status BuildTiles(const Range& range,
+                                           const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status BuildTile(class IntervalReader* reader,
+                                          Tiles* tiles, uint32_t range_id,
+                                          uint32_t ordinal);
+  [[nodiscard]] rocksdb::Status FinishChunk(Writer* writer, ChunkEnd* chunk);
   [[nodiscard]] rocksdb::Status AddEntries(class IntervalReader* reader,
                                            Writer* writer, ChunkEnd* chunk);
 

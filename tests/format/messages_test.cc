@@ -126,10 +126,10 @@ TEST_CASE("A decode error names message, field, bound and offset",
           "offset 0");
 
   payload = Encode(SampleRanges());
-  payload[34] = '\xff';  // highest byte of the family of ranges[1]
+  payload[35] = '\xff';  // highest byte of the family of ranges[1]
   REQUIRE(ErrorOf<Ranges>(payload) ==
           "Ranges: ranges[1].family: expected at most 16383, found 4278190080, "
-          "offset 31");
+          "offset 32");
 
   REQUIRE(ErrorOf<Ping>("1234567") ==
           "Ping: token: expected 8 bytes, found 7, offset 0");
