@@ -77,4 +77,11 @@ struct Covers {
   friend bool operator==(const Covers&, const Covers&) = default;
 };
 
+// All that a target tells of itself before a refresh is planned.
+struct TargetMemory {
+  std::vector<TargetFamily> families;
+  std::vector<Cover> covers;  // Cover::family is an index of families
+  friend bool operator==(const TargetMemory&, const TargetMemory&) = default;
+};
+
 }  // namespace sstferry

@@ -222,6 +222,12 @@ std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file) {
   if (rules.wal_not_flushed) {
     return "wal not flushed";
   }
+  if (rules.replaces && rules.comparator != rocksdb::BytewiseComparator()) {
+    return "a refresh of keys in another than bytewise order";
+  }
+  if (rules.replaces && file.smallest.empty()) {
+    return "a refresh of the empty key";
+  }
   if (file.largest_sequence != 0 || file.smallest_sequence != 0) {
     return "sequence numbers up to " + std::to_string(file.largest_sequence);
   }
@@ -249,6 +255,11 @@ std::string ObstacleInSize(const CarryRules& rules, uint64_t bytes) {
 }
 
 std::string ObstacleInTable(const CarryRules& rules, const TableFacts& table) {
+  if (rules.replaces && (table.properties->db_id.empty() ||
+                         table.properties->db_session_id.empty() ||
+                         table.properties->original_file_number == 0)) {
+    return "a refresh of a file that has no identity";
+  }
   const SstProperties& properties = *table.properties;
   if (properties.num_range_deletions != 0) {
     return Count(properties.num_range_deletions, "range deletion");

@@ -31,6 +31,9 @@ struct FilePlan {
   bool has_blobs = false;
   std::string overlaps;  // a file whose keys meet this one's; empty: none
   bool inside = true;    // wholly inside the asked interval
+  // Database id, session id and number of its making; empty: not all known.
+  std::string identity;
+  bool flushed_by_snapshot = false;  // holds what was in the source's WAL
   // The decision. Carried: its bytes on the wire and, in `reason`, what
   // differs from a rebuilt file. Else: why not.
   bool carry = false;
@@ -61,6 +64,8 @@ struct CarryRules {
   bool reads_marked_blocks = true;
   bool wal_not_flushed = false;
   bool plain_tables = false;  // the family's; it cannot be cut between files
+  bool replaces = false;      // of a refresh: files clear their intervals
+  std::string own_session_id;  // of the database that the snapshot opened
   const rocksdb::Comparator* comparator = nullptr;
   uint32_t asked_format_version = 0;  // 0: any
   uint32_t max_format_version = 0;    // that the target reads

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "format/messages.h"
+#include "pipeline/source/replaced_family.h"
 #include "pipeline/source/sink_file_system.h"
 #include "pipeline/stage_clock.h"
 #include "rocksdb/db.h"
@@ -26,13 +27,6 @@ class ChunkSink : public ByteSink {
   [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
   // Announces it, with the digest of what was sent.
   [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
-};
-
-// What chunks must clear at a target that holds data: everything in their
-// intervals. For ranges without bounds: between its outermost keys, too.
-struct ReplacedFamily {
-  std::optional<std::string> first;  // of the target's keys; absent: it has none
-  std::optional<std::string> last;
 };
 
 struct ChunkBuilderOptions {

@@ -53,9 +53,12 @@ class ChunkBuilder::Tiles {
 void ChunkBuilder::Tiles::Start(const RangeRequest& request,
                                 IntervalReader* reader) {
   if (request.after.has_value()) {
-    // In other orders a tile is open at its end, which begins the next.
     if (!FirstKeyAfter(order_, *request.after, &begin_)) {
+      // In reverse order only the last tile ends so; in orders of the
+      // application's a tile is open at its end, which begins the next. (Its
+      // last tile may come again, which changes nothing.)
       begin_ = *request.after;
+      more_ = order_ != rocksdb::ReverseBytewiseComparator();
     }
     reader->SeekFrom(begin_);
   } else {
@@ -188,7 +191,7 @@ Status ChunkBuilder::BuildTile(IntervalReader* reader, Tiles* tiles,
   Writer writer(chunk_options_);
   status = writer.Open();
   const bool has_entries =
-      reader->Valid() && (!tiles->is_empty_key() || reader->key().empty());
+      reader->Valid() && reader->key().empty() == tiles->is_empty_key();
   if (status.ok() && has_entries) {
     status = AddEntries(reader, &writer, &chunk);
   }

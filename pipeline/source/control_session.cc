@@ -19,6 +19,8 @@ constexpr milliseconds kDrainLimit{2000};
 // Frames of one target, far above what any sends: pings and their answers.
 constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
+// Of one target that asks for a refresh: its covers, at about 100 bytes each.
+constexpr uint64_t kMaxTargetMemoryBytes = 64u << 20;
 
 Status Unexpected(FrameType type) {
   return MakeStatus(EndState::kCorrupt,
@@ -201,8 +203,11 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     case FrameType::kOpenRequest: {
       OpenRequest request;
       const Status status = request.DecodeFrom(frame.payload);
-      return status.ok() ? StartOpen(request) : status;
+      return status.ok() ? TakeRequest(std::move(request)) : status;
     }
+    case FrameType::kTargetFamilies:
+    case FrameType::kCovers:
+      return TakeMemory(frame);
     case FrameType::kPing: {
       Ping ping;
       const Status status = ping.DecodeFrom(frame.payload);
@@ -265,6 +270,60 @@ Status ControlSession::TellStatus(const Frame& frame) {
       StatusReply{host_.store->List(names, channel_->identity())});
 }
 
+// A refresh's request is followed by what the target remembers.
+Status ControlSession::TakeRequest(OpenRequest request) {
+  if (transfer_ != nullptr || request_.has_value()) {
+    return Unexpected(FrameType::kOpenRequest);
+  }
+  const bool told = request.target_families + request.target_covers > 0;
+  if (told && (request.mode != TransferMode::kRefresh ||
+               request.snapshot_use == SnapshotUse::kResume)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "open request: expected a target's memory with a new "
+                      "refresh only");
+  }
+  request_ = std::move(request);
+  return told ? Status::OK() : StartOpen(*request_);
+}
+
+Status ControlSession::TakeMemory(const Frame& frame) {
+  if (!request_.has_value() || transfer_ != nullptr) {
+    return Unexpected(frame.type);
+  }
+  memory_bytes_ += frame.payload.size();
+  if (memory_bytes_ > kMaxTargetMemoryBytes) {
+    return MakeStatus(EndState::kDenied,
+                      "target's memory: expected at most " +
+                          std::to_string(kMaxTargetMemoryBytes) +
+                          " bytes, found more");
+  }
+  Status status;
+  if (frame.type == FrameType::kTargetFamilies) {
+    TargetFamilies batch;
+    status = batch.DecodeFrom(frame.payload);
+    std::move(batch.families.begin(), batch.families.end(),
+              std::back_inserter(memory_.families));
+  } else {
+    Covers batch;
+    status = batch.DecodeFrom(frame.payload);
+    std::move(batch.covers.begin(), batch.covers.end(),
+              std::back_inserter(memory_.covers));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  if (memory_.families.size() > request_->target_families ||
+      memory_.covers.size() > request_->target_covers) {
+    return MakeStatus(EndState::kCorrupt,
+                      "target's memory: expected what the open request told, "
+                      "found more");
+  }
+  return memory_.families.size() == request_->target_families &&
+                 memory_.covers.size() == request_->target_covers
+             ? StartOpen(*request_)
+             : Status::OK();
+}
+
 // A held snapshot of the same database and column families, for a request that
 // only reads it.
 Status ControlSession::FindShared(const OpenRequest& request,
@@ -303,9 +362,6 @@ Status ControlSession::DropOld(const ServedDatabase& database,
 }
 
 Status ControlSession::StartOpen(const OpenRequest& request) {
-  if (transfer_ != nullptr) {
-    return Unexpected(FrameType::kOpenRequest);
-  }
   ServedDatabase database;
   Status status = host_.find_database(request.database, channel_->identity(),
                                       &database);
@@ -339,6 +395,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (shared != nullptr) {
     transfer_->ShareSnapshot(std::move(shared));
   }
+  transfer_->SetTargetMemory(std::move(memory_));
   transfer_->set_owner(channel_->identity());
   transfer_->set_control(channel_);
   // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot
@@ -386,7 +443,8 @@ void ControlSession::Open() {
 // The plan may still be on its way to the target, which then cannot know what
 // the ranges are that it says it holds.
 Status ControlSession::RecordHeld(const Frame& frame) {
-  if (!resumed_ || finished_ || !transfer_->planned()) {
+  if (transfer_ == nullptr || (!resumed_ && !transfer_->is_refresh()) ||
+      finished_ || !transfer_->planned()) {
     return Unexpected(frame.type);
   }
   Held held;

@@ -49,6 +49,8 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status DropOld(const ServedDatabase& database,
                                         OpenRequest* request,
                                         std::string* note);
+  [[nodiscard]] rocksdb::Status TakeRequest(OpenRequest request);
+  [[nodiscard]] rocksdb::Status TakeMemory(const Frame& frame);
   [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
                                        const OpenRequest& request);
@@ -72,6 +74,9 @@ class ControlSession {
   std::shared_ptr<Transfer> transfer_;
   const Clock::time_point started_ = Clock::now();
   uint64_t frames_ = 0;
+  std::optional<OpenRequest> request_;
+  TargetMemory memory_;  // until it is all there
+  uint64_t memory_bytes_ = 0;
   bool registered_ = false;
   bool finished_ = false;
   bool resumed_ = false;

@@ -199,6 +199,9 @@ class Carriage {
   [[nodiscard]] Status Describe(ChunkEnd* chunk) const;
   [[nodiscard]] Status SendBody();
   [[nodiscard]] Status SendTail();
+  uint64_t file_bytes() const {
+    return tail_.body_bytes + tail_.bytes.size();
+  }
   // Names the file where the failure is its own.
   [[nodiscard]] Status Named(const Status& status) const {
     return stream_ != nullptr && stream_->sink_failed()
@@ -255,12 +258,14 @@ Status Carriage::Open() {
                                          tail_.bytes.size()));
   }
   stream_->SetBodyBytes(tail_.body_bytes);
-  return Status::OK();
+  return file_.stamp.has_value()
+             ? RewriteSstTail(reader_, &*file_.stamp, &tail_)
+             : Status::OK();
 }
 
 Status Carriage::Describe(ChunkEnd* chunk) const {
   const SstProperties& properties = tail_.properties;
-  chunk->file_bytes = file_.bytes;
+  chunk->file_bytes = file_bytes();
   chunk->entries = properties.num_entries;
   chunk->key_bytes = properties.user_key_bytes();
   chunk->value_bytes = properties.raw_value_bytes;
@@ -270,6 +275,10 @@ Status Carriage::Describe(ChunkEnd* chunk) const {
   if (status.ok()) {
     chunk->smallest = first.substr(0, first.size() - kSstKeyTrailerBytes);
     chunk->largest = last.substr(0, last.size() - kSstKeyTrailerBytes);
+  }
+  if (file_.stamp.has_value()) {
+    chunk->smallest = file_.stamp->begin;
+    chunk->clears = true;
   }
   return status;
 }
@@ -361,7 +370,6 @@ Status FileCarrier::Carry(const Range& range, const CarriedFile& file,
   ChunkBegin begin;
   begin.range_id = range.id;
   begin.kind = ChunkKind::kCarried;
-  begin.file_bytes = file.bytes;
   begin.first_byte = first_byte;
   ChunkEnd chunk;
   chunk.range_id = range.id;
@@ -373,6 +381,7 @@ Status FileCarrier::Carry(const Range& range, const CarriedFile& file,
   if (!status.ok()) {
     return carriage.Named(status);
   }
+  begin.file_bytes = carriage.file_bytes();
   status = sink_->Begin(begin);
   if (status.ok()) {
     status = carriage.Named(carriage.SendBody());

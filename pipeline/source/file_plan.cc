@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/coding.h"
 #include "format/end_state.h"
 #include "format/sst_tail.h"
 #include "pipeline/file_source.h"
@@ -28,6 +29,19 @@ FilePlan Describe(const Comparator* comparator, const KeyInterval& interval,
   file.has_blobs = metadata.oldest_blob_file_number != 0;
   file.inside = HoldsSpan(interval, comparator, file.smallest, file.largest);
   return file;
+}
+
+void Identify(const CarryRules& rules, const SstProperties& properties,
+              FilePlan* file) {
+  if (!properties.db_id.empty() && !properties.db_session_id.empty() &&
+      properties.original_file_number != 0) {
+    PutBytes(&file->identity, properties.db_id);
+    PutBytes(&file->identity, properties.db_session_id);
+    PutFixed64(&file->identity, properties.original_file_number);
+  }
+  file->flushed_by_snapshot =
+      !rules.own_session_id.empty() &&
+      properties.db_session_id == rules.own_session_id;
 }
 
 // Of a file that metadata says nothing against. The tail is really rewritten
@@ -93,6 +107,7 @@ Status DecideOne(const CarryRules& rules, TableSums* sums, FilePlan* file) {
   if (!status.ok()) {
     return status;
   }
+  Identify(rules, reader.properties(), file);
   sums->merge_operands += reader.properties().num_merge_operands;
   sums->max_format_version =
       std::max(sums->max_format_version, reader.footer().format_version);

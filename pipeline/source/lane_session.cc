@@ -184,6 +184,7 @@ Status LaneSession::BuildRange(const Range& range,
   options.chunk_bytes = transfer_->request().chunk_bytes;
   options.readahead_bytes = family.readahead_bytes;
   options.target_takes_entities = transfer_->target_takes_entities();
+  options.replaces = family.replaces;
   options.cancelled = [this] { return transfer_->ended(); };
   options.on_progress = Counter();
   ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,

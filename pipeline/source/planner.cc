@@ -1,11 +1,13 @@
 #include "pipeline/source/planner.h"
 
 #include <algorithm>
+#include <random>
 
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/key_interval.h"
 #include "pipeline/source/cut_points.h"
+#include "pipeline/tile.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/metadata.h"
 
@@ -14,6 +16,17 @@ namespace {
 
 using rocksdb::Comparator;
 using rocksdb::Status;
+
+// As RocksDB makes them: 20 base-36 characters.
+std::string NewSessionId() {
+  constexpr char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  std::random_device device;
+  std::string id;
+  for (int i = 0; i < 20; ++i) {
+    id.push_back(kDigits[device() % 36]);
+  }
+  return id;
+}
 
 // A key with the bytes that lie between it and the anchor before it.
 struct Weight {
@@ -25,6 +38,7 @@ struct Weight {
 struct Region {
   KeyInterval interval;
   uint64_t bytes = 0;
+  std::string largest;  // of its files' keys
   std::vector<Weight> weights;
 };
 
@@ -44,8 +58,14 @@ class FamilyCutter {
   [[nodiscard]] Status Cut(std::vector<CarriedFile>* carried);
 
  private:
+  void CutEmptyKey(Region* region);
   [[nodiscard]] Status WeighFile(const FilePlan& file, Region* region);
   void CutRegion(Region* region);
+  CarriedFile Carry(const FilePlan& file, const Range& range) const;
+  std::optional<std::string> EndOf(const Region& region,
+                                   const FilePlan& next) const;
+  std::optional<std::string> EndBehind(const FilePlan& file,
+                                       size_t index) const;
   void AddRange(std::optional<std::string> begin,
                 std::optional<std::string> end, uint64_t bytes);
 
@@ -60,6 +80,7 @@ class FamilyCutter {
 Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
   Region region;
   region.interval.begin = options_.interval.begin;
+  CutEmptyKey(&region);
   bool has_rest = true;  // what follows is in no range yet
   bool has_files = false;
   for (size_t i = 0; i < plan_->files.size(); ++i) {
@@ -74,29 +95,91 @@ Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
       continue;
     }
     if (has_files) {
-      region.interval.end = file.smallest;
+      region.interval.end = EndOf(region, file);
       CutRegion(&region);
+      const std::optional<std::string> begin = region.interval.end;
       region = Region{};
-      region.interval.begin = file.smallest;
+      region.interval.begin = begin;
       has_files = false;
     }
-    // Up to the next file there is nothing but this one's entries.
-    const bool last = i + 1 == plan_->files.size();
-    const std::optional<std::string> end =
-        last ? options_.interval.end : plan_->files[i + 1].smallest;
-    carried->push_back({static_cast<uint32_t>(ranges_->size()), file.path,
-                        file.carried_bytes});
+    // Up to the next file there is nothing but this one's entries; in a
+    // refresh that is another range's to clear.
+    const bool last =
+        i + 1 == plan_->files.size() && !options_.replaces.has_value();
+    std::optional<std::string> end = options_.interval.end;
+    if (!last) {
+      end = EndBehind(file, i);
+    }
     AddRange(region.interval.begin, end, file.carried_bytes);
+    carried->push_back(Carry(file, ranges_->back()));
     plan_->estimated_bytes += file.carried_bytes;
     plan_->estimated_entries += file.entries;
     region.interval.begin = end;
-    has_rest = false;  // another file comes, or nothing
+    has_rest = options_.replaces.has_value() && end != options_.interval.end;
   }
   if (has_rest) {
     region.interval.end = options_.interval.end;
     CutRegion(&region);
   }
   return Status::OK();
+}
+
+// A refresh's chunk of the empty key holds no other.
+void FamilyCutter::CutEmptyKey(Region* region) {
+  const std::string next(1, '\0');
+  const auto& begin = region->interval.begin;
+  const bool there =
+      options_.replaces.has_value() &&
+      comparator_ == rocksdb::BytewiseComparator() &&
+      begin.value_or("").empty() && options_.interval.end != next &&
+      (options_.replaces->first == "" ||
+       (!plan_->files.empty() && plan_->files[0].smallest.empty()));
+  if (there) {
+    AddRange(begin, next, 0);
+    region->interval.begin = next;
+  }
+}
+
+// Where the region before a carried file ends: behind its last key, so that
+// their intervals do not touch, where that can be told.
+std::optional<std::string> FamilyCutter::EndOf(const Region& region,
+                                               const FilePlan& next) const {
+  std::string end;
+  const bool known = FirstKeyAfter(comparator_, region.largest, &end) &&
+                     end.size() <= kMaxKeyBytes;
+  return known && comparator_->Compare(end, next.smallest) < 0 ? end
+                                                               : next.smallest;
+}
+
+// The same for one behind the carried file with this index.
+std::optional<std::string> FamilyCutter::EndBehind(const FilePlan& file,
+                                                   size_t index) const {
+  std::string end;
+  if (FirstKeyAfter(comparator_, file.largest, &end) &&
+      end.size() <= kMaxKeyBytes) {
+    return end;
+  }
+  return index + 1 == plan_->files.size() ? options_.interval.end
+                                          : plan_->files[index + 1].smallest;
+}
+
+CarriedFile FamilyCutter::Carry(const FilePlan& file,
+                                const Range& range) const {
+  CarriedFile carried = {range.id, file.path, file.carried_bytes, std::nullopt};
+  if (!options_.replaces.has_value()) {
+    return carried;
+  }
+  // A range without bounds clears from the target's first key on.
+  std::string begin = range.interval.begin.value_or(file.smallest);
+  const auto& first = options_.replaces->first;
+  if (!range.interval.begin.has_value() && first.has_value() &&
+      comparator_->Compare(*first, begin) < 0) {
+    begin = *first;
+  }
+  if (comparator_->Compare(begin, file.largest) < 0) {
+    carried.stamp = SstStamp{begin, file.largest, NewSessionId()};
+  }
+  return carried;
 }
 
 // Adds the file's weights, cut finely enough for ranges of target_bytes_.
@@ -121,14 +204,19 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
     const auto bytes = static_cast<uint64_t>(point.bytes * factor);
     if (Holds(options_.interval, comparator_, point.key)) {
       inside += bytes;
-      if (point.key.size() <= kMaxKeyBytes && !family_.one_range) {
-        region->weights.push_back({point.key, bytes});
+      if (point.key.size() < kMaxKeyBytes && !family_.one_range) {
+        region->weights.push_back(
+            {ClosedEnd(comparator_, point.key), bytes});
       }  // else: no place for a cut; building refuses the key by name
     } else if (points.size() == 1) {
       inside += bytes / 2;  // the interval cuts a file without cut points
     }
   }
   region->bytes += inside;
+  if (region->largest.empty() ||
+      comparator_->Compare(file.largest, region->largest) > 0) {
+    region->largest = file.largest;
+  }
   plan_->estimated_bytes += inside;
   if (file.bytes != 0) {
     plan_->estimated_entries += static_cast<uint64_t>(
@@ -176,6 +264,7 @@ void FamilyCutter::AddRange(std::optional<std::string> begin,
   range.interval.begin = std::move(begin);
   range.interval.end = std::move(end);
   range.estimated_bytes = bytes;
+  range.need = options_.need;
   ranges_->push_back(std::move(range));
 }
 
@@ -221,7 +310,10 @@ Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
   plan->blob_factor =
       metadata.size == 0 ? 0.0
                          : static_cast<double>(live_blob_bytes) / metadata.size;
-  plan->files = ListFiles(db, family.handle, interval, &plan->sorted_runs);
+  plan->files =
+      ListFiles(db, family.handle,
+                options.all_files ? KeyInterval() : interval,
+                &plan->sorted_runs);
   return Status::OK();
 }
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "format/messages.h"
+#include "format/sst_tail.h"
 #include "pipeline/source/file_plan.h"
+#include "pipeline/source/replaced_family.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -17,6 +19,10 @@ struct PlannerOptions {
   KeyInterval interval;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
+  bool all_files = false;  // list those outside the interval, too
+  // Of a refresh: what carried files clear at the target.
+  std::optional<ReplacedFamily> replaces;
+  RangeNeed need = RangeNeed::kSend;  // of the ranges; others carry nothing
 };
 
 struct PlannerFamily {
@@ -39,7 +45,8 @@ struct FamilyPlan {
 struct CarriedFile {
   uint32_t range_id = 0;
   std::string path;
-  uint64_t bytes = 0;  // on the wire, with its new tail
+  uint64_t bytes = 0;  // on the wire, with its new tail, before it is stamped
+  std::optional<SstStamp> stamp;  // of a refresh
 };
 
 // Lists the family's live files in the interval.

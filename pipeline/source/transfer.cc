@@ -226,6 +226,8 @@ Status Transfer::CheckSame(const OpenRequest& request,
     return differs("format_version");
   }
   if (request.carry != request_.carry) return differs("carry");
+  if (request.mode != request_.mode) return differs("mode");
+  if (request.compare != request_.compare) return differs("compare");
   if ((target.features & kPlanFeatures) != (target_.features & kPlanFeatures)) {
     return differs("features");
   }
@@ -307,6 +309,14 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   if (status.ok() && request_.purpose == Purpose::kPlan) {
     status = SendPlanItems(control);
   }
+  for (size_t at = 0; at < covers_.size() && status.ok();) {
+    const size_t next = BatchEnd(covers_, at);
+    Covers batch;
+    batch.covers.assign(covers_.begin() + at, covers_.begin() + next);
+    at = next;
+    status = control->SendMessage(FrameType::kCovers, batch);
+  }
+  end.cover_count = static_cast<uint32_t>(covers_.size());
   end.range_count = static_cast<uint32_t>(ranges_.size());
   return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;
 }
@@ -352,7 +362,9 @@ Digest128 Transfer::PlanDigest() const {
 }
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
-  if (!may_keep() || database_.directory.empty() || !planned_) {
+  // A refresh is planned by what its target told, which no lease holds.
+  if (!may_keep() || is_refresh() || database_.directory.empty() ||
+      !planned_) {
     return Status::OK();
   }
   std::lock_guard<std::mutex> lock(lease_mu_);

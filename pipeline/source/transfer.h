@@ -62,6 +62,9 @@ class Transfer {
   // What it is, but for who reads it and how long it is kept. REQUIRES:
   // planned().
   HeldSnapshot Describe(uint64_t wall_seconds);
+  // Of a refresh, before Pin(): what the target remembers.
+  void SetTargetMemory(TargetMemory memory) { memory_ = std::move(memory); }
+  bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
   // Pin() plans this one instead of taking its own.
   void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
     snapshot_ = std::move(snapshot);
@@ -205,6 +208,15 @@ class Transfer {
   [[nodiscard]] rocksdb::Status DecideCarryingOf(size_t index);
   [[nodiscard]] rocksdb::Status CutFamilyAt(size_t index,
                                             uint64_t target_bytes);
+  void CompareFamilyAt(size_t index);
+  uint64_t BytesToRebuild(const TransferFamily& family) const;
+  [[nodiscard]] rocksdb::Status CutSegment(const PlanSegment& segment,
+                                           uint64_t target_bytes,
+                                           TransferFamily* family);
+  void AddCovers(const PlanSegment& segment, size_t first_range,
+                 const Backings& backings);
+  void AddSegmentItem(const TransferFamily& family,
+                      const PlanSegment& segment, size_t first_range);
   [[nodiscard]] rocksdb::Status BoundCarried(FamilyPlan* plan);
   void AddPlanItems(const TransferFamily& family);
   // Chunks may have blocks that only RocksDB 11.1 and later reads.
@@ -240,6 +252,9 @@ class Transfer {
   std::unordered_map<uint32_t, CarriedFile> carried_;  // by range id
   uint64_t carried_files_ = 0;
   std::vector<PlanItem> items_;  // only for a plan
+  TargetMemory memory_;          // of a refresh
+  std::vector<Cover> covers_;    // what the target is to remember
+  uint64_t nonce_ = 0;           // of this plan
   std::vector<std::string> notes_;
   std::vector<std::string> own_notes_;  // that are not the snapshot's
   std::mutex pin_mu_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "format/messages.h"
+#include "pipeline/source/cover_plan.h"
 #include "pipeline/source/planner.h"
 #include "pipeline/stage_clock.h"
 #include "rocksdb/options.h"
@@ -17,6 +18,8 @@ struct TransferFamily {
   rocksdb::Options chunk_options;
   uint64_t readahead_bytes = 0;
   FamilyPlan plan;
+  std::vector<PlanSegment> segments;       // until it is cut
+  std::optional<ReplacedFamily> replaces;  // of a refresh
 };
 
 // What lanes count; any thread.

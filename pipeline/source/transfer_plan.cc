@@ -17,6 +17,12 @@ constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
 constexpr uint64_t kMinReadaheadBytes = 64u << 10;
 constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
 
+// Of the database that the snapshot opened, and may have flushed to.
+std::string OwnSessionId(rocksdb::DB* db) {
+  std::string id;
+  return db->GetDbSessionId(id).ok() ? id : "";
+}
+
 }  // namespace
 
 // RocksDB bounds neither; what crosses the wire is bounded.
@@ -116,6 +122,7 @@ PlannerOptions Transfer::planner_options() const {
   options.interval = request_.interval;
   options.lanes = plan_lanes_;
   options.chunk_bytes = request_.chunk_bytes;
+  options.all_files = is_refresh();
   return options;
 }
 
@@ -134,7 +141,10 @@ Status Transfer::PlanFamilies() {
   uint64_t rebuilt_bytes = 0;
   for (size_t i = 0; i < families_.size() && status.ok(); ++i) {
     status = PlanFilesOf(i);
-    rebuilt_bytes += RebuiltBytes(families_[i].plan);
+    if (status.ok()) {
+      CompareFamilyAt(i);
+      rebuilt_bytes += BytesToRebuild(families_[i]);
+    }
   }
   const uint64_t target_bytes =
       RangeTargetBytes(rebuilt_bytes, planner_options());
@@ -187,6 +197,8 @@ Status Transfer::DecideCarryingOf(size_t index) {
                           snapshot_->counters().wal_bytes_copied > 0;
   rules.plain_tables = planner_family(family).one_range;
   rules.comparator = family.handle->GetComparator();
+  rules.replaces = is_refresh();
+  rules.own_session_id = OwnSessionId(db());
   rules.asked_format_version = request_.format_version;
   rules.max_format_version =
       std::min(target_.max_format_version, MaxReadableFormatVersion());
@@ -236,17 +248,21 @@ Status Transfer::BoundCarried(FamilyPlan* plan) {
 Status Transfer::CutFamilyAt(size_t index, uint64_t target_bytes) {
   TransferFamily& family = families_[index];
   FamilyPlan& plan = family.plan;
-  std::vector<CarriedFile> carried;
-  const Status status =
-      ended() ? MakeStatus(EndState::kCancelled, "while planning")
-              : CutFamily(planner_family(family), planner_options(),
-                          target_bytes, &plan, &ranges_, &carried);
-  if (!status.ok()) {
-    return status;
+  const Backings backings(family.handle->GetComparator(), &plan.files, nonce_);
+  for (const PlanSegment& segment : family.segments) {
+    const size_t first_range = ranges_.size();
+    const Status status =
+        ended() ? MakeStatus(EndState::kCancelled, "while planning")
+                : CutSegment(segment, target_bytes, &family);
+    if (!status.ok()) {
+      return status;
+    }
+    AddCovers(segment, first_range, backings);
+    if (request_.purpose == Purpose::kPlan && is_refresh()) {
+      AddSegmentItem(family, segment, first_range);
+    }
   }
-  for (CarriedFile& file : carried) {
-    carried_.emplace(file.range_id, std::move(file));
-  }
+  family.segments.clear();
   family.wire.estimated_bytes = plan.estimated_bytes;
   family.wire.estimated_entries = plan.estimated_entries;
   family.wire.source_files = static_cast<uint32_t>(plan.files.size());
@@ -254,12 +270,12 @@ Status Transfer::CutFamilyAt(size_t index, uint64_t target_bytes) {
                            std::max<uint32_t>(1, plan.sorted_runs);
   family.readahead_bytes = std::clamp(kReadaheadBudgetBytes / streams,
                                       kMinReadaheadBytes, kMaxReadaheadBytes);
-  if (request_.purpose == Purpose::kPlan) {
+  if (request_.purpose == Purpose::kPlan && !is_refresh()) {
     AddPlanItems(family);
   }
   plan.files.clear();
   plan.files.shrink_to_fit();
-  return status;
+  return Status::OK();
 }
 
 // One for each file, with its first and its last key.

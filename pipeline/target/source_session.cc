@@ -298,14 +298,24 @@ Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
     if (transfer_id_.has_value()) {
       request.snapshot_use = SnapshotUse::kResume;
       request.held_transfer = *transfer_id_;
+      request.target_families = 0;
+      request.target_covers = 0;
     }
     opened_ = false;
     planned_ = false;
     plan_ = SourcePlan();
     plan_bytes_ = 0;
   }
-  return channel->SendMessage(FrameType::kOpenRequest, request,
-                              WaitLimit::Within(kSendLimit));
+  return Ask(channel.get(), request);
+}
+
+// Only a new refresh tells what the target remembers.
+Status SourceSession::Ask(Channel* channel, const OpenRequest& request) {
+  const Status status = channel->SendMessage(
+      FrameType::kOpenRequest, request, WaitLimit::Within(kSendLimit));
+  return status.ok() && request.target_families > 0
+             ? SendMemory(channel, memory_)
+             : status;
 }
 
 void SourceSession::PingLoop() {
@@ -403,12 +413,18 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     opening_ = true;
     connected_ = false;
     request_ = request;
+    request_.target_families =
+        static_cast<uint32_t>(memory_.families.size());
+    request_.target_covers = static_cast<uint32_t>(memory_.covers.size());
+    if (request.snapshot_use == SnapshotUse::kResume) {
+      request_.target_families = 0;
+      request_.target_covers = 0;
+    }
     if (connections_ != connection) {
       channel = channel_;
     }
   }
-  status = channel->SendMessage(FrameType::kOpenRequest, request,
-                                WaitLimit::Within(kSendLimit));
+  status = Ask(channel.get(), request_);
   if (!status.ok() && options_.retry.give_up_after.count() > 0) {
     status = Status::OK();  // the reader finds it, too, and asks again
   }

@@ -30,6 +30,7 @@ struct SourcePlan {
   std::vector<Family> families;
   std::vector<Range> ranges;
   std::vector<PlanItem> items;
+  std::vector<Cover> covers;  // what to remember; of a pull
   uint64_t estimated_bytes = 0;
 };
 
@@ -80,6 +81,8 @@ class SourceSession {
   // side read when that is empty.
   [[nodiscard]] rocksdb::Status AskHeld(const std::string& database,
                                         std::vector<HeldSnapshot>* held);
+  // Before Open(), for a refresh: goes with its request.
+  void SetMemory(TargetMemory memory) { memory_ = std::move(memory); }
   // Blocks while the source pins and plans; no limit but the peer's silence.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
                                      SourcePlan* plan);
@@ -132,6 +135,11 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status EndPlan();
   [[nodiscard]] rocksdb::Status AddRanges(Ranges batch);
   [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
+  [[nodiscard]] rocksdb::Status AddCovers(Covers batch);
+  [[nodiscard]] rocksdb::Status Ask(Channel* channel,
+                                    const OpenRequest& request);
+  [[nodiscard]] rocksdb::Status SendMemory(Channel* channel,
+                                           const TargetMemory& memory);
   [[nodiscard]] rocksdb::Status WaitFor(const bool& flag,
                                         std::chrono::milliseconds limit);
   void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges);
@@ -147,6 +155,7 @@ class SourceSession {
   const SourceSessionOptions options_;
   HelloAck ack_;
   Backoff backoff_;  // the reader's, once it runs
+  TargetMemory memory_;  // constant once Open() was called
   std::thread reader_;
   std::thread pinger_;
 

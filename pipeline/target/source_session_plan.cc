@@ -74,9 +74,19 @@ Status SourceSession::HandlePlanFrame(const Frame& frame) {
       const Status status = batch.DecodeFrom(frame.payload);
       return status.ok() ? AddItems(std::move(batch)) : status;
     }
+    case FrameType::kCovers: {
+      Covers batch;
+      const Status status = batch.DecodeFrom(frame.payload);
+      return status.ok() ? AddCovers(std::move(batch)) : status;
+    }
     case FrameType::kPlanEnd: {
       PlanEnd end;
       const Status status = end.DecodeFrom(frame.payload);
+      if (status.ok() && end.cover_count != plan_.covers.size()) {
+        return Malformed("expected " + std::to_string(end.cover_count) +
+                         " covers, found " +
+                         std::to_string(plan_.covers.size()));
+      }
       if (status.ok() &&
           (end.range_count != plan_.ranges.size() ||
            plan_.families.size() != plan_.opened.family_count)) {
@@ -144,6 +154,46 @@ Status SourceSession::AddRanges(Ranges batch) {
     plan_.ranges.push_back(std::move(range));
   }
   return Status::OK();
+}
+
+Status SourceSession::AddCovers(Covers batch) {
+  for (Cover& cover : batch.covers) {
+    if (cover.family >= plan_.families.size()) {
+      return Malformed("a cover names an unknown column family");
+    }
+    if (plan_.covers.size() >= kMaxRanges) {
+      return Malformed("expected at most " + std::to_string(kMaxRanges) +
+                       " covers");
+    }
+    plan_bytes_ += kItemBytes;
+    plan_.covers.push_back(std::move(cover));
+  }
+  return Status::OK();
+}
+
+// What the target has, for a source that is to plan a refresh of it.
+Status SourceSession::SendMemory(Channel* channel,
+                                 const TargetMemory& memory) {
+  Status status;
+  for (size_t at = 0; at < memory.families.size() && status.ok();) {
+    const size_t next = BatchEnd(memory.families, at);
+    TargetFamilies batch;
+    batch.families.assign(memory.families.begin() + at,
+                          memory.families.begin() + next);
+    at = next;
+    status = channel->SendMessage(FrameType::kTargetFamilies, batch,
+                                  WaitLimit::Within(kSendLimit));
+  }
+  for (size_t at = 0; at < memory.covers.size() && status.ok();) {
+    const size_t next = BatchEnd(memory.covers, at);
+    Covers batch;
+    batch.covers.assign(memory.covers.begin() + at,
+                        memory.covers.begin() + next);
+    at = next;
+    status = channel->SendMessage(FrameType::kCovers, batch,
+                                  WaitLimit::Within(kSendLimit));
+  }
+  return status;
 }
 
 // A source that was asked again on another connection, perhaps another process,

@@ -1,0 +1,208 @@
+#include "pipeline/source/cover_plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "format/coding.h"
+#include "pipeline/key_interval.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Comparator;
+
+using Bound = std::optional<std::string>;
+
+// Begins: absent is before all.
+bool BeginsBefore(const Comparator* order, const Bound& a, const Bound& b) {
+  return b.has_value() && (!a.has_value() || order->Compare(*a, *b) < 0);
+}
+// Ends: absent is behind all.
+bool EndsBefore(const Comparator* order, const Bound& a, const Bound& b) {
+  return a.has_value() && (!b.has_value() || order->Compare(*a, *b) < 0);
+}
+// What ends at `end` lies wholly before what begins at `begin`.
+bool LiesBefore(const Comparator* order, const Bound& end,
+                const Bound& begin) {
+  return end.has_value() && begin.has_value() &&
+         order->Compare(*end, *begin) <= 0;
+}
+
+bool IsInterval(const Comparator* order, const KeyInterval& interval) {
+  return !interval.begin.has_value() || !interval.end.has_value() ||
+         order->Compare(*interval.begin, *interval.end) < 0;
+}
+
+// Sorted, without overlaps.
+void Sort(const Comparator* order, std::vector<Cover>* covers) {
+  std::erase_if(*covers, [order](const Cover& cover) {
+    return !IsInterval(order, cover.interval);
+  });
+  std::sort(covers->begin(), covers->end(),
+            [order](const Cover& a, const Cover& b) {
+              return BeginsBefore(order, a.interval.begin, b.interval.begin);
+            });
+  std::vector<Cover> kept;
+  for (Cover& cover : *covers) {
+    if (kept.empty() || LiesBefore(order, kept.back().interval.end,
+                                   cover.interval.begin)) {
+      kept.push_back(std::move(cover));
+    }
+  }
+  *covers = std::move(kept);
+}
+
+struct Judgement {
+  RangeNeed need;
+  std::string reason;
+};
+
+Judgement Judge(const CoverComparison& how, const Cover& then,
+                const Cover& now) {
+  if (how.compare == CompareMode::kFull) {
+    return {RangeNeed::kSend, "asked for in full"};
+  }
+  if (!(then.backing == now.backing)) {
+    return how.compare == CompareMode::kDigest
+               ? Judgement{RangeNeed::kCompare, "backed by other files"}
+               : Judgement{RangeNeed::kSend, "backed by other files"};
+  }
+  const bool same_log = !then.flushed || then.sequence == how.sequence;
+  if (then.flushed != now.flushed || !same_log) {
+    return {RangeNeed::kCompare, "entries of the WAL lie over it"};
+  }
+  if (then.doubted) {
+    return {RangeNeed::kCompare, "the target was written to"};
+  }
+  return {RangeNeed::kUnchanged,
+          "unchanged since sequence " + std::to_string(then.sequence)};
+}
+
+// Collects segments; those to be sent grow together.
+class Segments {
+ public:
+  explicit Segments(const Comparator* order) : order_(order) {}
+
+  void Add(PlanSegment segment) {
+    if (!IsInterval(order_, segment.interval)) {
+      return;
+    }
+    if (!segments_.empty() && segment.need == RangeNeed::kSend &&
+        segments_.back().need == RangeNeed::kSend) {
+      segments_.back().interval.end = segment.interval.end;
+      if (segments_.back().reason != segment.reason) {
+        segments_.back().reason = "backed by other files, or unknown";
+      }
+      return;
+    }
+    segments_.push_back(std::move(segment));
+  }
+  std::vector<PlanSegment> Take() { return std::move(segments_); }
+
+ private:
+  const Comparator* const order_;
+  std::vector<PlanSegment> segments_;
+};
+
+}  // namespace
+
+Backings::Backings(const Comparator* order, const std::vector<FilePlan>* files,
+                   uint64_t nonce)
+    : order_(order), files_(files), nonce_(nonce) {
+  for (size_t i = 0; i < files->size(); ++i) {
+    const bool further =
+        i == 0 || order->Compare((*files)[i].largest,
+                                 (*files)[furthest_.back()].largest) > 0;
+    furthest_.push_back(further ? i : furthest_.back());
+  }
+}
+
+void Backings::Fill(Cover* cover) const {
+  const KeyInterval& interval = cover->interval;
+  // Files before that all end before the interval.
+  const auto first = std::partition_point(
+      furthest_.begin(), furthest_.end(), [&](size_t furthest) {
+        return !BeginsAtOrBefore(interval, order_,
+                                 (*files_)[furthest].largest);
+      });
+  std::set<std::string> identities;
+  cover->flushed = false;
+  for (size_t i = static_cast<size_t>(first - furthest_.begin());
+       i < files_->size() &&
+       EndsAfter(interval, order_, (*files_)[i].smallest);
+       ++i) {
+    const FilePlan& file = (*files_)[i];
+    if (!MeetsSpan(interval, order_, file.smallest, file.largest)) {
+      continue;
+    }
+    if (file.flushed_by_snapshot) {
+      cover->flushed = true;
+    } else if (file.identity.empty()) {
+      std::string unknown = "?";
+      PutFixed64(&unknown, nonce_);
+      identities.insert(unknown);
+    } else {
+      identities.insert(file.identity);
+    }
+  }
+  std::string all;
+  for (const std::string& identity : identities) {
+    PutBytes(&all, identity);
+  }
+  cover->backing = DigestOf(all);
+}
+
+std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
+                                       const Backings& backings,
+                                       std::vector<Cover> known) {
+  const Comparator* const order = how.order;
+  Sort(order, &known);
+  Segments segments(order);
+  Bound at = how.selection.begin;
+  const Bound& end = how.selection.end;
+  bool open = true;  // something of the selection is left behind `at`
+  for (const Cover& then : known) {
+    if (LiesBefore(order, then.interval.end, at) ||
+        LiesBefore(order, end, then.interval.begin)) {
+      continue;
+    }
+    if (BeginsBefore(order, at, then.interval.begin)) {
+      segments.Add({{at, then.interval.begin},
+                    RangeNeed::kSend,
+                    "nothing is known of it",
+                    std::nullopt});
+      at = then.interval.begin;
+    }
+    Cover now = then;
+    now.sequence = how.sequence;
+    now.doubted = false;
+    backings.Fill(&now);
+    Judgement judged = Judge(how, then, now);
+    const bool whole = at == then.interval.begin &&
+                       !EndsBefore(order, end, then.interval.end);
+    PlanSegment segment;
+    segment.interval.begin = at;
+    segment.interval.end = whole ? then.interval.end : end;
+    if (!whole && EndsBefore(order, then.interval.end, end)) {
+      segment.interval.end = then.interval.end;
+    }
+    segment.need = judged.need;
+    segment.reason = std::move(judged.reason);
+    if (whole && judged.need != RangeNeed::kSend) {
+      segment.cover = std::move(now);
+    }
+    at = segment.interval.end;
+    segments.Add(std::move(segment));
+    open = at.has_value() && !(end.has_value() && *at == *end);
+    if (!open) {
+      break;
+    }
+  }
+  if (open) {
+    segments.Add(
+        {{at, end}, RangeNeed::kSend, "nothing is known of it", std::nullopt});
+  }
+  return segments.Take();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,56 @@
+// What changed since a target was refreshed last: the covers that it remembers,
+// compared with the files that back their intervals now.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/messages.h"
+#include "pipeline/source/carry_rules.h"
+#include "rocksdb/comparator.h"
+
+namespace sstferry {
+
+// Tells what backs an interval. Borrows the files.
+class Backings {
+ public:
+  // `files`: all of the family's, sorted by their smallest keys, with their
+  // identities. `nonce`: a number nobody used before, for what has none.
+  Backings(const rocksdb::Comparator* order, const std::vector<FilePlan>* files,
+           uint64_t nonce);
+
+  // Sets cover->backing and cover->flushed of cover->interval.
+  void Fill(Cover* cover) const;
+
+ private:
+  const rocksdb::Comparator* const order_;
+  const std::vector<FilePlan>* const files_;
+  const uint64_t nonce_;
+  std::vector<size_t> furthest_;  // by index: up to it, the largest key's file
+};
+
+// Neighbouring intervals with the same need.
+struct PlanSegment {
+  KeyInterval interval;
+  RangeNeed need = RangeNeed::kSend;
+  std::string reason;  // for `plan`
+  // What to remember of it; none where its ranges say, or where it is only a
+  // part of what was remembered.
+  std::optional<Cover> cover;
+};
+
+struct CoverComparison {
+  const rocksdb::Comparator* order = nullptr;
+  CompareMode compare = CompareMode::kFiles;
+  KeyInterval selection;
+  uint64_t sequence = 0;  // of the snapshot
+};
+
+// Cuts the selection into segments, in order. `known` are the covers of one
+// family; what is no interval or overlaps another of them counts as unknown.
+std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
+                                       const Backings& backings,
+                                       std::vector<Cover> known);
+
+}  // namespace sstferry

@@ -1,0 +1,159 @@
+// How a transfer plans a refresh: what changed since the target's last one. A
+// seed is planned in the same way, as a target that remembers nothing.
+#include <algorithm>
+#include <random>
+
+#include "format/limits.h"
+#include "pipeline/key_interval.h"
+#include "pipeline/source/transfer.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Of what is compared before it is sent, so that what differs is small.
+constexpr uint64_t kComparedPerChunk = 16;
+
+uint64_t NewNonce() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+}  // namespace
+
+// Sets the family's segments, and what its chunks clear.
+void Transfer::CompareFamilyAt(size_t index) {
+  TransferFamily& family = families_[index];
+  if (nonce_ == 0) {
+    nonce_ = NewNonce();
+  }
+  CoverComparison how;
+  how.order = family.handle->GetComparator();
+  how.compare = request_.compare;
+  how.selection = request_.interval;
+  how.sequence = snapshot_->sequence();
+  std::vector<Cover> known;
+  if (is_refresh()) {
+    family.replaces.emplace();
+    for (size_t i = 0; i < memory_.families.size(); ++i) {
+      const TargetFamily& theirs = memory_.families[i];
+      if (theirs.name != family.wire.description.name) {
+        continue;
+      }
+      family.replaces = ReplacedFamily{theirs.first, theirs.last};
+      for (const Cover& cover : memory_.covers) {
+        if (cover.family == i) {
+          known.push_back(cover);
+          known.back().family = family.wire.index;
+        }
+      }
+    }
+  }
+  family.segments = CompareCovers(
+      how, Backings(how.order, &family.plan.files, nonce_), std::move(known));
+}
+
+uint64_t Transfer::BytesToRebuild(const TransferFamily& family) const {
+  if (!is_refresh()) {
+    return RebuiltBytes(family.plan);
+  }
+  const rocksdb::Comparator* const order = family.handle->GetComparator();
+  FamilyPlan sent;
+  sent.blob_factor = family.plan.blob_factor;
+  for (const FilePlan& file : family.plan.files) {
+    const bool meets = std::any_of(
+        family.segments.begin(), family.segments.end(),
+        [&](const PlanSegment& segment) {
+          return segment.need == RangeNeed::kSend &&
+                 MeetsSpan(segment.interval, order, file.smallest,
+                           file.largest);
+        });
+    if (meets) {
+      sent.files.push_back(file);
+    }
+  }
+  return RebuiltBytes(sent);
+}
+
+Status Transfer::CutSegment(const PlanSegment& segment, uint64_t target_bytes,
+                            TransferFamily* family) {
+  const rocksdb::Comparator* const order = family->handle->GetComparator();
+  FamilyPlan part;
+  part.blob_factor = family->plan.blob_factor;
+  for (const FilePlan& file : family->plan.files) {
+    if (!MeetsSpan(segment.interval, order, file.smallest, file.largest)) {
+      continue;
+    }
+    part.files.push_back(file);
+    FilePlan& mine = part.files.back();
+    mine.carry = mine.carry && segment.need == RangeNeed::kSend &&
+                 HoldsSpan(segment.interval, order, file.smallest,
+                           file.largest);
+  }
+  PlannerOptions options = planner_options();
+  options.interval = segment.interval;
+  options.replaces = family->replaces;
+  options.need = segment.need;
+  if (segment.need == RangeNeed::kCompare) {
+    target_bytes = std::max(request_.chunk_bytes / kComparedPerChunk,
+                            kMinRangeBytes);
+  } else if (segment.need == RangeNeed::kUnchanged) {
+    target_bytes = UINT64_MAX;
+  }
+  std::vector<CarriedFile> carried;
+  const Status status = CutFamily(planner_family(*family), options,
+                                  target_bytes, &part, &ranges_, &carried);
+  for (CarriedFile& file : carried) {
+    carried_.emplace(file.range_id, std::move(file));
+  }
+  family->plan.estimated_bytes += part.estimated_bytes;
+  family->plan.estimated_entries += part.estimated_entries;
+  return status;
+}
+
+// What is sent is remembered as its ranges are cut, anything else as it was.
+void Transfer::AddCovers(const PlanSegment& segment, size_t first_range,
+                         const Backings& backings) {
+  if (request_.purpose != Purpose::kPull) {
+    return;
+  }
+  if (segment.cover.has_value()) {
+    covers_.push_back(*segment.cover);
+  }
+  if (segment.need != RangeNeed::kSend) {
+    return;
+  }
+  for (size_t i = first_range; i < ranges_.size(); ++i) {
+    Cover cover;
+    cover.family = ranges_[i].family;
+    cover.interval = ranges_[i].interval;
+    cover.sequence = snapshot_->sequence();
+    backings.Fill(&cover);
+    covers_.push_back(std::move(cover));
+  }
+}
+
+void Transfer::AddSegmentItem(const TransferFamily& family,
+                              const PlanSegment& segment, size_t first_range) {
+  for (size_t i = first_range;
+       i < ranges_.size() && items_.size() < kMaxRanges; ++i) {
+    PlanItem item;
+    item.family = family.wire.index;
+    item.interval = ranges_[i].interval;
+    item.bytes = ranges_[i].estimated_bytes;
+    const CarriedFile* const file = carried(ranges_[i].id);
+    item.action = segment.need == RangeNeed::kUnchanged ? PlanAction::kSkip
+                  : file != nullptr                     ? PlanAction::kCarry
+                                                        : PlanAction::kRebuild;
+    item.reason = segment.need == RangeNeed::kCompare
+                      ? "if digests differ: " + segment.reason
+                      : segment.reason;
+    if (file != nullptr) {
+      item.file = file->path.substr(file->path.rfind('/') + 1);
+    }
+    items_.push_back(std::move(item));
+  }
+}
+
+}  // namespace sstferry
