@@ -154,8 +154,8 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
       known.push_back(cover);
     }
     KeyInterval selection{bound(), bound()};
-    RC_PRE(!selection.begin || !selection.end ||
-           *selection.begin < *selection.end);
+    RC_PRE((!selection.begin || !selection.end ||
+            *selection.begin < *selection.end));
     const auto segments =
         Compare(kFiles, known, CompareMode::kFiles, 10, selection);
     RC_ASSERT(!segments.empty());
@@ -163,13 +163,13 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
     RC_ASSERT(segments.back().interval.end == selection.end);
     for (size_t i = 0; i < segments.size(); ++i) {
       const KeyInterval& interval = segments[i].interval;
-      RC_ASSERT(!interval.begin || !interval.end ||
-                *interval.begin < *interval.end);
+      RC_ASSERT((!interval.begin || !interval.end ||
+                 *interval.begin < *interval.end));
       if (i > 0) {
         RC_ASSERT(interval.begin.has_value());
         RC_ASSERT(interval.begin == segments[i - 1].interval.end);
-        RC_ASSERT(segments[i].need != RangeNeed::kSend ||
-                  segments[i - 1].need != RangeNeed::kSend);
+        RC_ASSERT((segments[i].need != RangeNeed::kSend ||
+                   segments[i - 1].need != RangeNeed::kSend));
       }
       if (segments[i].cover.has_value()) {
         RC_ASSERT(segments[i].cover->interval == interval);

@@ -21,7 +21,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-std::string Key(int i) { return "k" + std::to_string(100'000 + i); }
+std::string Key(int i) { return "k" + std::to_string(500'000 + i); }
 
 std::unique_ptr<rocksdb::DB> OpenAt(
     const std::string& path, const std::shared_ptr<rocksdb::Cache>& cache,
@@ -148,10 +148,10 @@ TEST_CASE("A carried file with a stamp replaces its interval and no more",
       expected[key] = value;
     }
   }
-  REQUIRE(Read(target.get()) == expected);
+  REQUIRE((Read(target.get()) == expected));
   REQUIRE_OK(target->VerifyChecksum());
   CompactDown(target.get());
-  REQUIRE(Read(target.get()) == expected);
+  REQUIRE((Read(target.get()) == expected));
 }
 
 TEST_CASE("Two stamps of one file share no cached block that differs",
