@@ -61,9 +61,9 @@ class OneFileSink final : public ChunkSink {
     out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return Status::OK();
   }
-  Status End(ChunkEnd* end) override {
+  Status End(const ChunkEnd& end) override {
     out_.close();
-    ended = *end;
+    ended = end;
     return Status::OK();
   }
   ChunkBegin begun;
@@ -130,9 +130,8 @@ TEST_CASE("A carried file with a stamp replaces its interval and no more",
   OneFileSink sink(dir / "chunk.sst");
   std::vector<char> buffer;
   const SstStamp stamp{Key(-20), Key(2998), SessionId('1')};
-  RangeEnd end;
   REQUIRE_OK(FileCarrier({}, &sink, &buffer)
-                 .Carry({}, Plan(OnlyFile(source.get()), stamp), 0, &end));
+                 .Carry({}, Plan(OnlyFile(source.get()), stamp), 0));
   REQUIRE(sink.ended.clears);
   REQUIRE_FALSE(sink.ended.deletes_last);
   REQUIRE(sink.ended.smallest == Key(-20));
@@ -173,11 +172,10 @@ TEST_CASE("Two stamps of one file share no cached block that differs",
     const std::string chunk = dir / (std::to_string(begin) + ".sst");
     OneFileSink sink(chunk);
     std::vector<char> buffer;
-    RangeEnd end;
-    const SstStamp stamp{Key(begin), Key(20),
+      const SstStamp stamp{Key(begin), Key(20),
                          SessionId(static_cast<char>('A' + begin))};
     REQUIRE_OK(
-        FileCarrier({}, &sink, &buffer).Carry({}, Plan(file, stamp), 0, &end));
+        FileCarrier({}, &sink, &buffer).Carry({}, Plan(file, stamp), 0));
     REQUIRE_OK(Ingest(target.get(), chunk));
     REQUIRE(Read(target.get()).size() == static_cast<size_t>(begin) + 2 + 9);
     ++hidden;

@@ -40,9 +40,9 @@ class FileSink final : public ChunkSink {
     out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return Status::OK();
   }
-  Status End(ChunkEnd* end) override {
+  Status End(const ChunkEnd& end) override {
     out_.close();
-    chunks.push_back(*end);
+    chunks.push_back(end);
     return Status::OK();
   }
 
@@ -109,13 +109,13 @@ struct World {
     return replaced;
   }
   Status Build(const Range& range, const RangeRequest& request,
-               uint64_t chunk_bytes, FileSink* sink, RangeEnd* end) const {
+               uint64_t chunk_bytes, FileSink* sink) const {
     ChunkBuilderOptions built;
     built.chunk_bytes = chunk_bytes;
     built.replaces = Replaced();
     return ChunkBuilder(source.get(), source->DefaultColumnFamily(), options(),
                         built, sink)
-        .Build(range, request, end);
+        .Build(range, request);
   }
   Status Ingest(const std::vector<std::string>& paths) const {
     rocksdb::IngestExternalFileOptions how;
@@ -200,27 +200,25 @@ void CheckReplaces(const Comparator* order, bool with_empty) {
   FileSink sink(world.dir / "chunks");
   for (const Range& range : ranges) {
     const size_t first = sink.chunks.size();
-    RangeEnd end;
-    REQUIRE_OK(world.Build(range, {}, chunk_bytes, &sink, &end));
-    RC_ASSERT(end.totals.chunks == sink.chunks.size() - first);
-    if (end.totals.chunks == 0) {
+    REQUIRE_OK(world.Build(range, {}, chunk_bytes, &sink));
+    const uint64_t chunks = sink.chunks.size() - first;
+    if (chunks == 0) {
       continue;
     }
     // Going on behind any of its chunks makes the same ones.
     const bool closed = order == rocksdb::BytewiseComparator() ||
                         order == rocksdb::ReverseBytewiseComparator();
-    if (!closed && end.totals.chunks == 1) {
+    if (!closed && chunks == 1) {
       continue;
     }
     RangeRequest request;
     request.held.chunks = *rc::gen::inRange<uint64_t>(
-        1, end.totals.chunks + (closed ? 1 : 0));
+        1, chunks + (closed ? 1 : 0));
     request.after = sink.chunks[first + request.held.chunks - 1].largest;
     std::filesystem::create_directory(world.dir / "again");
     FileSink again(world.dir / "again");
-    RangeEnd rest;
-    REQUIRE_OK(world.Build(range, request, chunk_bytes, &again, &rest));
-    RC_ASSERT(rest.totals.chunks + request.held.chunks == end.totals.chunks);
+    REQUIRE_OK(world.Build(range, request, chunk_bytes, &again));
+    RC_ASSERT(again.chunks.size() + request.held.chunks == chunks);
     for (size_t i = 0; i < again.chunks.size(); ++i) {
       const ChunkEnd& one = sink.chunks[first + request.held.chunks + i];
       RC_ASSERT(again.chunks[i].smallest == one.smallest);
@@ -279,8 +277,7 @@ TEST_CASE("The empty key in an order of the application's is refused",
   world.Open();
   World::Fill(world.source.get(), {{"", "1"}, {"a", "2"}}, 0);
   FileSink sink(world.dir / "chunks");
-  RangeEnd end;
-  const Status status = world.Build({}, {}, 1'000'000, &sink, &end);
+  const Status status = world.Build({}, {}, 1'000'000, &sink);
   REQUIRE(EndStateOf(status) == EndState::kRefused);
   REQUIRE(status.ToString().find("swap") != std::string::npos);
 }
@@ -303,8 +300,7 @@ TEST_CASE("Tiles with closed ends share no key, and land in one level",
   down.target_level = 6;
   REQUIRE_OK(world.target->CompactRange(down, nullptr, nullptr));
   FileSink sink(world.dir / "chunks");
-  RangeEnd end;
-  REQUIRE_OK(world.Build({}, {}, 1000, &sink, &end));
+  REQUIRE_OK(world.Build({}, {}, 1000, &sink));
   REQUIRE(sink.paths.size() > 5);
   for (size_t i = 1; i < sink.chunks.size(); ++i) {
     REQUIRE(world.order->Compare(sink.chunks[i - 1].largest,
