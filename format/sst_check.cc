@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/coding.h"
 #include "format/end_state.h"
 #include "format/sst_coding.h"
 #include "format/sst_reader.h"
@@ -14,6 +15,7 @@ using rocksdb::Status;
 namespace {
 
 constexpr uint32_t kExternalFileVersion = 2;
+constexpr char kRangeDeletions[] = "rocksdb.range_del";
 
 Status Bad(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "chunk: " + what);
@@ -59,6 +61,9 @@ class ChunkChecker {
       s = CheckMetaBlocks();
     }
     if (s.ok()) {
+      s = CheckRangeDeletion();
+    }
+    if (s.ok()) {
       s = reader_.ForEachIndexEntry(
           [this](const SstIndexEntry& entry) { return OnIndexEntry(entry); });
     }
@@ -94,6 +99,12 @@ class ChunkChecker {
   [[nodiscard]] Status CheckPadding(uint64_t begin, uint64_t end) const;
   [[nodiscard]] Status CheckInternalKey(const Slice& key,
                                         uint64_t offset) const;
+  [[nodiscard]] Status CheckRangeDeletion() const;
+  [[nodiscard]] Status CheckFirstKey(uint64_t offset) const;
+  [[nodiscard]] Status CheckLastKey() const;
+  // Entries without a value.
+  uint64_t point_deletions() const { return expected_.deletes_last ? 1 : 0; }
+  uint64_t range_deletions() const { return expected_.clears ? 1 : 0; }
   [[nodiscard]] Status CheckBlock(const SstBlockHandle& handle,
                                   const Slice& separator);
 
@@ -109,6 +120,7 @@ class ChunkChecker {
   std::string separator_;
   std::string block_first_key_;  // user keys of the block checked last
   std::string block_last_key_;
+  bool last_is_deletion_ = false;  // the entry visited last
 };
 
 Status ChunkChecker::CheckProperties() const {
@@ -146,24 +158,33 @@ Status ChunkChecker::CheckProperties() const {
     return Bad("comparator: expected " + expected_.comparator + ", found " +
                DescribeSstProperty("", properties.comparator));
   }
+  // RocksDB counts a deletion as an entry, and takes the end of a range
+  // deletion for its value.
+  const uint64_t deletions = point_deletions() + range_deletions();
+  if (properties.num_entries < deletions) {
+    return Bad("entries: expected at least " + std::to_string(deletions) +
+               ", found " + std::to_string(properties.num_entries));
+  }
+  const uint64_t key_bytes = point_deletions() * expected_.largest.size() +
+                             range_deletions() * expected_.smallest.size();
+  const uint64_t value_bytes = range_deletions() * expected_.largest.size();
   const struct {
     const char* what;
     uint64_t expected;
     uint64_t found;
   } kRows[] = {
-      {"entries", expected_.num_entries, properties.num_entries},
-      {"deletions", expected_.num_deletions, properties.num_deletions},
-      {"merge operands", expected_.num_merge_operands,
-       properties.num_merge_operands},
-      {"range deletions", expected_.num_range_deletions,
-       properties.num_range_deletions},
+      {"entries", expected_.num_entries, properties.num_entries - deletions},
+      {"deletions", deletions, properties.num_deletions},
+      {"merge operands", 0, properties.num_merge_operands},
+      {"range deletions", range_deletions(), properties.num_range_deletions},
       {"raw key bytes (8 more than each user key)",
        expected_.key_bytes.has_value()
-           ? *expected_.key_bytes + properties.key_trailer_bytes()
+           ? *expected_.key_bytes + key_bytes + properties.key_trailer_bytes()
            : properties.raw_key_bytes,
        properties.raw_key_bytes},
       {"raw value bytes",
-       expected_.value_bytes.value_or(properties.raw_value_bytes),
+       expected_.value_bytes.has_value() ? *expected_.value_bytes + value_bytes
+                                         : properties.raw_value_bytes,
        properties.raw_value_bytes},
   };
   for (const auto& row : kRows) {
@@ -176,9 +197,11 @@ Status ChunkChecker::CheckProperties() const {
 }
 
 Status ChunkChecker::CheckMetaBlocks() const {
-  if (expected_.num_range_deletions == 0 &&
-      reader_.FindMetaBlock("rocksdb.range_del") != nullptr) {
-    return Bad("meta blocks: expected no range deletions, found their block");
+  const bool found = reader_.FindMetaBlock(kRangeDeletions) != nullptr;
+  if (found != expected_.clears) {
+    return Bad(std::string("meta blocks: expected ") +
+               (found ? "no range deletions, found their block"
+                      : "a range deletion, found none"));
   }
   for (const SstMetaBlock& meta : reader_.meta_blocks()) {
     const Status s = VerifySstBlock(source_, reader_.footer(), meta.handle);
@@ -189,6 +212,46 @@ Status ChunkChecker::CheckMetaBlocks() const {
     }
   }
   return Status::OK();
+}
+
+Status ChunkChecker::CheckRangeDeletion() const {
+  if (!expected_.clears) {
+    return Status::OK();
+  }
+  const SstBlockHandle& handle =
+      reader_.FindMetaBlock(kRangeDeletions)->handle;
+  SstBlock block;
+  SstBlockCursor cursor;
+  Status s = ReadSstBlock(source_, reader_.footer(), handle,
+                          kMaxSstMetaBlockBytes, Slice(), &block);
+  if (s.ok()) {
+    s = cursor.Init(block.contents(), SstBlockLayout(), handle.offset);
+  }
+  if (s.ok()) {
+    s = cursor.Next();
+  }
+  std::string key = expected_.smallest;
+  PutFixed64(&key, kSstTypeRangeDeletion);
+  const bool right = s.ok() && cursor.valid() && cursor.key() == key &&
+                     cursor.value() == expected_.largest;
+  if (right) {
+    s = cursor.Next();
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  if (!right || cursor.valid()) {
+    return Bad("range deletion: expected just one, from " +
+               sst::HexKey(expected_.smallest) + " to " +
+               sst::HexKey(expected_.largest) + " at sequence 0, found " +
+               (right ? "another behind it" : "another") + At(handle.offset));
+  }
+  if (expected_.order(expected_.smallest, expected_.largest) >= 0) {
+    return Bad("range deletion: expected a begin before its end, found " +
+               sst::HexKey(expected_.smallest) + " to " +
+               sst::HexKey(expected_.largest));
+  }
+  return s;
 }
 
 Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
@@ -229,6 +292,8 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
       sst::DecodeLittle64(key.data() + key.size() - kSstKeyTrailerBytes);
   const bool allowed =
       trailer == kSstTypeValue ||
+      (trailer == kSstTypeDeletion && expected_.deletes_last &&
+       UserKey(key) == expected_.largest) ||
       (expected_.allow_entities && trailer == kSstTypeWideColumnEntity);
   if (!allowed) {
     return Bad("internal key: expected sequence 0 and a value's type, found "
@@ -263,8 +328,7 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   }
   s = CheckBlock(entry.handle, entry.separator);
   if (s.ok() && first) {
-    s = ExpectKey("first key", expected_.smallest, block_first_key_,
-                  entry.handle.offset);
+    s = CheckFirstKey(entry.handle.offset);
   }
   if (s.ok() && !entry.first_key.empty()) {
     s = ExpectKey("first key of a block", UserKey(entry.first_key),
@@ -292,6 +356,8 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
                      sst::HexKey(user_key) + At(handle.offset));
         }
         block_last_key_.assign(user_key.data(), user_key.size());
+        last_is_deletion_ =
+            static_cast<uint8_t>(key[user_key.size()]) == kSstTypeDeletion;
         ++entries;
         return key_status;
       });
@@ -318,18 +384,38 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
 
 Status ChunkChecker::CheckLastBlock() {
   if (blocks_ == 0) {
-    return Bad("index: expected data blocks, found none" +
-               At(reader_.index_handle().offset));
+    const bool none = expected_.num_entries == 0 && !expected_.deletes_last;
+    return none && expected_.clears
+               ? Status::OK()
+               : Bad("index: expected data blocks, found none" +
+                     At(reader_.index_handle().offset));
   }
   Status s;
   if (blocks_ > 1 && !expected_.all_blocks) {
     s = CheckBlock(last_, separator_);
   }
-  if (s.ok()) {
-    s = ExpectKey("last key", expected_.largest, block_last_key_,
-                  last_.offset);
+  return s.ok() ? CheckLastKey() : s;
+}
+
+Status ChunkChecker::CheckFirstKey(uint64_t offset) const {
+  const bool inside = expected_.clears &&
+                      expected_.order(expected_.smallest, block_first_key_) < 0;
+  return inside ? Status::OK()
+                : ExpectKey("first key", expected_.smallest, block_first_key_,
+                            offset);
+}
+
+Status ChunkChecker::CheckLastKey() const {
+  const bool inside = expected_.clears && !expected_.deletes_last &&
+                      expected_.order(block_last_key_, expected_.largest) < 0;
+  if (!inside && expected_.largest == block_last_key_ &&
+      expected_.deletes_last != last_is_deletion_) {
+    return Bad("last entry: expected a deletion, found a value" +
+               At(last_.offset));
   }
-  return s;
+  return inside ? Status::OK()
+                : ExpectKey("last key", expected_.largest, block_last_key_,
+                            last_.offset);
 }
 
 // From 10.9 on, RocksDB does not count the blocks that it held back to make a
@@ -350,7 +436,8 @@ Status ChunkChecker::CheckTotals() const {
                      blocks_);
   }
   if (s.ok() && (blocks_ <= 2 || expected_.all_blocks)) {
-    s = ExpectNumber("entries in the data blocks", properties.num_entries,
+    s = ExpectNumber("entries in the data blocks",
+                     properties.num_entries - range_deletions(),
                      entries_seen_);
   }
   if (!s.ok()) {

@@ -22,17 +22,19 @@ using SstKeyOrder =
     std::function<int(const rocksdb::Slice& a, const rocksdb::Slice& b)>;
 
 struct ChunkExpectation {
-  // User keys of the first and the last entry.
+  // User keys of the first and the last entry, values and deletions; with
+  // `clears`, the keys between which all of them lie.
   std::string smallest;
   std::string largest;
-  uint64_t num_entries = 0;
-  // Sums over all entries, user keys without trailers. Unset: not compared.
+  // A range deletion over [smallest, largest), and nothing of the kind else.
+  bool clears = false;
+  // The last entry is a deletion of `largest`. No other entry is one, and
+  // merge operands, which a resolved iterator does not show, do not occur.
+  bool deletes_last = false;
+  uint64_t num_entries = 0;  // that have values
+  // Sums over these, user keys without trailers. Unset: not compared.
   std::optional<uint64_t> key_bytes;
   std::optional<uint64_t> value_bytes;
-  // A chunk is built from a resolved iterator: none of these occur.
-  uint64_t num_deletions = 0;
-  uint64_t num_merge_operands = 0;
-  uint64_t num_range_deletions = 0;
   // Accept wide-column entities besides plain values.
   bool allow_entities = false;
   // Accept blocks marked in ways that only newer RocksDB reads: values apart
@@ -65,7 +67,8 @@ struct ChunkFacts {
 // OK means: footer, metaindex, properties, the whole index, every meta block's
 // checksum, and the first and last data block are sound; keys of those blocks
 // and of the index are ordered, every internal key has its trailer with
-// sequence 0 and an allowed type; data blocks follow each other without gaps
+// sequence 0 and an allowed type; the block of range deletions is decoded and
+// holds the one expected; data blocks follow each other without gaps
 // (but zero padding) from offset 0; and all expected values are met. The file
 // is one that SstFileWriter made (version 2, global sequence number 0).
 // Corruption: anything else. NotSupported: see SstReader::Open().

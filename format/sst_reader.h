@@ -28,7 +28,9 @@
 namespace sstferry {
 
 // Types in a trailer of kSstKeyTrailerBytes.
+inline constexpr uint8_t kSstTypeDeletion = 0x00;
 inline constexpr uint8_t kSstTypeValue = 0x01;
+inline constexpr uint8_t kSstTypeRangeDeletion = 0x0f;
 inline constexpr uint8_t kSstTypeWideColumnEntity = 0x16;
 
 struct SstMetaBlock {

@@ -41,6 +41,29 @@ void ReadAll(const SstReader& reader) {
   status.PermitUncheckedError();
 }
 
+// The interval that the file's first range deletion tells, with what its
+// properties say of the rest.
+void ExpectTile(const SstReader& reader, ChunkExpectation* expected) {
+  const SstMetaBlock* meta = reader.FindMetaBlock("rocksdb.range_del");
+  SstBlock block;
+  SstBlockCursor cursor;
+  if (meta == nullptr ||
+      !ReadSstBlock(reader.source(), reader.footer(), meta->handle,
+                    kMaxSstMetaBlockBytes, Slice(), &block)
+           .ok() ||
+      !cursor.Init(block.contents(), SstBlockLayout(), 0).ok() ||
+      !cursor.Next().ok() || !cursor.valid() ||
+      cursor.key().size() < kSstKeyTrailerBytes) {
+    return;
+  }
+  expected->clears = true;
+  expected->deletes_last = reader.properties().num_deletions == 2;
+  expected->num_entries -= 1 + (expected->deletes_last ? 1 : 0);
+  expected->smallest =
+      cursor.key().substr(0, cursor.key().size() - kSstKeyTrailerBytes);
+  expected->largest = cursor.value().ToString();
+}
+
 ChunkExpectation ExpectationOf(const SstReader& reader, bool reverse) {
   ChunkExpectation expected;
   std::string first;
@@ -100,6 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ReadAll(reader);
   ChunkExpectation expected = ExpectationOf(reader, reverse);
   expected.allow_entities = (data[0] & 2) != 0;
+  ExpectTile(reader, &expected);
   expected.allow_marked_blocks = kReadsMarkedBlocks;
   ChunkFacts facts;
   const bool accepted = CheckChunk(source, expected, &facts).ok();

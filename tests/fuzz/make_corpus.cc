@@ -64,6 +64,8 @@ struct Shape {
   bool filter = false;
   bool reverse = false;
   uint32_t dict_bytes = 0;
+  // The chunk replaces [key, keyz], and ends with a deletion.
+  bool replaces = false;
 };
 
 Chunk MakeChunk(const Shape& shape, int first, int last) {
@@ -89,6 +91,9 @@ Chunk MakeChunk(const Shape& shape, int first, int last) {
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
   MustWork(writer.Open("/f.sst"));
   Chunk chunk;
+  if (shape.replaces) {
+    MustWork(writer.DeleteRange("key", "keyz"));
+  }
   for (int i = first; i < last; ++i) {
     const int number = shape.reverse ? first + last - 1 - i : i;
     const std::string key = "key" + std::to_string(number);
@@ -99,6 +104,9 @@ Chunk MakeChunk(const Shape& shape, int first, int last) {
     chunk.end.entries++;
     chunk.end.key_bytes += key.size();
     chunk.end.value_bytes += value.size();
+  }
+  if (shape.replaces) {
+    MustWork(writer.Delete("keyz"));
   }
   MustWork(writer.Finish());
   MustWork(rocksdb::ReadFileToString(env.get(), "/f.sst", &chunk.file));
@@ -118,6 +126,8 @@ void MakeSstSeeds(const fs::path& directory) {
       {.name = "first-keys", .index = Table::kBinarySearchWithFirstKey},
       {.name = "filter", .filter = true},
       {.name = "reverse", .reverse = true},
+      {.name = "replaces", .replaces = true},
+      {.name = "replaces-filter", .filter = true, .replaces = true},
       {.name = "zstd", .compression = rocksdb::kZSTD},
       {.name = "zstd-dictionary", .compression = rocksdb::kZSTD,
        .dict_bytes = 512},

@@ -275,7 +275,8 @@ std::string RawProperties(uint64_t entries, uint64_t blocks,
 
 std::string RawTable(const std::vector<KeyValues>& blocks,
                      const std::vector<std::string>& separators,
-                     uint32_t format_version, const KeyValues& changed) {
+                     uint32_t format_version, const KeyValues& changed,
+                     const KeyValues& range_deletions) {
   RawSst file(format_version);
   KeyValues index_entries;
   uint64_t entries = 0;
@@ -287,9 +288,22 @@ std::string RawTable(const std::vector<KeyValues>& blocks,
     data_bytes = handle.end();
   }
   const SstBlockHandle index = file.Add(PlainBlock(index_entries));
+  KeyValues properties;
+  std::string count;
+  PutVarint(&count, range_deletions.size());
+  if (!range_deletions.empty()) {
+    properties = {{"rocksdb.deleted.keys", count},
+                  {"rocksdb.num.range-deletions", count}};
+  }
+  properties.insert(properties.end(), changed.begin(), changed.end());
   const SstBlockHandle props =
-      file.Add(RawProperties(entries, blocks.size(), data_bytes, changed));
+      file.Add(RawProperties(entries + range_deletions.size(), blocks.size(),
+                             data_bytes, properties));
   KeyValues metaindex = {{"rocksdb.properties", EncodeHandle(props)}};
+  if (!range_deletions.empty()) {
+    metaindex.emplace_back("rocksdb.range_del",
+                           EncodeHandle(file.Add(PlainBlock(range_deletions))));
+  }
   if (format_version >= 6) {
     metaindex.insert(metaindex.begin(),
                      {"rocksdb.index", EncodeHandle(index)});

@@ -97,11 +97,13 @@ std::string RawProperties(uint64_t entries, uint64_t blocks,
                           uint64_t data_bytes, const KeyValues& changed = {});
 
 // A whole external file: one data block per inner list; keys are internal.
-// Properties in `changed` replace the right ones.
+// Properties in `changed` replace the right ones. Range deletions: internal
+// begin keys and user end keys.
 std::string RawTable(const std::vector<KeyValues>& blocks,
                      const std::vector<std::string>& separators,
                      uint32_t format_version = 5,
-                     const KeyValues& changed = {});
+                     const KeyValues& changed = {},
+                     const KeyValues& range_deletions = {});
 
 // Recomputes the checksum behind the block.
 void Reseal(std::string* file, const SstBlockHandle& handle);
