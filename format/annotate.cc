@@ -152,6 +152,10 @@ Status AnnotateRecord(const JournalRecord& record, std::string* out) {
       return AnnotateMessage<JournalComplete>(name, payload, offset, out);
     case JournalRecordType::kOpened:
       return AnnotateMessage<Opened>(name, payload, offset, out);
+    case JournalRecordType::kCovers:
+      return AnnotateMessage<Covers>(name, payload, offset, out);
+    case JournalRecordType::kIngested:
+      return AnnotateMessage<JournalIngested>(name, payload, offset, out);
     case JournalRecordType::kFamily:
       return AnnotateMessage<Family>(name, payload, offset, out);
   }

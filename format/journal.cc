@@ -109,6 +109,10 @@ const char* JournalRecordTypeName(JournalRecordType type) {
       return "Complete";
     case JournalRecordType::kOpened:
       return "Opened";
+    case JournalRecordType::kCovers:
+      return "Covers";
+    case JournalRecordType::kIngested:
+      return "Ingested";
     case JournalRecordType::kFamily:
       return "Family";
   }
@@ -134,6 +138,13 @@ void JournalChunk::EncodeTo(std::string* out) const {
 }
 Status JournalChunk::DecodeFrom(const Slice& payload) {
   return DecodeFields("JournalChunk", payload, this);
+}
+
+void JournalIngested::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status JournalIngested::DecodeFrom(const Slice& payload) {
+  return DecodeFields("JournalIngested", payload, this);
 }
 
 void JournalRangeDone::EncodeTo(std::string* out) const {

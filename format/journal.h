@@ -36,8 +36,10 @@ enum class JournalRecordType : uint8_t {
   kComplete = 5,  // totals agreed with the source; only the rename is left
   kOpened = 6,    // the source's Opened, as it came
   kFamily = 7,    // one per column family of the plan, as it came
+  kCovers = 8,    // a batch of what to remember, as it came
+  kIngested = 9,  // the chunk was ingested
 };
-inline constexpr uint8_t kMaxJournalRecordType = 7;
+inline constexpr uint8_t kMaxJournalRecordType = 9;
 const char* JournalRecordTypeName(JournalRecordType type);
 
 struct JournalTransfer {
@@ -83,6 +85,16 @@ struct JournalChunk {
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
+};
+
+// Of a refresh, whose chunks compactions may merge with others at any time.
+struct JournalIngested {
+  uint32_t range_id = 0;
+  uint32_t ordinal = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalIngested&,
+                         const JournalIngested&) = default;
 };
 
 struct JournalRangeDone {

@@ -40,6 +40,12 @@ void Fields(A& a, M& m) {
   a.Bool("unchecked", m.unchecked);
 }
 
+template <typename A, FieldsOf<JournalIngested> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "ordinal", m.ordinal);
+}
+
 template <typename A, FieldsOf<JournalRangeDone> M>
 void Fields(A& a, M& m) {
   Number(a, "range_id", m.range_id, kMaxRanges - 1);

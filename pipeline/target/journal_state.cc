@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "format/limits.h"
+
 namespace sstferry {
 namespace {
 
@@ -28,7 +30,7 @@ class Reader {
   }
 
   Status Add(const JournalRecord& record) {
-    if (state_->complete) {
+    if (state_->complete && record.type != JournalRecordType::kIngested) {
       return Contradiction(record, "expected none after Complete");
     }
     switch (record.type) {
@@ -37,6 +39,10 @@ class Reader {
       case JournalRecordType::kFamily:
       case JournalRecordType::kRange:
         return AddToHead(record);
+      case JournalRecordType::kCovers:
+        return AddCovers(record);
+      case JournalRecordType::kIngested:
+        return AddIngested(record);
       case JournalRecordType::kChunk:
         return AddChunk(record);
       case JournalRecordType::kRangeDone:
@@ -87,10 +93,43 @@ class Reader {
         }
         state_->ranges.push_back(std::move(range.range));
         state_->chunks.emplace_back();
-        state_->whole.push_back(false);
+        state_->ingested.emplace_back();
+        state_->whole.push_back(state_->ranges.back().need ==
+                                RangeNeed::kUnchanged);
         return status;
       }
     }
+  }
+
+  Status AddCovers(const JournalRecord& record) {
+    if (Expected() != JournalRecordType::kRange || !state_->ranges.empty()) {
+      return Contradiction(record, "out of turn");
+    }
+    Covers batch;
+    const Status status = batch.DecodeFrom(record.payload);
+    for (Cover& cover : batch.covers) {
+      if (cover.family >= state_->families.size() ||
+          state_->covers.size() >= kMaxRanges) {
+        return Contradiction(record, "too many, or of no column family");
+      }
+      state_->covers.push_back(std::move(cover));
+    }
+    return status;
+  }
+
+  Status AddIngested(const JournalRecord& record) {
+    JournalIngested ingested;
+    Status status = ingested.DecodeFrom(record.payload);
+    status = status.ok() ? CheckRange(record, ingested.range_id) : status;
+    if (!status.ok()) {
+      return status;
+    }
+    std::vector<bool>& of_range = state_->ingested[ingested.range_id];
+    if (ingested.ordinal >= of_range.size()) {
+      return Contradiction(record, "of no chunk that is recorded");
+    }
+    of_range[ingested.ordinal] = true;
+    return status;
   }
 
   Status CheckRange(const JournalRecord& record, uint32_t id) const {
@@ -118,6 +157,8 @@ class Reader {
     }
     chunks.resize(ordinal);
     chunks.push_back(std::move(chunk));
+    state_->ingested[id].resize(ordinal);
+    state_->ingested[id].push_back(false);
     state_->whole[id] = false;
     return Status::OK();
   }

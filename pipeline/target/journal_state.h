@@ -20,9 +20,12 @@ struct JournalState {
   JournalTransfer head;
   Opened opened;
   std::vector<Family> families;
+  std::vector<Cover> covers;
   std::vector<Range> ranges;
   // By range id: the chunks recorded, by ordinal.
   std::vector<std::vector<JournalChunk>> chunks;
+  // The same: which of them are known to have been ingested.
+  std::vector<std::vector<bool>> ingested;
   // By range id: every chunk of the range has its record.
   std::vector<bool> whole;
   bool complete = false;

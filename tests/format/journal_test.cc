@@ -37,8 +37,9 @@ TEST_CASE("A journal gives back its records in order", "[format]") {
   const std::vector<uint64_t> offsets = SampleJournalOffsets();
   using Type = JournalRecordType;
   const std::vector<Type> types = {Type::kTransfer, Type::kOpened,
-                                   Type::kFamily,   Type::kRange,
-                                   Type::kChunk,    Type::kRangeDone,
+                                   Type::kFamily,   Type::kCovers,
+                                   Type::kRange,    Type::kChunk,
+                                   Type::kIngested, Type::kRangeDone,
                                    Type::kComplete};
   REQUIRE(offsets.size() == types.size() + 1);
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {

@@ -82,8 +82,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleDigestReply(), SampleEntriesRequest(),
                     SampleEntriesReply(), SampleChunkAck());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
-                    SampleJournalChunk(), SampleJournalRangeDone(),
-                    SampleJournalComplete());
+                    SampleJournalChunk(), SampleJournalIngested(),
+                    SampleJournalRangeDone(), SampleJournalComplete());
 }
 
 TEST_CASE("Every message round-trips with random contents", "[format]") {
@@ -96,7 +96,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
-                   JournalRangeDone, JournalComplete>();
+                   JournalIngested, JournalRangeDone, JournalComplete>();
   }));
 }
 

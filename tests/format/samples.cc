@@ -233,6 +233,8 @@ JournalChunk SampleJournalChunk() {
                       "SESSIONID0123456789", 12, true};
 }
 
+JournalIngested SampleJournalIngested() { return JournalIngested{2, 1}; }
+
 JournalRangeDone SampleJournalRangeDone() {
   return JournalRangeDone{2, {3, 300, 81600, 70000}};
 }
@@ -308,8 +310,11 @@ std::string SampleJournal() {
                &journal);
   AppendRecord(JournalRecordType::kOpened, SampleOpened(), &journal);
   AppendRecord(JournalRecordType::kFamily, SampleFamily(), &journal);
+  AppendRecord(JournalRecordType::kCovers, SampleCovers(), &journal);
   AppendRecord(JournalRecordType::kRange, SampleJournalRange(), &journal);
   AppendRecord(JournalRecordType::kChunk, SampleJournalChunk(), &journal);
+  AppendRecord(JournalRecordType::kIngested, SampleJournalIngested(),
+               &journal);
   AppendRecord(JournalRecordType::kRangeDone, SampleJournalRangeDone(),
                &journal);
   AppendRecord(JournalRecordType::kComplete, SampleJournalComplete(),
@@ -322,8 +327,9 @@ std::vector<uint64_t> SampleJournalOffsets() {
   for (size_t payload_bytes :
        {Encode(SampleJournalTransfer()).size(),
         Encode(SampleOpened()).size(), Encode(SampleFamily()).size(),
-        Encode(SampleJournalRange()).size(),
+        Encode(SampleCovers()).size(), Encode(SampleJournalRange()).size(),
         Encode(SampleJournalChunk()).size(),
+        Encode(SampleJournalIngested()).size(),
         Encode(SampleJournalRangeDone()).size(),
         Encode(SampleJournalComplete()).size()}) {
     offsets.push_back(offsets.back() + kJournalHeaderBytes + payload_bytes);
@@ -383,6 +389,10 @@ Status DecodeRecord(const JournalRecord& record) {
       return DecodeAs<JournalComplete>(record.payload);
     case JournalRecordType::kOpened:
       return DecodeAs<Opened>(record.payload);
+    case JournalRecordType::kCovers:
+      return DecodeAs<Covers>(record.payload);
+    case JournalRecordType::kIngested:
+      return DecodeAs<JournalIngested>(record.payload);
     case JournalRecordType::kFamily:
       return DecodeAs<Family>(record.payload);
   }

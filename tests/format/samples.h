@@ -43,6 +43,7 @@ EntriesReply SampleEntriesReply();
 JournalTransfer SampleJournalTransfer();
 JournalRange SampleJournalRange();
 JournalChunk SampleJournalChunk();
+JournalIngested SampleJournalIngested();
 JournalRangeDone SampleJournalRangeDone();
 JournalComplete SampleJournalComplete();
 

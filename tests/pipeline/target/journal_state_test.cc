@@ -245,5 +245,51 @@ TEST_CASE("A journal that is not there, or too long, is told apart",
   REQUIRE(ReadJournalState(files.get(), dir / "long", &state).IsCorruption());
 }
 
+TEST_CASE("The journal of a refresh tells covers and what was ingested",
+          "[target][journal]") {
+  Covers covers;
+  covers.covers.resize(2);
+  JournalState state;
+  Script other;
+  JournalTransfer head;
+  head.mode = "refresh all";
+  head.range_count = 2;
+  other.Add(JournalRecordType::kTransfer, head);
+  Opened opened;
+  opened.family_count = 1;
+  other.Add(JournalRecordType::kOpened, opened);
+  other.Add(JournalRecordType::kFamily, Family());
+  other.Add(JournalRecordType::kCovers, covers);
+  other.Add(JournalRecordType::kRange, JournalRange{{0, 0, {}, 1000}});
+  Range unchanged{1, 0, {}, 1000};
+  unchanged.need = RangeNeed::kUnchanged;
+  other.Add(JournalRecordType::kRange, JournalRange{unchanged});
+  other.Chunk(0, 0);
+  other.Chunk(0, 1);
+  other.Add(JournalRecordType::kIngested, JournalIngested{0, 1});
+  other.Done(0, 2);
+  other.Complete(2);
+  other.Add(JournalRecordType::kIngested, JournalIngested{0, 0});
+  REQUIRE_OK(ParseJournalState(other.bytes, &state));
+  REQUIRE(state.covers.size() == 2);
+  REQUIRE(state.whole == std::vector<bool>{true, true});
+  REQUIRE(state.ingested[0] == std::vector<bool>{true, true});
+  REQUIRE(state.complete);
+  other.Add(JournalRecordType::kIngested, JournalIngested{0, 2});
+  REQUIRE(ParseJournalState(other.bytes, &state).IsCorruption());
+}
+
+TEST_CASE("A chunk that comes again was not ingested", "[target][journal]") {
+  Script script;
+  script.Head(1);
+  script.Chunk(0, 0);
+  script.Chunk(0, 1);
+  script.Add(JournalRecordType::kIngested, JournalIngested{0, 1});
+  script.Chunk(0, 1);
+  JournalState state;
+  REQUIRE_OK(ParseJournalState(script.bytes, &state));
+  REQUIRE(state.ingested[0] == std::vector<bool>{false, false});
+}
+
 }  // namespace
 }  // namespace sstferry
