@@ -11,7 +11,9 @@ set(SSTFERRY_PUBLIC_HEADERS
   format/messages_any.h
   format/messages_control.h
   format/messages_lane.h
+  format/messages_refresh.h
   pipeline/options.h
+  pipeline/refresh_options.h
   pipeline/source.h
   pipeline/status.h
   pipeline/target.h

@@ -1,5 +1,6 @@
 // Options and results shared by the source and the target. Plain structs with
 // their defaults; sizes in bytes, durations as std::chrono.
+// Over 250 lines because options and results are read side by side.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,7 @@
 
 #include "format/end_state.h"
 #include "format/messages.h"
+#include "pipeline/refresh_options.h"
 #include "pipeline/wire/transport.h"
 
 namespace rocksdb {
@@ -66,7 +68,24 @@ struct Selection {
 struct PullOptions {
   SourceAddress source;
   std::string target_dir;
-  bool replace = false;  // a non-empty target_dir is exchanged, not refused
+  PullMode mode = PullMode::kSeed;
+  // Seeds: a non-empty target_dir is exchanged, not refused.
+  bool replace = false;
+  // Refreshes, from here on. A non-empty target_dir has to remember that it
+  // was pulled from this source, by the source's database id.
+  Visibility visibility = Visibility::kAll;
+  bool adopt = false;     // whatever it remembers
+  std::string source_id;  // of a source that has no database id that lasts
+  CompareMode compare = CompareMode::kFiles;
+  // Families that the source does not have any more are dropped. Not with a
+  // selection.
+  bool drop_missing = false;
+  // While the target is behind with its compactions, ingestion goes on at no
+  // more than this; 0: it does not wait for them.
+  uint64_t min_rate_bytes_per_sec = 8'000'000;
+  bool compact = true;  // replaced intervals, at the end
+  // Of what that compaction reads and writes; 0: no limit.
+  uint64_t compact_rate_bytes_per_sec = 100'000'000;
   Selection selection;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
@@ -177,7 +196,9 @@ struct Summary {
   std::string finished_at;
   SideVersions source_versions;
   SideVersions target_versions;
-  std::string mode;         // "seed"
+  std::string mode;         // "seed", "refresh"
+  std::string visibility;   // of a refresh: "all", "chunk"
+  std::string state;        // of the target: "complete", "mixed", ""
   std::string source;
   std::string target;
   Selection selection;      // as it was asked for
@@ -185,6 +206,9 @@ struct Summary {
   std::string transfer_id;  // 32 hex digits
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
+  // Of a refresh: the source's sequences that the target held and holds.
+  uint64_t sequence_old = 0;
+  uint64_t sequence_new = 0;
   std::vector<std::string> column_families;
   uint64_t ranges = 0;
   uint64_t chunks = 0;
@@ -205,6 +229,17 @@ struct Summary {
   uint64_t compressed_bytes_before = 0;
   uint64_t compressed_bytes_after = 0;
   uint64_t ingest_calls = 0;
+  // Of a refresh. Ranges that were found unchanged, by their files or by
+  // digests; that were sent; whose digests were compared; not there yet.
+  uint64_t ranges_unchanged = 0;
+  uint64_t ranges_sent = 0;
+  uint64_t ranges_compared = 0;
+  uint64_t ranges_left = 0;
+  uint64_t bytes_skipped = 0;  // estimated SST bytes of the unchanged ones
+  // Of the target's ingest calls, each an upper bound of how long it let
+  // nobody write: "p50", "p99", "max".
+  std::map<std::string, uint64_t> write_blocked_micros;
+  uint64_t compaction_debt_bytes = 0;  // as RocksDB estimates it, at the end
   std::map<int, uint64_t> levels;  // level -> files of the finished target
   double seconds = 0;
   std::map<std::string, double> source_stage_seconds;

@@ -46,6 +46,14 @@ inline std::string RocksDbVersion() {
 // Below 9.0 a universal family puts ingested files into level 0.
 inline constexpr bool kUniversalIngestsToLastLevel = RocksDbIsAtLeast(9, 0);
 
+// Below 7.10 ingestion over entries of a memtable may order files of level 0
+// wrongly: nothing may be in memtables then.
+inline constexpr bool kIngestsOverMemtables = RocksDbIsAtLeast(7, 10);
+
+// Below 9.0 a universal compaction may return older data for newer once files
+// were ingested over others.
+inline constexpr bool kUniversalIngestsOverData = RocksDbIsAtLeast(9, 0);
+
 // Below 9.3 a FIFO family puts ingested files into a level it never reads for
 // compaction, so they would never expire.
 inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);

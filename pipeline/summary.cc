@@ -100,8 +100,15 @@ double PerSecond(uint64_t amount, double seconds) {
 void AddTotals(const Summary& summary, ordered_json* out) {
   ordered_json& json = *out;
   json["snapshot_sequence"] = summary.snapshot_sequence;
+  json["sequence_old"] = summary.sequence_old;
+  json["sequence_new"] = summary.sequence_new;
   json["column_families"] = summary.column_families;
   json["ranges"] = summary.ranges;
+  json["ranges_unchanged"] = summary.ranges_unchanged;
+  json["ranges_sent"] = summary.ranges_sent;
+  json["ranges_compared"] = summary.ranges_compared;
+  json["ranges_left"] = summary.ranges_left;
+  json["bytes_skipped"] = summary.bytes_skipped;
   json["chunks"] = summary.chunks;
   json["chunks_built"] = summary.chunks_built;
   json["chunks_carried"] = summary.chunks_carried;
@@ -117,6 +124,11 @@ void AddTotals(const Summary& summary, ordered_json* out) {
                         {"bytes_before", summary.compressed_bytes_before},
                         {"bytes_after", summary.compressed_bytes_after}};
   json["ingest_calls"] = summary.ingest_calls;
+  json["write_blocked_micros"] = ordered_json::object();
+  for (const auto& [name, micros] : summary.write_blocked_micros) {
+    json["write_blocked_micros"][name] = micros;
+  }
+  json["compaction_debt_bytes"] = summary.compaction_debt_bytes;
   json["levels"] = ordered_json::object();
   for (const auto& [level, files] : summary.levels) {
     json["levels"][std::to_string(level)] = files;
@@ -212,6 +224,8 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["versions"] = {{"source", Versions(summary.source_versions)},
                       {"target", Versions(summary.target_versions)}};
   json["mode"] = summary.mode;
+  json["visibility"] = summary.visibility;
+  json["state"] = summary.state;
   json["source"] = summary.source;
   json["target"] = summary.target;
   json["replaced"] = summary.replaced;

@@ -2,12 +2,16 @@
 #include "pipeline/target.h"
 
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 
 #include "pipeline/endpoint.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/puller.h"
+#include "pipeline/target/refresh_target.h"
+#include "pipeline/target/seed_target.h"
 #include "pipeline/verifier.h"
+#include "rocksdb/db.h"
 
 namespace sstferry {
 namespace {
@@ -77,9 +81,18 @@ Status CancelledBeforeStart() {
   return MakeStatus(EndState::kCancelled, "stopped on request");
 }
 
+// Something that a refresh makes current; else there is nothing to keep, and a
+// seed fills it.
+bool HoldsSomething(const std::string& dir) {
+  std::error_code error;
+  return std::filesystem::is_directory(dir, error) &&
+         !std::filesystem::is_empty(dir, error);
+}
+
 class PullOperation : public Operation {
  public:
-  explicit PullOperation(const PullOptions& options) : options_(options) {}
+  PullOperation(const PullOptions& options, const OpenReplica& replica)
+      : options_(options), replica_(replica) {}
 
   Status Run(Summary* summary) override {
     std::unique_ptr<Endpoint> endpoint;
@@ -89,7 +102,10 @@ class PullOperation : public Operation {
     if (status.ok()) {
       PullOptions named = options_;
       named.source.name = endpoint->name();
-      Puller puller(named, endpoint->dialer());
+      Puller puller(named, endpoint->dialer(),
+                    [this](const PullContext* context) {
+                      return MakeTarget(context);
+                    });
       status = slot_.Set(&puller) ? puller.Run(summary)
                                   : CancelledBeforeStart();
       where = puller.error_where();
@@ -102,7 +118,18 @@ class PullOperation : public Operation {
   Progress progress() const override { return slot_.progress(); }
 
  private:
+  std::unique_ptr<PullTarget> MakeTarget(const PullContext* context) const {
+    const bool refreshes =
+        replica_.db != nullptr || (options_.mode == PullMode::kRefresh &&
+                                   HoldsSomething(options_.target_dir));
+    if (refreshes) {
+      return std::make_unique<RefreshTarget>(context, replica_);
+    }
+    return std::make_unique<SeedTarget>(context);
+  }
+
   const PullOptions options_;
+  const OpenReplica replica_;
   WorkerSlot<Puller> slot_;
 };
 
@@ -275,7 +302,16 @@ class PlanOperation : public Operation {
 }  // namespace
 
 std::unique_ptr<Operation> MakePull(const PullOptions& options) {
-  return std::make_unique<PullOperation>(options);
+  return std::make_unique<PullOperation>(options, OpenReplica());
+}
+
+std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
+                                       const OpenReplica& replica) {
+  PullOptions refresh = options;
+  refresh.mode = PullMode::kRefresh;
+  refresh.target_dir = replica.db->GetName();
+  refresh.replace = false;
+  return std::make_unique<PullOperation>(refresh, replica);
 }
 
 std::unique_ptr<Operation> MakePlan(const PullOptions& options) {

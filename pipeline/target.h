@@ -2,11 +2,30 @@
 // What the command-line tool uses, and nothing more.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "pipeline/options.h"
 
+namespace rocksdb {
+class ColumnFamilyHandle;
+class DB;
+}  // namespace rocksdb
+
 namespace sstferry {
+
+// A database that the application has open for reading and writing, and keeps
+// open until Run() has returned.
+struct OpenReplica {
+  rocksdb::DB* db = nullptr;
+  // Of all its column families but those that are none of the refresh's
+  // business.
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  // Takes the handle of a column family that was created, when Run() ends.
+  // Null: the application finds it when it opens the database next.
+  std::function<void(rocksdb::ColumnFamilyHandle*)> on_created;
+};
 
 // One command against one or two sources. Make one, Run() it once.
 //
@@ -31,6 +50,19 @@ class Operation {
 //   kBusy        another process has the target
 //   others       as their names say; target_dir is as it was before
 std::unique_ptr<Operation> MakePull(const PullOptions& options);
+
+// Makes an open database current from options.source, while it is read (and
+// written: in refreshed column families what the source does not hold goes).
+// options.mode, target_dir and replace do not apply; visibility is kAll or
+// kChunk. A family that options.drop_missing drops is gone when Run() returns;
+// its handle stays the application's.
+//   OK           the database shows what the snapshot holds
+//   kRefused     made from another source, or nobody says from which, without
+//                options.adopt; RocksDB's version cannot do it safely
+//   others       with kAll as it was before; with kChunk each key interval is
+//                wholly old or wholly new, which last_transfer.json tells
+std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
+                                       const OpenReplica& replica);
 
 // Reports what MakePull() would do and why; writes nothing but the source's
 // private snapshot. With an address that has no name: what the server serves.

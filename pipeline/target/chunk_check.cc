@@ -17,6 +17,8 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
   ChunkExpectation expected;
   expected.smallest = end.smallest;
   expected.largest = end.largest;
+  expected.clears = end.clears;
+  expected.deletes_last = end.deletes_last;
   expected.num_entries = end.entries;
   expected.key_bytes = end.key_bytes;
   expected.allow_entities = kIngestsEntities;

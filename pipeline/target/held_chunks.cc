@@ -23,19 +23,46 @@ Status Damaged(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "the unfinished database: " + what);
 }
 
+std::vector<LiveFiles> ListLiveFiles(const TargetDb& db, size_t families) {
+  std::vector<LiveFiles> live(families);
+  for (size_t i = 0; i < families; ++i) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db.db()->GetColumnFamilyMetaData(db.handle(i), &metadata);
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      for (const rocksdb::SstFileMetaData& file : level.files) {
+        live[i][file.smallestkey] = {file.largestkey, file.size};
+      }
+    }
+  }
+  return live;
+}
+
+// Takes the chunk's file out of the list.
+bool TakeLive(const ChunkEnd& chunk, LiveFiles* live) {
+  const auto found = live->find(chunk.smallest);
+  if (found == live->end() || found->second.largest != chunk.largest ||
+      found->second.bytes != chunk.file_bytes) {
+    return false;
+  }
+  live->erase(found);
+  return true;
+}
+
 class Finder {
  public:
-  Finder(const JournalState& journal, const std::vector<PullFamily>& families,
+  Finder(const JournalState& journal, const IsIngested& is_ingested,
+         bool in_order, const std::vector<PullFamily>& families,
          rocksdb::FileSystem* file_system, const std::string& staging_dir,
          HeldChunks* held)
       : journal_(journal),
+        is_ingested_(is_ingested),
+        in_order_(in_order),
         families_(families),
         file_system_(file_system),
         staging_dir_(staging_dir),
         held_(held) {}
 
-  Status Run(const TargetDb& db) {
-    ListLiveFiles(db);
+  Status Run() {
     held_->starts.resize(journal_.ranges.size());
     for (const Range& range : journal_.ranges) {
       const Status status = AddRange(range);
@@ -43,41 +70,10 @@ class Finder {
         return status;
       }
     }
-    for (const LiveFiles& files : live_) {
-      if (!files.empty()) {
-        return Damaged("expected no file without a record, found " +
-                       std::to_string(files.size()));
-      }
-    }
     return Status::OK();
   }
 
  private:
-  void ListLiveFiles(const TargetDb& db) {
-    live_.resize(families_.size());
-    for (size_t i = 0; i < families_.size(); ++i) {
-      rocksdb::ColumnFamilyMetaData metadata;
-      db.db()->GetColumnFamilyMetaData(db.handle(i), &metadata);
-      for (const rocksdb::LevelMetaData& level : metadata.levels) {
-        for (const rocksdb::SstFileMetaData& file : level.files) {
-          live_[i][file.smallestkey] = {file.largestkey, file.size};
-        }
-      }
-    }
-  }
-
-  // Takes the chunk's file out of the list.
-  bool TakeLive(uint32_t family, const ChunkEnd& chunk) {
-    const auto found = live_[family].find(chunk.smallest);
-    if (found == live_[family].end() ||
-        found->second.largest != chunk.largest ||
-        found->second.bytes != chunk.file_bytes) {
-      return false;
-    }
-    live_[family].erase(found);
-    return true;
-  }
-
   // Whether the chunk's file in staging is what was recorded. One whose blocks
   // have no checksums cannot be told from one that has rotted.
   bool IsStaged(uint32_t family, const StagedChunk& recorded) {
@@ -108,8 +104,8 @@ class Finder {
       chunk.record = chunks[at];
       chunk.path = staging_dir_ + "/" +
                    StagedName(range.id, chunk.record.chunk.ordinal);
-      if (TakeLive(range.family, chunk.record.chunk)) {
-        if (!in_database) {
+      if (is_ingested_(range, chunk.record)) {
+        if (!in_database && in_order_) {
           return Damaged("chunk " + std::to_string(at) + " of range " +
                          std::to_string(range.id) +
                          " is there without the one before it");
@@ -147,11 +143,12 @@ class Finder {
   }
 
   const JournalState& journal_;
+  const IsIngested& is_ingested_;
+  const bool in_order_;
   const std::vector<PullFamily>& families_;
   rocksdb::FileSystem* const file_system_;
   const std::string staging_dir_;
   HeldChunks* const held_;
-  std::vector<LiveFiles> live_;
 };
 
 }  // namespace
@@ -160,12 +157,35 @@ std::string StagedName(uint32_t range_id, uint32_t ordinal) {
   return std::to_string(range_id) + "-" + std::to_string(ordinal) + ".sst";
 }
 
-Status FindHeldChunks(const JournalState& journal, const TargetDb& db,
+Status FindHeldChunks(const JournalState& journal,
+                      const IsIngested& is_ingested, bool in_order,
                       const std::vector<PullFamily>& families,
                       rocksdb::FileSystem* file_system,
                       const std::string& staging_dir, HeldChunks* held) {
   *held = HeldChunks();
-  return Finder(journal, families, file_system, staging_dir, held).Run(db);
+  return Finder(journal, is_ingested, in_order, families, file_system,
+                staging_dir, held)
+      .Run();
+}
+
+Status FindHeldChunks(const JournalState& journal, const TargetDb& db,
+                      const std::vector<PullFamily>& families,
+                      rocksdb::FileSystem* file_system,
+                      const std::string& staging_dir, HeldChunks* held) {
+  std::vector<LiveFiles> live = ListLiveFiles(db, families.size());
+  const Status status = FindHeldChunks(
+      journal,
+      [&live](const Range& range, const JournalChunk& chunk) {
+        return TakeLive(chunk.chunk, &live[range.family]);
+      },
+      /*in_order=*/true, families, file_system, staging_dir, held);
+  for (const LiveFiles& files : live) {
+    if (status.ok() && !files.empty()) {
+      return Damaged("expected no file without a record, found " +
+                     std::to_string(files.size()));
+    }
+  }
+  return status;
 }
 
 }  // namespace sstferry

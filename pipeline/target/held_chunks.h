@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,22 @@ struct HeldChunks {
 // The name of a chunk's file in staging/.
 std::string StagedName(uint32_t range_id, uint32_t ordinal);
 
-// A chunk is in the database when a live file of its family has its bounds and
-// its size: the chunks of a family share no key. Else its file in staging/ is
-// read whole and compared with its record; where that fails, the chunk and
-// those that follow it in its range count as never received.
+// Whether a recorded chunk is in the database.
+using IsIngested =
+    std::function<bool(const Range& range, const JournalChunk& chunk)>;
+
+// A chunk that is not in the database is held when its file in staging/, read
+// whole, is what was recorded; where that fails, the chunk and those that
+// follow it in its range count as never received.
+// kCorrupt with `in_order`: a chunk is in the database without the one before.
+[[nodiscard]] rocksdb::Status FindHeldChunks(
+    const JournalState& journal, const IsIngested& is_ingested, bool in_order,
+    const std::vector<PullFamily>& families,
+    rocksdb::FileSystem* file_system, const std::string& staging_dir,
+    HeldChunks* held);
+
+// Of a new database. A chunk is in it when a live file of its family has its
+// bounds and its size: the chunks of a family share no key.
 //   kCorrupt   the database holds files of no record, or a chunk without the
 //              one before it: not what a pull leaves
 [[nodiscard]] rocksdb::Status FindHeldChunks(

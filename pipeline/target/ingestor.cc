@@ -1,19 +1,24 @@
 #include "pipeline/target/ingestor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 
 #include "format/end_state.h"
 #include "format/key_for_message.h"
+#include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/durable.h"
 #include "rocksdb/comparator.h"
 
 namespace sstferry {
 
+using rocksdb::IngestExternalFileArg;
 using rocksdb::Status;
 
 namespace {
+
+constexpr int kTriesBetweenFlushes = 4;
 
 // The journal's sync, two of the MANIFEST and one of the directory are shared
 // by at least so many chunks.
@@ -22,12 +27,14 @@ constexpr size_t kLeastTogether = 2;
 }  // namespace
 
 Ingestor::Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
-                   JournalFile* journal, bool sync_journal, size_t max_waiting)
+                   JournalFile* journal, bool sync_journal, size_t max_waiting,
+                   const IngestRules& rules)
     : db_(db),
       families_(std::move(families)),
       journal_(journal),
       sync_journal_(sync_journal),
-      max_waiting_(max_waiting) {}
+      max_waiting_(max_waiting),
+      rules_(rules) {}
 
 Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
   // A failure stays with the journal.
@@ -89,14 +96,16 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
     std::vector<StagedChunk> batch;
     batch.swap(waiting_);
     const bool ingests = !stopped_;
-    ingest_calls_ += ingests ? 1 : 0;
+    ingest_calls_ += ingests && !rules_.holds ? 1 : 0;
     lock->unlock();
     changed_.notify_all();
     Status status = CheckDisjoint(batch);
     if (status.ok()) {
       status = SyncRecords(batch, clock);
     }
-    if (status.ok() && ingests) {
+    if (status.ok() && rules_.holds) {
+      Hold(batch);
+    } else if (status.ok() && ingests) {
       status = Ingest(batch, clock);
     }
     lock->lock();
@@ -122,7 +131,10 @@ Status Ingestor::CheckDisjoint(const std::vector<StagedChunk>& batch) const {
     for (size_t i = 1; i < chunks.size(); ++i) {
       const ChunkEnd& before = chunks[i - 1]->record.chunk;
       const ChunkEnd& after = chunks[i]->record.chunk;
-      if (order->Compare(before.largest, after.smallest) >= 0) {
+      // Where keys have no next one, a cleared interval ends where the next
+      // one begins.
+      const int way = order->Compare(before.largest, after.smallest);
+      if (way > 0 || (way == 0 && !before.clears)) {
         return MakeStatus(EndState::kInternal,
                           "ingest: expected chunks that share no key, found " +
                               chunks[i - 1]->path + " up to " +
@@ -144,12 +156,47 @@ Status Ingestor::IngestRecorded(const std::vector<StagedChunk>& chunks,
   if (chunks.empty()) {
     return Status::OK();
   }
+  if (rules_.holds) {
+    Hold(chunks);
+    return Status::OK();
+  }
   {
     std::lock_guard<std::mutex> lock(mu_);
     ingest_calls_++;
   }
   const Status status = CheckDisjoint(chunks);
   return status.ok() ? Ingest(chunks, clock) : status;
+}
+
+void Ingestor::Hold(const std::vector<StagedChunk>& batch) {
+  std::lock_guard<std::mutex> lock(mu_);
+  held_.insert(held_.end(), batch.begin(), batch.end());
+}
+
+Status Ingestor::IngestHeld(StageClock* clock) {
+  std::vector<StagedChunk> held;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    held.swap(held_);
+    ingest_calls_ += held.empty() ? 0 : 1;
+  }
+  const Status status = CheckDisjoint(held);
+  return status.ok() && !held.empty() ? Ingest(held, clock) : status;
+}
+
+std::map<std::string, uint64_t> Ingestor::CallMicros() const {
+  std::vector<uint64_t> micros;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    micros = call_micros_;
+  }
+  if (micros.empty()) {
+    return {};
+  }
+  std::sort(micros.begin(), micros.end());
+  return {{"p50", micros[(micros.size() - 1) / 2]},
+          {"p99", micros[(micros.size() - 1) * 99 / 100]},
+          {"max", micros.back()}};
 }
 
 Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
@@ -169,30 +216,99 @@ Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
   return status;
 }
 
-Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
-                        StageClock* clock) {
-  StageScope scope(clock, Stage::kIngest);
-  std::map<uint32_t, rocksdb::IngestExternalFileArg> by_family;
+std::vector<IngestExternalFileArg> Ingestor::ArgumentsOf(
+    const std::vector<StagedChunk>& batch) const {
+  std::map<uint32_t, IngestExternalFileArg> by_family;
   for (const StagedChunk& chunk : batch) {
     const IngestFamily& family = families_[chunk.family];
-    rocksdb::IngestExternalFileArg& arg = by_family[chunk.family];
+    IngestExternalFileArg& arg = by_family[chunk.family];
     arg.column_family = family.handle;
     arg.options.move_files = true;
     arg.options.failed_move_fall_back_to_copy = false;
     arg.options.write_global_seqno = false;
-    arg.options.allow_global_seqno = family.keeps_level0;
-    arg.options.fail_if_not_bottommost_level = !family.keeps_level0;
+    arg.options.allow_global_seqno = rules_.replaces || family.keeps_level0;
+    arg.options.snapshot_consistency = true;
+    arg.options.allow_blocking_flush = !rules_.replaces;
+    arg.options.fail_if_not_bottommost_level =
+        !rules_.replaces && !family.keeps_level0;
     arg.external_files.push_back(chunk.path);
   }
-  std::vector<rocksdb::IngestExternalFileArg> args;
+  std::vector<IngestExternalFileArg> args;
   for (auto& entry : by_family) {
     args.push_back(std::move(entry.second));
   }
-  const Status status = db_->IngestExternalFiles(args);
+  return args;
+}
+
+Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
+                        StageClock* clock) {
+  StageScope scope(clock, Stage::kIngest);
+  std::vector<IngestExternalFileArg> args = ArgumentsOf(batch);
+  Status status;
+  if (rules_.admit) {
+    uint64_t bytes = 0;
+    for (const StagedChunk& chunk : batch) {
+      bytes += chunk.record.chunk.file_bytes;
+    }
+    status = rules_.admit(bytes);
+  }
+  if (status.ok()) {
+    status = rules_.replaces ? IngestOver(std::move(args))
+                             : db_->IngestExternalFiles(args);
+  }
   FaultPoint("Ingestor:Ingested");
+  for (const StagedChunk& chunk : batch) {
+    if (status.ok() && rules_.replaces) {
+      JournalIngested ingested;
+      ingested.range_id = chunk.record.chunk.range_id;
+      ingested.ordinal = chunk.record.chunk.ordinal;
+      status = journal_->Append(JournalRecordType::kIngested, ingested);
+    }
+  }
   return WithContext(status, EndStateOf(status),
                      "ingest of " + std::to_string(batch.size()) +
                          " chunks, the first " + batch.front().path);
+}
+
+Status Ingestor::FlushFamilies(const std::vector<IngestExternalFileArg>& args) {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  for (const IngestExternalFileArg& arg : args) {
+    handles.push_back(arg.column_family);
+  }
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = false;
+  options.wait = true;
+  return db_->Flush(options, handles);
+}
+
+Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
+  Status status;
+  for (int i = 0; i < kTriesBetweenFlushes; ++i) {
+    if (i != 0 || !kIngestsOverMemtables) {
+      status = FlushFamilies(args);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    for (IngestExternalFileArg& arg : args) {
+      // In the end writers wait: somebody writes faster than flushes are.
+      arg.options.allow_blocking_flush = i + 1 == kTriesBetweenFlushes;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    status = db_->IngestExternalFiles(args);
+    const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - start);
+    if (status.ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      call_micros_.push_back(static_cast<uint64_t>(micros.count()));
+    }
+    // RocksDB has no code of its own for this.
+    if (!status.IsInvalidArgument() ||
+        status.ToString().find("requires flush") == std::string::npos) {
+      break;
+    }
+  }
+  return status;
 }
 
 }  // namespace sstferry

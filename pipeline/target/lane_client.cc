@@ -3,10 +3,10 @@
 #include "format/key_for_message.h"
 #include "format/limits.h"
 #include "pipeline/blocked_time.h"
-#include "pipeline/key_interval.h"
 #include "pipeline/target/chunk_check.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/held_chunks.h"
+#include "pipeline/target/tile_check.h"
 
 namespace sstferry {
 namespace {
@@ -78,11 +78,10 @@ Status LaneClient::Connect() {
 Status LaneClient::Work() {
   Status status = AskAhead();
   while (status.ok() && !asked_.empty()) {
-    const Range& range = (*state_->ranges)[asked_.front()];
-    status = ReceiveRange(range);
+    const Asked front = asked_.front();
+    const Range& range = (*state_->ranges)[front.range_id];
+    status = front.compares ? CompareRange(range) : ReceiveRange(range);
     if (status.ok()) {
-      asked_.pop_front();
-      StartRange();
       status = AskAhead();
     }
   }
@@ -90,24 +89,40 @@ Status LaneClient::Work() {
 }
 
 Status LaneClient::AskAhead() {
-  while (const std::optional<uint32_t> id =
-             state_->scheduler->Next(asked_.size())) {
-    asked_.push_back(*id);
-    if (asked_.size() == 1) {
-      StartRange();
+  Status status;
+  while (status.ok()) {
+    const std::optional<uint32_t> id = state_->scheduler->Next(asked_.size());
+    if (!id.has_value()) {
+      break;
     }
-    const Status status = Ask(*id, /*front=*/asked_.size() == 1);
-    if (!status.ok()) {
-      return status;
-    }
+    const bool compares =
+        (*state_->ranges)[*id].need == RangeNeed::kCompare &&
+        state_->starts[*id].held.chunks == 0;
+    status = AskNext({*id, compares});
   }
-  return Status::OK();
+  return status;
 }
 
-Status LaneClient::Ask(uint32_t range_id, bool front) {
-  const RangeStart& start = state_->starts[range_id];
+Status LaneClient::AskNext(const Asked& asked) {
+  asked_.push_back(asked);
+  if (asked_.size() == 1) {
+    StartRange();
+  }
+  return Ask(asked, /*front=*/asked_.size() == 1);
+}
+
+Status LaneClient::Ask(const Asked& asked, bool front) {
+  if (asked.compares) {
+    const Range& range = (*state_->ranges)[asked.range_id];
+    DigestRequest request;
+    request.family = range.family;
+    request.interval = range.interval;
+    return FromChannel(channel_->SendMessage(FrameType::kDigestRequest,
+                                             request, WaitLimit::Forever()));
+  }
+  const RangeStart& start = state_->starts[asked.range_id];
   RangeRequest request;
-  request.range_id = range_id;
+  request.range_id = asked.range_id;
   request.held = start.held;
   if (front) {
     request.held += range_totals_;
@@ -123,10 +138,48 @@ Status LaneClient::Ask(uint32_t range_id, bool front) {
                                            WaitLimit::Forever()));
 }
 
+// Both sides read at the same time.
+Status LaneClient::CompareRange(const Range& range) {
+  if (!ours_.has_value()) {
+    StageScope scope(&clock_, Stage::kCheck);
+    DigestReply ours;
+    const Status status = Final(state_->digest(range, &ours));
+    if (!status.ok()) {
+      return status;
+    }
+    ours_ = ours;
+    StartTime();
+  }
+  Frame frame;
+  DigestReply theirs;
+  Status status = Receive(&frame);
+  if (status.ok()) {
+    status = Expect(frame, FrameType::kDigestReply);
+  }
+  if (status.ok()) {
+    status = Damaged(theirs.DecodeFrom(frame.payload));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const bool equal =
+      ours_->entries == theirs.entries && ours_->content == theirs.content;
+  state_->ranges_compared++;
+  state_->counters.received_bytes++;  // progress
+  retry_.ChunkDone();
+  if (equal) {
+    status = Final(EndRange(range, Totals()));
+  }
+  asked_.pop_front();
+  StartRange();
+  return equal ? status : AskNext({range.id, /*compares=*/false});
+}
+
 // What the lane knows of the range at its front, before a byte of it came.
 void LaneClient::StartRange() {
   const RangeStart start =
-      asked_.empty() ? RangeStart() : state_->starts[asked_.front()];
+      asked_.empty() ? RangeStart()
+                     : state_->starts[asked_.front().range_id];
   range_held_ = start.held;
   last_key_ = start.last_key;
   range_totals_ = Totals();
@@ -134,8 +187,9 @@ void LaneClient::StartRange() {
   planned_done_ =
       asked_.empty() ? 0
                      : std::min(start.held.sst_bytes,
-                                (*state_->ranges)[asked_.front()]
+                                (*state_->ranges)[asked_.front().range_id]
                                     .estimated_bytes);
+  ours_.reset();
   open_.reset();
   answer_totals_ = Totals();
   answer_chain_ = RangeDigest();
@@ -145,7 +199,8 @@ void LaneClient::StartTime() {
   uint64_t bytes = state_->chunk_bytes;
   if (!asked_.empty()) {
     bytes = std::max(bytes,
-                     (*state_->ranges)[asked_.front()].estimated_bytes);
+                     (*state_->ranges)[asked_.front().range_id]
+                         .estimated_bytes);
   }
   until_ = Clock::now() + state_->chunk_time +
            state_->chunk_time_per_mib * ((bytes >> 20) + 1);
@@ -211,7 +266,12 @@ Status LaneClient::ReceiveRange(const Range& range) {
       RangeEnd end;
       status = Damaged(end.DecodeFrom(frame.payload));
       // Every frame was whole: asking again would only hide it.
-      return status.ok() ? Final(CheckRangeEnd(range, end)) : status;
+      status = status.ok() ? Final(CheckRangeEnd(range, end)) : status;
+      if (status.ok()) {
+        asked_.pop_front();
+        StartRange();
+      }
+      return status;
     }
     ChunkBegin begin;
     status = Expect(frame, FrameType::kChunkBegin);
@@ -474,27 +534,11 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
   return status;
 }
 
-Status LaneClient::CheckBounds(const Range& range, const ChunkEnd& end) const {
-  const rocksdb::Comparator* order =
-      state_->families[range.family].comparator;
-  const bool inside =
-      order->Compare(end.smallest, end.largest) <= 0 &&
-      HoldsSpan(range.interval, order, end.smallest, end.largest) &&
-      (next_ordinal() == 0 ||
-       order->Compare(end.smallest, last_key_) > 0);
-  if (inside && end.range_id == range.id &&
-      end.ordinal == next_ordinal()) {
-    return Status::OK();
-  }
-  return MakeStatus(EndState::kCorrupt,
-                    "chunk keys: expected inside the range and after the "
-                    "chunk before, found " + KeyForMessage(end.smallest) +
-                        " to " + KeyForMessage(end.largest));
-}
-
 Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   StageScope scope(&clock_, Stage::kCheck);
-  const Status status = CheckBounds(range, chunk->record.chunk);
+  const Status status =
+      CheckChunkBounds(*state_, range, next_ordinal(), last_key_,
+                       chunk->record.chunk);
   if (!status.ok()) {
     return BadChunk(status);
   }
@@ -517,12 +561,24 @@ Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
             std::to_string(answer_totals_.entries) + " in " +
             std::to_string(answer_totals_.chunks));
   }
+  if (state_->replaces) {
+    const Status cleared =
+        CheckCleared(*state_, range, next_ordinal(), last_key_);
+    if (!cleared.ok()) {
+      return cleared;
+    }
+  }
+  Totals totals = range_held_;
+  totals += range_totals_;
+  return EndRange(range, totals);
+}
+
+Status LaneClient::EndRange(const Range& range, const Totals& totals) {
   state_->counters.planned_bytes_done += range.estimated_bytes - planned_done_;
   planned_done_ = range.estimated_bytes;
   JournalRangeDone done;
   done.range_id = range.id;
-  done.totals = range_held_;
-  done.totals += range_totals_;
+  done.totals = totals;
   {
     std::lock_guard<std::mutex> lock(state_->mu);
     state_->family_totals[range.family] += done.totals;

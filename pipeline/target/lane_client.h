@@ -45,9 +45,20 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status Work();
+  // A range and what it was asked for: its digest, or its chunks.
+  struct Asked {
+    uint32_t range_id = 0;
+    bool compares = false;
+  };
+
   [[nodiscard]] rocksdb::Status AskAhead();
+  [[nodiscard]] rocksdb::Status AskNext(const Asked& asked);
+  // The front range's: counts it as whole, or asks for its chunks.
+  [[nodiscard]] rocksdb::Status CompareRange(const Range& range);
+  [[nodiscard]] rocksdb::Status EndRange(const Range& range,
+                                         const Totals& totals);
   // The request for a range of which this lane may have a part.
-  [[nodiscard]] rocksdb::Status Ask(uint32_t range_id, bool front);
+  [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
   void StartRange();
   void StartTime();
   [[nodiscard]] rocksdb::Status ReceiveRange(const Range& range);
@@ -68,8 +79,6 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status CheckTurn(const Range& range,
                                           const ChunkBegin& begin) const;
   void CountChunk(const StagedChunk& chunk);
-  [[nodiscard]] rocksdb::Status CheckBounds(const Range& range,
-                                            const ChunkEnd& end) const;
   [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
                                               const RangeEnd& end);
   void CountBytes(const Range& range, uint64_t bytes);
@@ -98,7 +107,9 @@ class LaneClient {
   StageClock clock_;
   StagingBuffer buffer_;
   WireDecompressor decompressor_;
-  std::deque<uint32_t> asked_;  // range ids in the order asked
+  std::deque<Asked> asked_;     // in the order asked
+  // Of the front range, where it is to be compared and was read here.
+  std::optional<DigestReply> ours_;
   Clock::time_point until_;     // of the chunk at hand, on this connection
 
   // Of the chunk that comes next.

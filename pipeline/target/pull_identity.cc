@@ -10,8 +10,6 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr char kMode[] = "seed";
-
 std::string& ImitatedBootId() {
   static std::string id;
   return id;
@@ -74,6 +72,7 @@ const char* CarryText(CarryMode mode) {
 }
 
 JournalTransfer MakeJournalHead(const PullOptions& options,
+                                const std::string& mode,
                                 const OpenRequest& asked,
                                 const SourcePlan& plan) {
   JournalTransfer head;
@@ -81,7 +80,7 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
   head.source = options.source.ToString();
   head.source_database_id = plan.opened.source_database_id;
   head.snapshot_sequence = plan.opened.snapshot_sequence;
-  head.mode = kMode;
+  head.mode = mode;
   head.options_digest = OptionsDigestOf(plan.families);
   head.families = asked.families;
   head.interval = asked.interval;
@@ -94,7 +93,7 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
   return head;
 }
 
-Status CheckSameRequest(const PullOptions& options,
+Status CheckSameRequest(const PullOptions& options, const std::string& mode,
                         const JournalTransfer& head, const std::string& dir) {
   const std::string families = Listed(options.selection.families);
   if (families != Listed(head.families)) {
@@ -114,8 +113,8 @@ Status CheckSameRequest(const PullOptions& options,
     return Another(dir, std::string("with --carry ") + CarryText(head.carry) +
                             " (now " + CarryText(options.carry) + ")");
   }
-  if (head.mode != kMode) {
-    return Another(dir, "in mode '" + head.mode + "' (now '" + kMode + "')");
+  if (head.mode != mode) {
+    return Another(dir, "in mode '" + head.mode + "' (now '" + mode + "')");
   }
   return Status::OK();
 }
@@ -154,6 +153,7 @@ SourcePlan PlanOf(const JournalState& unfinished) {
   plan.opened = unfinished.opened;
   plan.families = unfinished.families;
   plan.ranges = unfinished.ranges;
+  plan.covers = unfinished.covers;
   plan.estimated_bytes = unfinished.planned_bytes();
   return plan;
 }

@@ -12,12 +12,14 @@ namespace sstferry {
 
 // The first record of a journal.
 JournalTransfer MakeJournalHead(const PullOptions& options,
+                                const std::string& mode,
                                 const OpenRequest& asked,
                                 const SourcePlan& plan);
 
 // kRefused, with a sentence and what to type, when the command asks for
 // something else than the unfinished pull in `dir`.
 [[nodiscard]] rocksdb::Status CheckSameRequest(const PullOptions& options,
+                                               const std::string& mode,
                                                const JournalTransfer& head,
                                                const std::string& dir);
 // The same when the source that answered is another.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ struct PullCounters {
 struct PullFamily {
   const rocksdb::Comparator* comparator = nullptr;
   uint32_t format_version = 0;
+  // Of what a target that is refreshed holds; absent: nothing.
+  std::optional<std::string> first;
+  std::optional<std::string> last;
 };
 
 // Ownership: borrows all it points to. Constant but for the counters, the
@@ -50,6 +54,11 @@ struct PullState {
   const std::vector<Range>* ranges = nullptr;
   std::vector<RangeStart> starts;  // by range id
   std::vector<PullFamily> families;
+  // Chunks replace intervals of a database that holds data.
+  bool replaces = false;
+  // What this side has of a range.
+  std::function<rocksdb::Status(const Range& range, DigestReply* reply)>
+      digest;
   uint64_t chunk_bytes = 0;
   bool takes_carried = false;  // agreed on with the source
   std::string staging_dir;
@@ -70,7 +79,8 @@ struct PullState {
   std::atomic<uint32_t> retries{0};  // connections lost and tried again
   PullCounters counters;
 
-  std::mutex mu;
+  std::atomic<uint64_t> ranges_compared{0};
+  mutable std::mutex mu;
   std::vector<Totals> family_totals;  // under mu
   std::vector<HeldRange> ended;       // under mu: ranges that are whole
   uint64_t chunks_built = 0;          // under mu

@@ -1,9 +1,10 @@
 #include "pipeline/target/puller.h"
 
 #include "format/limits.h"
-#include "pipeline/last_transfer.h"
+#include "pipeline/interval_reader.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/lane_client.h"
+#include "pipeline/target/seed_target.h"
 
 namespace sstferry {
 namespace {
@@ -13,10 +14,13 @@ using std::chrono::steady_clock;
 
 // How long a closed lane waits for the control connection to say why.
 constexpr std::chrono::milliseconds kLastWordsLimit{2000};
+// Of each lane, over what the target holds.
+constexpr uint64_t kCompareReadaheadBytes = 1u << 20;
 
 }  // namespace
 
-Puller::Puller(const PullOptions& options, Dialer* dialer)
+Puller::Puller(const PullOptions& options, Dialer* dialer,
+               const PullTargetFactory& make_target)
     : options_(options),
       dialer_(dialer),
       started_(steady_clock::now()),
@@ -36,6 +40,28 @@ Puller::Puller(const PullOptions& options, Dialer* dialer)
   state_.chunk_time = options.stall_timeout;
   state_.stop = &stop_;
   state_.log = options.log;
+  state_.digest = [this](const Range& range, DigestReply* reply) {
+    return DigestInterval(target_->db(), target_->handle(range.family),
+                          range.interval, kCompareReadaheadBytes,
+                          [this] { return failed_.load(); }, reply);
+  };
+  context_.options = &options_;
+  context_.state = &state_;
+  context_.plan = &plan_;
+  context_.disk = disk_;
+  context_.stop = &stop_;
+  context_.say = [this](const std::string& note) { Say(note); };
+  context_.note = [this](const std::string& note) { notes_.push_back(note); };
+  context_.fail = [this](const Status& error, const std::string& where) {
+    Fail(error, where);
+  };
+  context_.summary = [this] {
+    Summary summary;
+    FillSummary(&summary);
+    return summary;
+  };
+  target_ = make_target ? make_target(&context_)
+                        : std::make_unique<SeedTarget>(&context_);
 }
 
 Puller::~Puller() = default;
@@ -60,18 +86,21 @@ Status Puller::Run(Summary* summary) {
       notes_.push_back(MessageOf(stopped));
     }
   }
-  if (session_ != nullptr) {
+  if (session_ != nullptr && !session_ended_) {
     session_->End(status, error_where());
   }
   if (!status.ok()) {
     SayHowToGoOn(status);
   }
   FillSummary(summary);
+  if (!status.ok()) {
+    target_->Leave(*summary);
+  }
   {
     std::lock_guard<std::mutex> lock(mu_);
     ingestor_.reset();
   }
-  db_.reset();
+  target_->Drop();
   return status;
 }
 
@@ -80,7 +109,7 @@ Status Puller::RunSteps() {
   for (const Step step :
        {&Puller::OpenWorkspace, &Puller::Connect, &Puller::PrepareTarget,
         &Puller::WriteJournalHead, &Puller::Transfer, &Puller::Reconcile,
-        &Puller::FinishDatabase, &Puller::Publish}) {
+        &Puller::FinishDatabase, &Puller::Publish, &Puller::Settle}) {
     Status status = failed_ ? failure() : (this->*step)();
     if (!status.ok()) {
       return status;
@@ -209,56 +238,17 @@ Status Puller::Reconcile() {
 Status Puller::FinishDatabase() {
   SetPhase("sync");
   const steady_clock::time_point start = steady_clock::now();
-  Status status = db_->CountLevels(&levels_);
-  if (status.ok()) {
-    status = CheckFileCount();
-  }
-  if (status.ok()) {
-    status = db_->Finalize();
-    FaultPoint("Puller:DatabaseReopened");
-  }
+  Status status = target_->Finish(ingestor_.get());
   sync_seconds_ += SecondsSince(start);
   if (status.ok() && options_.verify) {
     status = VerifyAgainstSource();
   }
   const steady_clock::time_point closing = steady_clock::now();
   if (status.ok()) {
-    status = db_->Close();
+    status = target_->Close(journal_.get());
   }
-  if (status.ok()) {
-    // Once TARGET_DIR is complete, it says whose workspace this was.
-    status = journal_->Sync();
-  }
-  if (status.ok()) {
-    status = journal_->Close();
-  }
-  FaultPoint("Puller:DatabaseClosed");
-  if (status.ok()) {
-    status = state_.sync_chunks
-                 ? SyncDirectory(disk_.get(), workspace_->db_dir())
-                 : SyncTree(disk_.get(), workspace_->db_dir());
-  }
-  FaultPoint("Puller:DatabaseSynced");
   sync_seconds_ += SecondsSince(closing);
   return status;
-}
-
-// The totals count what was received. That it is all in the database shows in
-// its live files: one for each chunk, since nothing compacts.
-Status Puller::CheckFileCount() {
-  uint64_t files = 0;
-  for (const auto& level : levels_) {
-    files += level.second;
-  }
-  std::lock_guard<std::mutex> lock(state_.mu);
-  const uint64_t chunks = state_.chunks_built + state_.chunks_carried;
-  if (files != chunks) {
-    return MakeStatus(EndState::kInternal,
-                      "files of the new database: expected one for each of " +
-                          std::to_string(chunks) + " chunks, found " +
-                          std::to_string(files));
-  }
-  return Status::OK();
 }
 
 Status Puller::Publish() {
@@ -266,23 +256,13 @@ Status Puller::Publish() {
   const steady_clock::time_point start = steady_clock::now();
   Summary summary;
   FillSummary(&summary);
-  Status status = WriteDurably(
-      file_system_.get(), workspace_->db_dir() + "/" + kLastTransferName,
-      SummaryToJson(summary, "pull") + "\n");
-  FaultPoint("Puller:SummaryWritten");
-  if (status.ok() && !state_.sync_chunks) {
-    status = SyncTree(disk_.get(), workspace_->db_dir());
-  }
+  summary.state = "complete";
+  Status status = target_->Record(summary);
   if (status.ok() && failed_) {
     status = failure();
   }
   if (status.ok()) {
-    std::string note;
-    status = workspace_->Publish(ToHex(plan_.opened.transfer_id), &replaced_,
-                                 &note);
-    if (!note.empty()) {
-      Say(note);
-    }
+    status = target_->Publish();
   }
   swap_seconds_ = SecondsSince(start);
   if (status.ok()) {
@@ -290,6 +270,15 @@ Status Puller::Publish() {
     published_ = true;
   }
   return status;
+}
+
+// The target is complete: the source need not wait for the rest.
+Status Puller::Settle() {
+  if (session_ != nullptr) {
+    session_->End(Status::OK(), "");
+    session_ended_ = true;
+  }
+  return target_->Settle();
 }
 
 void Puller::WatchDeadline() {

@@ -1,4 +1,5 @@
-// One pull from its first check to the final rename.
+// One pull from its first check to the end: what all targets share. What
+// becomes of the chunks is a PullTarget's.
 #pragma once
 
 #include <atomic>
@@ -17,8 +18,8 @@
 #include "pipeline/target/journal_file.h"
 #include "pipeline/target/journal_state.h"
 #include "pipeline/target/pull_state.h"
+#include "pipeline/target/pull_target.h"
 #include "pipeline/target/source_session.h"
-#include "pipeline/target/target_db.h"
 #include "pipeline/target/timeline.h"
 #include "pipeline/target/workspace.h"
 #include "pipeline/wire/transport.h"
@@ -29,8 +30,10 @@ namespace sstferry {
 // Crash:   see "crash table" in pipeline/README.md.
 class Puller {
  public:
-  // Borrows the dialer, which must outlive it.
-  Puller(const PullOptions& options, Dialer* dialer);
+  // Borrows the dialer, which must outlive it. Without a factory it fills a
+  // new database.
+  Puller(const PullOptions& options, Dialer* dialer,
+         const PullTargetFactory& make_target = nullptr);
   ~Puller();
 
   // Fills every member of *summary but those the caller knows (the
@@ -56,10 +59,11 @@ class Puller {
   // On a thread of the session: what to tell the source about compression.
   std::optional<Compress> OnStats(const Stats& theirs);
   [[nodiscard]] rocksdb::Status PrepareTarget();
-  [[nodiscard]] rocksdb::Status BuildFamilies(std::vector<BuiltFamily>* built);
   [[nodiscard]] rocksdb::Status CheckPlan();
   [[nodiscard]] rocksdb::Status AdoptUnfinished();
   void CountHeld(const HeldChunks& held);
+  // Ranges of which the target has what the source has.
+  void CountUnchanged();
   [[nodiscard]] rocksdb::Status CheckSpace();
   void MakeIngestor();
   [[nodiscard]] rocksdb::Status WriteJournalHead();
@@ -67,7 +71,6 @@ class Puller {
   void RunLane(uint32_t lane);
   [[nodiscard]] rocksdb::Status Reconcile();
   [[nodiscard]] rocksdb::Status FinishDatabase();
-  [[nodiscard]] rocksdb::Status CheckFileCount();
   [[nodiscard]] rocksdb::Status VerifyAgainstSource();
   void VerifyLane(uint32_t lane, std::atomic<size_t>* next);
   [[nodiscard]] rocksdb::Status VerifyRange(Channel* channel,
@@ -78,6 +81,7 @@ class Puller {
   void CloseSilentLanes();
   void Log(LogLevel level, const std::string& text) const;
   [[nodiscard]] rocksdb::Status Publish();
+  [[nodiscard]] rocksdb::Status Settle();
   [[nodiscard]] rocksdb::Status RunSteps();
   // To the log and into the summary.
   void Say(const std::string& note);
@@ -94,6 +98,7 @@ class Puller {
   [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);
   void FillSummary(Summary* summary) const;
   void FillStages(Summary* summary) const;
+  void FillRanges(Summary* summary) const;
   std::vector<uint64_t> TimelineSample() const;
   double SecondsSince(std::chrono::steady_clock::time_point start) const;
 
@@ -113,7 +118,8 @@ class Puller {
   std::optional<TransferId> dropped_;  // whose snapshot nobody needs any more
   bool can_go_on_ = false;   // from what is on disk now
   Totals held_;              // of what was here before this pull began
-  std::unique_ptr<TargetDb> db_;
+  PullContext context_;
+  std::unique_ptr<PullTarget> target_;
   std::unique_ptr<JournalFile> journal_;
   std::unique_ptr<RangeScheduler> scheduler_;
   std::unique_ptr<Ingestor> ingestor_;  // changes under mu_
@@ -127,11 +133,10 @@ class Puller {
   std::chrono::steady_clock::time_point lanes_started_;
   std::atomic<bool> controls_compression_{false};  // lanes_started_ is set
   struct Finish finish_theirs_;
-  std::map<int, uint64_t> levels_;
   std::vector<std::string> notes_;
-  std::string replaced_;
   std::string started_at_;
   bool verified_ = false;
+  bool session_ended_ = false;
   double sync_seconds_ = 0;
   double verify_seconds_ = 0;
   double swap_seconds_ = 0;

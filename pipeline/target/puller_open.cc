@@ -2,12 +2,9 @@
 // fill, new ones or those of an unfinished pull.
 #include <algorithm>
 
-#include "pipeline/family_options.h"
-#include "pipeline/target/background_errors.h"
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/free_space.h"
-#include "pipeline/target/held_chunks.h"
 #include "pipeline/target/plan_check.h"
 #include "pipeline/target/pull_identity.h"
 #include "pipeline/target/puller.h"
@@ -32,10 +29,11 @@ void Puller::Say(const std::string& note) {
 }
 
 Status Puller::OpenWorkspace() {
-  // Never the file system that defers syncs: the record of an exchange must
-  // be on disk before the exchange.
-  Status status = Workspace::Open(options_.target_dir, options_.replace, disk_,
-                                  options_.log, &workspace_);
+  Status status = target_->OpenWorkspace(&workspace_);
+  context_.workspace = workspace_.get();
+  if (status.ok()) {
+    status = target_->Inspect();
+  }
   if (status.ok() && workspace_->has_unfinished()) {
     status = ReadUnfinished();
   }
@@ -62,13 +60,17 @@ Status Puller::ReadUnfinished() {
     return status;
   }
   const JournalTransfer& head = unfinished_.head;
+  if (target_->HasEnded(head)) {
+    return Status::OK();
+  }
   if (options_.restart) {
     Say("dropped the unfinished pull " + ToHex(head.transfer_id) +
         " as asked");
     dropped_ = head.transfer_id;
     return Status::OK();
   }
-  const Status same = CheckSameRequest(options_, head, workspace_->dir());
+  const Status same =
+      CheckSameRequest(options_, target_->mode(), head, workspace_->dir());
   if (!same.ok()) {
     return same;
   }
@@ -99,6 +101,7 @@ void Puller::ChooseDurability() {
   file_system_ = state_.sync_chunks ? MakeSyncedFilesFileSystem(disk_)
                                     : MakeDeferredSyncFileSystem(disk_);
   state_.file_system = file_system_.get();
+  context_.file_system = file_system_;
 }
 
 Status Puller::StartAnew(const std::string& why) {
@@ -108,7 +111,7 @@ Status Puller::StartAnew(const std::string& why) {
     ingestor_.reset();
   }
   journal_.reset();
-  db_.reset();
+  target_->Drop();
   resuming_ = false;
   unfinished_ = JournalState();
   ChooseDurability();
@@ -224,33 +227,21 @@ Status Puller::OpenSession(SnapshotUse use) {
     request.snapshot_use = SnapshotUse::kInstead;
     request.held_transfer = *dropped_;
   }
+  if (use == SnapshotUse::kNew) {
+    TargetMemory memory;
+    target_->Describe(&memory);
+    session_->SetMemory(std::move(memory));
+  }
+  if (options_.mode == PullMode::kRefresh) {
+    request.compare = options_.compare;
+  }
+  request.mode = state_.replaces ? TransferMode::kRefresh : TransferMode::kSeed;
   asked_ = request;
   state_.chunk_bytes = request.chunk_bytes;
   plan_ = SourcePlan();
   status = session_->Open(request, &plan_);
   planned_bytes_ = plan_.estimated_bytes;
   return status;
-}
-
-// Sets what the lanes share of the families, and *built.
-Status Puller::BuildFamilies(std::vector<BuiltFamily>* built) {
-  for (const Family& family : plan_.families) {
-    BuildLimits limits;
-    limits.format_version = family.format_version;
-    BuiltFamily one;
-    const Status status =
-        BuildFamily(family.description, options_.registry, limits, &one);
-    if (!status.ok()) {
-      return status;
-    }
-    notes_.insert(notes_.end(), one.notes.begin(), one.notes.end());
-    PullFamily shared;
-    shared.comparator = one.pull_options.comparator;
-    shared.format_version = one.format_version;
-    state_.families.push_back(shared);
-    built->push_back(std::move(one));
-  }
-  return Status::OK();
 }
 
 Status Puller::CheckPlan() {
@@ -263,25 +254,15 @@ Status Puller::CheckPlan() {
 
 Status Puller::PrepareTarget() {
   SetPhase("plan");
-  rocksdb::DBOptions database_options;
-  std::vector<BuiltFamily> built;
   Status status = CheckFamilies(plan_, options_.selection.families);
   if (status.ok()) {
-    status = BuildDatabaseOptions(plan_.opened.database_options,
-                                  &database_options, &notes_);
-  }
-  if (status.ok()) {
-    status = BuildFamilies(&built);
+    status = target_->BuildFamilies();
   }
   if (status.ok()) {
     status = CheckPlan();
   }
   if (!status.ok()) {
     return status;
-  }
-  std::vector<std::string> names;
-  for (const Family& family : plan_.families) {
-    names.push_back(family.description.name);
   }
   state_.family_totals.resize(plan_.families.size());
   state_.ranges = &plan_.ranges;
@@ -290,12 +271,8 @@ Status Puller::PrepareTarget() {
       options_.carry != CarryMode::kNever && session_ != nullptr &&
       (session_->source().features & kFeatureCarry) != 0;
   state_.staging_dir = workspace_->staging_dir();
-  database_options.listeners.push_back(MakeBackgroundErrorListener(
-      workspace_->db_dir(),
-      [this](const Status& error) { Fail(error, "target database"); }));
   if (resuming_) {
-    status = TargetDb::Reopen(workspace_->db_dir(), database_options, names,
-                              built, file_system_, &db_);
+    status = target_->Reopen();
     status = status.ok() ? AdoptUnfinished() : status;
     if (!IsDamage(status)) {
       return status.ok() ? CheckSpace() : status;
@@ -311,14 +288,20 @@ Status Puller::PrepareTarget() {
       return status;
     }
   }
+  CountUnchanged();
   status = CheckSpace();
-  if (!status.ok()) {
-    return status;
+  return status.ok() ? target_->Create() : status;
+}
+
+void Puller::CountUnchanged() {
+  std::lock_guard<std::mutex> lock(state_.mu);
+  for (const Range& range : plan_.ranges) {
+    if (range.need == RangeNeed::kUnchanged) {
+      state_.starts[range.id].whole = true;
+      state_.ended.push_back({range.id, Totals()});
+      state_.counters.planned_bytes_done += range.estimated_bytes;
+    }
   }
-  status = TargetDb::Create(workspace_->db_dir(), database_options, names,
-                            std::move(built), file_system_, &db_);
-  FaultPoint("Puller:DatabaseCreated");
-  return status;
 }
 
 // Takes over what the unfinished pull had got, down to the last chunk that is
@@ -329,8 +312,7 @@ Status Puller::AdoptUnfinished() {
       JournalFile::Reopen(disk_.get(), workspace_->journal_path(),
                           unfinished_.bytes, &journal_);
   if (status.ok()) {
-    status = FindHeldChunks(unfinished_, *db_, state_.families,
-                            file_system_.get(), state_.staging_dir, &held);
+    status = target_->FindHeld(unfinished_, &held);
   }
   if (status.ok() && unfinished_.complete && held.chunks_lost > 0) {
     status = MakeStatus(EndState::kCorrupt,
@@ -339,12 +321,15 @@ Status Puller::AdoptUnfinished() {
   }
   if (status.ok()) {
     MakeIngestor();
+    status = target_->Begin();
+  }
+  if (status.ok()) {
     StageClock clock(&state_.counters.stages, Stage::kIngest);
     status = ingestor_->IngestRecorded(held.staged, &clock);
   }
   if (status.ok()) {
     FaultPoint("Puller:StagedIngested");
-    status = workspace_->ClearStaging();
+    status = target_->ClearStaging(held);
   }
   for (const JournalRangeDone& done : held.ended) {
     status = status.ok() ? ingestor_->EndRange(done) : status;
@@ -404,14 +389,9 @@ Status Puller::CheckSpace() {
 }
 
 void Puller::MakeIngestor() {
-  std::vector<IngestFamily> families;
-  for (size_t i = 0; i < plan_.families.size(); ++i) {
-    families.push_back({db_->handle(i), db_->family(i).keeps_level0});
-  }
+  std::unique_ptr<Ingestor> made = target_->MakeIngestor(journal_.get());
   std::lock_guard<std::mutex> lock(mu_);
-  ingestor_ = std::make_unique<Ingestor>(db_->db(), std::move(families),
-                                         journal_.get(), state_.sync_chunks,
-                                         2 * plan_.opened.lanes);
+  ingestor_ = std::move(made);
   state_.ingestor = ingestor_.get();
 }
 
@@ -424,7 +404,8 @@ Status Puller::WriteJournalHead() {
                                       &journal_);
   if (status.ok()) {
     status = journal_->Append(JournalRecordType::kTransfer,
-                              MakeJournalHead(options_, asked_, plan_));
+                              MakeJournalHead(options_, target_->mode(),
+                                              asked_, plan_));
   }
   if (status.ok()) {
     status = journal_->Append(JournalRecordType::kOpened, plan_.opened);
@@ -433,6 +414,14 @@ Status Puller::WriteJournalHead() {
     if (status.ok()) {
       status = journal_->Append(JournalRecordType::kFamily, family);
     }
+  }
+  for (size_t at = 0; at < plan_.covers.size() && status.ok();) {
+    const size_t next = BatchEnd(plan_.covers, at);
+    Covers batch;
+    batch.covers.assign(plan_.covers.begin() + at,
+                        plan_.covers.begin() + next);
+    at = next;
+    status = journal_->Append(JournalRecordType::kCovers, batch);
   }
   for (const Range& range : plan_.ranges) {
     if (status.ok()) {
@@ -451,6 +440,7 @@ Status Puller::WriteJournalHead() {
     MakeIngestor();
     can_go_on_ = true;
     FaultPoint("Puller:HeadWritten");
+    status = target_->Begin();
   }
   return status;
 }

@@ -84,7 +84,7 @@ void Puller::FillStages(Summary* summary) const {
 void Puller::FillSummary(Summary* summary) const {
   summary->started_at = started_at_;
   summary->finished_at = NowRfc3339();
-  summary->mode = "seed";
+  summary->mode = target_->mode();
   summary->source = options_.source.ToString();
   summary->target = options_.target_dir;
   summary->selection = options_.selection;
@@ -98,7 +98,6 @@ void Puller::FillSummary(Summary* summary) const {
   if (!plan_.families.empty()) {
     summary->transfer_id = ToHex(plan_.opened.transfer_id);
   }
-  summary->replaced = replaced_;
   summary->source_database_id = plan_.opened.source_database_id;
   summary->snapshot_sequence = plan_.opened.snapshot_sequence;
   for (const Family& family : plan_.families) {
@@ -131,15 +130,35 @@ void Puller::FillSummary(Summary* summary) const {
   summary->compressed_bytes_after = counters.compressed_bytes;
   summary->ingest_calls =
       ingestor_ != nullptr ? ingestor_->ingest_calls() : 0;
-  summary->levels = levels_;
   summary->lanes = plan_.opened.lanes;
   summary->retries = state_.retries;
   summary->verified = verified_;
+  summary->state = published_ ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();
   summary->notes = plan_.opened.notes;
   summary->notes.insert(summary->notes.end(), notes_.begin(), notes_.end());
   summary->seconds = SecondsSince(started_);
+  FillRanges(summary);
+  target_->FillSummary(summary);
   FillStages(summary);
+}
+
+void Puller::FillRanges(Summary* summary) const {
+  std::lock_guard<std::mutex> lock(state_.mu);
+  for (const HeldRange& range : state_.ended) {
+    const bool skipped =
+        range.totals.chunks == 0 &&
+        plan_.ranges[range.range_id].need != RangeNeed::kSend;
+    summary->ranges_unchanged += skipped ? 1 : 0;
+    summary->ranges_sent += skipped ? 0 : 1;
+    summary->bytes_skipped +=
+        skipped ? plan_.ranges[range.range_id].estimated_bytes : 0;
+  }
+  summary->ranges_compared = state_.ranges_compared;
+  summary->ranges_left = plan_.ranges.size() - state_.ended.size();
+  if (ingestor_ != nullptr) {
+    summary->write_blocked_micros = ingestor_->CallMicros();
+  }
 }
 
 }  // namespace sstferry

@@ -74,7 +74,7 @@ Status Puller::VerifyRange(Channel* channel, const Range& range,
   Status status = channel->SendMessage(FrameType::kDigestRequest, request);
   if (status.ok() && !ours->has_value()) {
     DigestReply read;
-    status = DigestInterval(db_->db(), db_->handle(range.family),
+    status = DigestInterval(target_->db(), target_->handle(range.family),
                             range.interval, kVerifyReadaheadBytes,
                             [this] { return failed_.load(); }, &read);
     if (status.ok()) {

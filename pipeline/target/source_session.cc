@@ -496,7 +496,7 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
     if (!status.ok()) {
       break;
     }
-    if (source_resumed()) {
+    if (wants_held()) {
       SendHeld(channel.get(), held);
     }
     channel->SendMessage(FrameType::kFinish, ours,

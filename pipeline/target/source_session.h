@@ -89,8 +89,8 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
                                             std::unique_ptr<Channel>* channel);
   // Sends our totals; OK means that the source's are the same. *theirs holds
-  // the source's last statistics. A source that goes on with the transfer is
-  // first told of `held`, all ranges that are here in whole.
+  // the source's last statistics. A source that goes on with the transfer, or
+  // plans a refresh, is first told of `held`, all ranges that are whole here.
   [[nodiscard]] rocksdb::Status Finish(const struct Finish& ours,
                                        const std::vector<HeldRange>& held,
                                        struct Finish* theirs);
@@ -145,9 +145,9 @@ class SourceSession {
   void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges);
   [[nodiscard]] rocksdb::Status AskForTotals(
       const struct Finish& ours, const std::vector<HeldRange>& held);
-  bool source_resumed() const {
+  bool wants_held() const {
     std::lock_guard<std::mutex> lock(mu_);
-    return source_resumed_;
+    return source_resumed_ || request_.mode == TransferMode::kRefresh;
   }
   void StopThreads();
 

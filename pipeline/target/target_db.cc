@@ -6,6 +6,7 @@
 #include "format/end_state.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/durable.h"
+#include "pipeline/target/silent_logger.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/utilities/options_util.h"
 
@@ -13,13 +14,6 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-
-// A pull neither needs nor leaves LOG files.
-class SilentLogger : public rocksdb::Logger {
- public:
-  using rocksdb::Logger::Logv;
-  void Logv(const char*, va_list) override {}
-};
 
 // Bounds the memory that open tables take, whatever the database's size.
 constexpr int kMaxOpenFiles = 64;

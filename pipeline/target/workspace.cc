@@ -151,6 +151,12 @@ bool IsMountRoot(const std::string& dir) {
           STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
+Status NothingThere(const std::string& target_dir) {
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir +
+                        ": expected a database, found nothing");
+}
+
 }  // namespace
 
 Workspace::Workspace(std::string target_dir, bool replace,
@@ -184,25 +190,43 @@ Status Workspace::Open(const std::string& target_dir, bool replace,
   std::unique_ptr<Workspace> opened(
       new Workspace(WithoutTrailingSlash(target_dir), replace,
                     std::move(file_system), log));
-  Status status;
-  std::error_code error;
-  if (!fs::exists(opened->dir_ + "/exchange", error)) {
-    status = opened->CheckTarget();  // refuse before a name is made
-  }
-  if (status.ok()) {
-    status = opened->Lock();
-  }
-  if (status.ok()) {
-    status = opened->FinishExchange();
-  }
-  if (status.ok()) {
-    // Again, now under the lock and with any exchange completed.
-    status = opened->CheckTarget();
-  }
+  const Status status = opened->Open();
   if (status.ok()) {
     *workspace = std::move(opened);
   }
   return status;
+}
+
+Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
+                             std::shared_ptr<rocksdb::FileSystem> file_system,
+                             const LogFunction& log,
+                             std::unique_ptr<Workspace>* workspace) {
+  std::unique_ptr<Workspace> opened(
+      new Workspace(WithoutTrailingSlash(target_dir), /*replace=*/false,
+                    std::move(file_system), log));
+  opened->beside_ = true;
+  opened->held_here_ = held_here;
+  const Status status = opened->Open();
+  if (status.ok()) {
+    *workspace = std::move(opened);
+  }
+  return status;
+}
+
+Status Workspace::Open() {
+  Status status;
+  std::error_code error;
+  if (!fs::exists(dir_ + "/exchange", error)) {
+    status = CheckTarget();  // refuse before a name is made
+  }
+  if (status.ok()) {
+    status = Lock();
+  }
+  if (status.ok()) {
+    status = FinishExchange();
+  }
+  // Again, now under the lock and with any exchange completed.
+  return status.ok() ? CheckTarget() : status;
 }
 
 Status Workspace::CheckTarget() {
@@ -221,7 +245,9 @@ Status Workspace::CheckTarget() {
   struct stat info;
   target_exists_ = false;
   if (lstat(target_dir_.c_str(), &info) != 0) {
-    return errno == ENOENT ? Status::OK() : Errno(target_dir_, errno);
+    return errno != ENOENT ? Errno(target_dir_, errno)
+           : beside_       ? NothingThere(target_dir_)
+                           : Status::OK();
   }
   if (!S_ISDIR(info.st_mode)) {
     return MakeStatus(EndState::kRefused,
@@ -243,6 +269,20 @@ Status Workspace::CheckTarget() {
                       "target " + target_dir_ + ": " + error.message());
   }
   if (empty) {
+    return beside_ ? NothingThere(target_dir_) : Status::OK();
+  }
+  return CheckNonEmpty();
+}
+
+Status Workspace::CheckNonEmpty() {
+  if (beside_ && !held_here_ && IsDatabaseOpen(target_dir_)) {
+    return MakeStatus(EndState::kBusy,
+                      "target " + target_dir_ +
+                          ": a process holds its LOCK: that process can "
+                          "refresh it through the library; from outside it "
+                          "takes --visibility swap with its hooks");
+  }
+  if (beside_) {
     return Status::OK();
   }
   if (!replace_) {
@@ -419,7 +459,22 @@ Status Workspace::FinishExchange() {
 
 bool Workspace::has_unfinished() const {
   std::error_code error;
-  return fs::exists(journal_path(), error) && fs::is_directory(db_dir(), error);
+  return fs::exists(journal_path(), error) &&
+         (beside_ || fs::is_directory(db_dir(), error));
+}
+
+Status Workspace::ClearStagingBut(const std::set<std::string>& names) {
+  std::vector<std::string> found;
+  Status status = At("list " + staging_dir(),
+                     file_system_->GetChildren(staging_dir(), IOOptions(),
+                                               &found, nullptr));
+  for (const std::string& name : found) {
+    if (status.ok() && name != "." && name != ".." && names.count(name) == 0) {
+      status = RemoveTree(file_system_.get(), staging_dir() + "/" + name);
+    }
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), staging_dir())
+                     : status;
 }
 
 Status Workspace::ClearStaging() {
@@ -461,11 +516,12 @@ Status Workspace::Clear() {
   if (!removed.ok()) {
     return removed;
   }
-  for (const std::string& path : {staging_dir(), db_dir()}) {
-    const Status status = CreateDirectory(path);
-    if (!status.ok()) {
-      return status;
-    }
+  Status status = CreateDirectory(staging_dir());
+  if (status.ok() && !beside_) {
+    status = CreateDirectory(db_dir());
+  }
+  if (!status.ok()) {
+    return status;
   }
   FaultPoint("Workspace:DirectoriesMade");
   return SyncDirectory(file_system_.get(), dir_);

@@ -16,6 +16,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "pipeline/options.h"
@@ -43,6 +44,14 @@ class Workspace {
       const std::string& target_dir, bool replace,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
       std::unique_ptr<Workspace>* workspace);
+  // Beside a database that stays where it is: there is no db/ in it.
+  // `held_here`: this process has the database open already.
+  //   kRefused  as above; TARGET_DIR is not there, or empty
+  //   kBusy     as above
+  [[nodiscard]] static rocksdb::Status OpenBeside(
+      const std::string& target_dir, bool held_here,
+      std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
+      std::unique_ptr<Workspace>* workspace);
   ~Workspace();  // releases the lock; deletes nothing
 
   const std::string& target_dir() const { return target_dir_; }
@@ -51,12 +60,18 @@ class Workspace {
   std::string staging_dir() const { return dir_ + "/staging"; }
   std::string journal_path() const { return dir_ + "/journal"; }
 
-  // A journal and a db/ are there: a pull might go on from them.
+  // A journal is there, and db/ where there shall be one: a pull might go on
+  // from them.
   bool has_unfinished() const;
   // Removes what an unfinished pull left, and makes the directories anew.
   [[nodiscard]] rocksdb::Status Clear();
   // Only staging/, and the record of an exchange that was not begun.
   [[nodiscard]] rocksdb::Status ClearStaging();
+  // Of staging/, all but these names.
+  [[nodiscard]] rocksdb::Status ClearStagingBut(
+      const std::set<std::string>& names);
+  // All of it, with db/ gone or never there.
+  [[nodiscard]] rocksdb::Status Remove() { return RemoveWorkspace(); }
 
   // Makes db/ the TARGET_DIR and removes the workspace. REQUIRES: db/ is
   // closed and everything in it synced. *old_dir gets the place of the
@@ -70,7 +85,9 @@ class Workspace {
  private:
   Workspace(std::string target_dir, bool replace,
             std::shared_ptr<rocksdb::FileSystem> file_system, LogFunction log);
+  [[nodiscard]] rocksdb::Status Open();
   [[nodiscard]] rocksdb::Status CheckTarget();
+  [[nodiscard]] rocksdb::Status CheckNonEmpty();
   [[nodiscard]] rocksdb::Status RefuseNonEmpty();
   std::string FinishedTransfer() const;
   [[nodiscard]] rocksdb::Status Lock();
@@ -88,6 +105,8 @@ class Workspace {
   const std::string parent_;
   const std::string dir_;
   const bool replace_;
+  bool beside_ = false;     // of a database that stays where it is
+  bool held_here_ = false;  // and that this process has open
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const LogFunction log_;
   bool target_exists_ = false;  // as a non-empty directory

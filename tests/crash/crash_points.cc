@@ -29,7 +29,8 @@ void Collect(const std::string& text, const std::string& pattern,
 const char* NameOf(Scenario scenario) {
   static constexpr const char* kNames[] = {"fresh", "again", "restart",
                                            "unsynced", "replace",
-                                           "recorded", "finish"};
+                                           "recorded", "finish",
+                                           "all",      "chunk"};
   return kNames[static_cast<int>(scenario)];
 }
 
@@ -44,7 +45,12 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Puller:DatabaseCreated", {kFresh, kRestart}},
       {"Puller:JournalWritten", {kFresh, kRestart}},
       {"Puller:JournalSynced", {kFresh, kRestart}},
-      {"Puller:HeadWritten", {kFresh, kRestart}},
+      {"Puller:HeadWritten", {kFresh, kRestart, kAll, kChunk}},
+      {"Refresh:MixedRecorded", {kChunk}},
+      {"Refresh:AllIngested", {kAll, kChunk}},
+      {"Refresh:CoversWritten", {kAll, kChunk}},
+      {"Refresh:SummaryWritten", {kAll}},
+      {"Refresh:CompactionRecorded", {kAll, kChunk}},
       {"JournalFile:TailCut", {kAgain}},
       {"Puller:StagedIngested", {kAgain, kRecorded}},
       {"LaneClient:ChunkWritten", {kFresh, kAgain}},
@@ -52,15 +58,16 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"LaneClient:ChunkSynced", {kFresh, kAgain, kUnsynced}},
       {"Ingestor:JournalAppended", {kFresh, kAgain, kUnsynced}},
       {"Ingestor:NamesSynced", {kFresh, kAgain}},
-      {"Ingestor:JournalSynced", {kFresh, kAgain}},
-      {"Ingestor:Ingested", {kFresh, kAgain, kUnsynced}},
-      {"Puller:TotalsAgreed", {kFresh, kAgain, kUnsynced}},
+      {"Ingestor:JournalSynced", {kFresh, kAgain, kAll, kChunk}},
+      {"Ingestor:Ingested", {kFresh, kAgain, kUnsynced, kAll, kChunk}},
+      {"Puller:TotalsAgreed", {kFresh, kAgain, kUnsynced, kAll, kChunk}},
       {"Puller:DatabaseReopened", {kFresh, kAgain, kUnsynced, kRecorded}},
       {"Puller:DatabaseClosed", {kFresh, kAgain, kUnsynced}},
       {"Puller:DatabaseSynced", {kFresh, kAgain, kUnsynced}},
       {"WriteDurably:Written", {kFresh, kAgain, kUnsynced, kReplace}},
       {"WriteDurably:Synced", {kFresh, kAgain, kUnsynced, kReplace}},
-      {"WriteDurably:Renamed", {kFresh, kAgain, kUnsynced, kReplace}},
+      {"WriteDurably:Renamed",
+       {kFresh, kAgain, kUnsynced, kReplace, kAll, kChunk}},
       {"Puller:SummaryWritten", {kFresh, kAgain, kUnsynced}},
       {"Workspace:ExchangeRecorded", {kReplace, kRecorded, kFinish}},
       {"Workspace:NamesExchanged", {kReplace, kFinish}},
@@ -68,7 +75,7 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Workspace:OldMoved", {kFinish}},
       {"Workspace:Renamed", {kFresh, kUnsynced, kReplace}},
       {"Workspace:Published", {kFresh, kUnsynced, kReplace}},
-      {"Workspace:PartRemoved", {kFresh, kUnsynced, kReplace}},
+      {"Workspace:PartRemoved", {kFresh, kUnsynced, kReplace, kAll}},
   };
   return points;
 }

@@ -19,6 +19,8 @@ enum class Scenario {
   kReplace,   // --replace of a database
   kRecorded,  // --replace after a pull that was killed before the exchange
   kFinish,    // --replace after a pull that was killed inside the exchange
+  kAll,       // --mode refresh of yesterday's copy
+  kChunk,     // the same with --visibility chunk
 };
 
 const char* NameOf(Scenario scenario);

@@ -36,6 +36,10 @@ bool Replaces(Scenario scenario) {
          scenario == Scenario::kFinish;
 }
 
+bool Refreshes(Scenario scenario) {
+  return scenario == Scenario::kAll || scenario == Scenario::kChunk;
+}
+
 // Files that are carried, and some that overlap and are rebuilt.
 void MakeSource(const std::string& path) {
   const test::Families families = test::OneFamily(test::SmallFiles());
@@ -50,6 +54,19 @@ void MakeSource(const std::string& path) {
   }
 }
 
+// What a night changes: keys that go, among them the last ones, and new ones.
+void ChangeSource(const std::string& path) {
+  test::OpenDb db(path, test::OneFamily(test::SmallFiles()));
+  db.DeleteRange(test::NumberedKey(100), test::NumberedKey(140));
+  for (uint64_t i = 5600; i < 5800; ++i) {
+    db.Delete(test::NumberedKey(i));
+  }
+  for (uint64_t i = 300; i < 700; ++i) {
+    db.Put(test::NumberedKey(i), test::RandomBytes(1000, i));
+  }
+  db.Flush();
+}
+
 // What the crash table promises: chunks that were recorded do not come again.
 bool HoldsChunks(Scenario scenario, const Crash& crash) {
   static const std::set<std::string> points = {
@@ -58,7 +75,8 @@ bool HoldsChunks(Scenario scenario, const Crash& crash) {
       "Puller:DatabaseClosed",    "Puller:DatabaseSynced",
       "Puller:SummaryWritten",    "Workspace:ExchangeRecorded",
       "JournalFile:TailCut",      "Puller:StagedIngested"};
-  return scenario != Scenario::kFinish && points.count(crash.point) != 0 &&
+  return scenario != Scenario::kFinish && !Refreshes(scenario) &&
+         points.count(crash.point) != 0 &&
          (scenario != Scenario::kUnsynced || crash.how == "kill");
 }
 
@@ -85,6 +103,10 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   options.durability = Setting("SSTFERRY_TEST_DURABILITY") == "none"
                            ? Durability::kNone
                            : Durability::kChunk;
+  const std::string mode = Setting("SSTFERRY_TEST_MODE");
+  options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
+  options.visibility =
+      mode == "chunk" ? Visibility::kChunk : Visibility::kAll;
   const std::string how = Setting("SSTFERRY_TEST_HOW");
   const uint64_t seed = std::stoull(Setting("SSTFERRY_TEST_SEED"));
   std::shared_ptr<PowerLossFileSystem> power;
@@ -115,6 +137,9 @@ std::string ToString(const Crash& crash) {
 
 CrashWorld::CrashWorld() {
   MakeSource(source());
+  REQUIRE_OK(RunPull(PullFrom(source(), dir_ / "replica")).status);
+  before_ = EntriesOf(source());
+  ChangeSource(source());
   MakeOld(dir_ / "old");
 }
 
@@ -122,6 +147,9 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   PullOptions options = PullFrom(source(), target());
   options.snapshot_ttl = std::chrono::hours(1);
   options.replace = Replaces(scenario);
+  options.mode = Refreshes(scenario) ? PullMode::kRefresh : PullMode::kSeed;
+  options.visibility = scenario == Scenario::kChunk ? Visibility::kChunk
+                                                    : Visibility::kAll;
   options.restart = scenario == Scenario::kRestart;
   options.durability = scenario == Scenario::kUnsynced ? Durability::kNone
                                                        : Durability::kChunk;
@@ -133,6 +161,9 @@ void CrashWorld::Prepare(Scenario scenario) {
   fs::create_directory(root());
   if (Replaces(scenario)) {
     fs::copy(dir_ / "old", target(), fs::copy_options::recursive);
+  }
+  if (Refreshes(scenario)) {
+    fs::copy(dir_ / "replica", target(), fs::copy_options::recursive);
   }
   if (scenario == Scenario::kAgain || scenario == Scenario::kRestart) {
     REQUIRE(Die(Scenario::kFresh, {"Ingestor:Ingested", 1, "kill", 1}));
@@ -156,7 +187,7 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
   const Summary summary = RunPull(Options(scenario));
   TEST_SetFaultHook(nullptr);
   REQUIRE_OK(summary.status);
-  REQUIRE(summary.chunks_carried > 0);
+  REQUIRE((summary.chunks_carried > 0 || Refreshes(scenario)));
   REQUIRE(summary.chunks_built > 0);
   return hits;
 }
@@ -173,6 +204,8 @@ bool CrashWorld::Die(Scenario scenario, const Crash& crash) {
        {"SSTFERRY_TEST_ROOT", root()},
        {"SSTFERRY_TEST_REPLACE", options.replace ? "yes" : "no"},
        {"SSTFERRY_TEST_RESTART", options.restart ? "yes" : "no"},
+       {"SSTFERRY_TEST_MODE",
+        Refreshes(scenario) ? NameOf(scenario) : "seed"},
        {"SSTFERRY_TEST_DURABILITY",
         options.durability == Durability::kNone ? "none" : "chunk"}});
   const int code = child.Wait();
@@ -200,8 +233,39 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
   }
   const auto entries = EntriesOf(target());
   const bool is_new = entries == EntriesOf(source());
+  if (scenario == Scenario::kAll) {
+    REQUIRE((is_new || entries == before_));
+    return;
+  }
+  if (scenario == Scenario::kChunk) {
+    RequireMixed(entries);
+    return;
+  }
   REQUIRE((is_new || (Replaces(scenario) && !published &&
                       entries == EntriesOf(dir_ / "old"))));
+}
+
+// Every key is what it was before, or what it is at the source.
+void CrashWorld::RequireMixed(
+    const std::map<std::string, std::string>& found) const {
+  const auto value_of = [](const std::map<std::string, std::string>& in,
+                          const std::string& key) {
+    const auto at = in.find(key);
+    return at == in.end() ? std::string("none") : at->second;
+  };
+  const std::map<std::string, std::string> after = EntriesOf(source());
+  std::set<std::string> keys;
+  for (const auto* entries : {&found, &after, &before_}) {
+    for (const auto& entry : *entries) {
+      keys.insert(entry.first);
+    }
+  }
+  for (const std::string& key : keys) {
+    const std::string value = value_of(found, key);
+    if (value != value_of(before_, key) && value != value_of(after, key)) {
+      FAIL(key << " is neither old nor new");
+    }
+  }
 }
 
 void CrashWorld::RequireNextPullCompletes(Scenario scenario,
@@ -224,7 +288,11 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   }
   test::Expectation expected;
   expected.families = test::OneFamily(test::SmallFiles());
-  test::ExpectEqual(source(), target(), expected);
+  if (Refreshes(scenario)) {
+    test::ExpectSameEntries(source(), target(), expected);
+  } else {
+    test::ExpectEqual(source(), target(), expected);
+  }
   size_t olds = 0;
   for (const std::string& name : NamesOf(root())) {
     if (name == "target") {
@@ -251,7 +319,7 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
     }
   }
   REQUIRE(NamesOf(dir_.path()) ==
-          std::vector<std::string>{"disk", "old", "source"});
+          std::vector<std::string>{"disk", "old", "replica", "source"});
 }
 
 }  // namespace sstferry

@@ -49,7 +49,10 @@ class CrashWorld {
  private:
   bool Die(Scenario scenario, const Crash& crash);
 
+  void RequireMixed(const std::map<std::string, std::string>& found) const;
+
   ScratchDir dir_;
+  std::map<std::string, std::string> before_;  // a refresh of it
   std::string child_output_;
 };
 

@@ -8,17 +8,23 @@
 
 namespace sstferry {
 
-// Chunks that the whole records of a journal promise.
-inline uint64_t RecordedChunks(const std::string& journal_path) {
+// Whole records of a journal that are of this type.
+inline uint64_t RecordsOf(const std::string& journal_path,
+                          JournalRecordType type) {
   const std::string bytes = BytesOf(journal_path);
   uint64_t at = kJournalMagicBytes;
-  uint64_t chunks = 0;
+  uint64_t count = 0;
   JournalRecord record;
   while (ReadJournalRecord(bytes, at, &record).ok()) {
-    chunks += record.type == JournalRecordType::kChunk;
+    count += record.type == type;
     at += record.total_bytes;
   }
-  return chunks;
+  return count;
+}
+
+// Chunks that the whole records of a journal promise.
+inline uint64_t RecordedChunks(const std::string& journal_path) {
+  return RecordsOf(journal_path, JournalRecordType::kChunk);
 }
 
 }  // namespace sstferry

@@ -7,40 +7,13 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <set>
 
-#include "rocksdb/filter_policy.h"
-#include "rocksdb/slice_transform.h"
-#include "rocksdb/sst_file_writer.h"
-#include "rocksdb/table.h"
 #include "tests/support/catch.h"
-#include "tests/support/named_comparator.h"
+#include "tests/support/played_history.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
 namespace {
-
-// Orders keys by length, then bytewise: not what any built-in one does.
-class ByLength : public NamedComparator {
- public:
-  ByLength() : NamedComparator("sstferry.test.ByLength") {}
-  int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
-    return a.size() != b.size() ? (a.size() < b.size() ? -1 : 1) : a.compare(b);
-  }
-};
-const ByLength kByLength;
-
-enum class Act {
-  kPut, kDelete, kPutOnce, kSingleDelete, kDeleteRange, kMerge,
-  kFlush, kCompact, kIngest, kReopen, kSnapshot, kPutMany
-};
-
-struct Step {
-  Act act;
-  uint32_t family;  // modulo the number of families
-  uint32_t key;
-  uint32_t other;   // a second key, or a size
-};
 
 struct History {
   std::vector<uint32_t> kinds;  // of families, the default one first
@@ -53,11 +26,6 @@ struct History {
   bool never_carry;
   uint32_t compact_from;  // a random part, compacted before a second pull
 };
-
-void showValue(const Step& step, std::ostream& os) {
-  os << "{" << static_cast<int>(step.act) << " f" << step.family << " k"
-     << step.key << " o" << step.other << "}";
-}
 
 void showValue(const History& history, std::ostream& os) {
   os << "kinds";
@@ -73,251 +41,8 @@ void showValue(const History& history, std::ostream& os) {
   }
 }
 
-constexpr uint32_t kKinds = 10;
-
-rocksdb::ColumnFamilyOptions OfKind(uint32_t kind) {
-  rocksdb::ColumnFamilyOptions options = Quiet();
-  rocksdb::BlockBasedTableOptions table;
-  table.block_size = 1024;
-  options.merge_operator =
-      MergeOperatorNamed("id=stringappend;delimiter=/");
-  switch (kind) {
-    case 0:
-      options.compression = rocksdb::kNoCompression;
-      break;
-    case 1:
-      options.comparator = rocksdb::ReverseBytewiseComparator();
-      break;
-    case 2:
-      options.enable_blob_files = true;
-      options.min_blob_size = 64;
-      break;
-    case 3:
-      table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-      table.whole_key_filtering = false;
-      options.prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(3));
-      break;
-    case 4:
-      options.comparator = &kByLength;
-      break;
-    case 5:
-      options.compression = rocksdb::kZSTD;
-      options.compression_opts.max_dict_bytes = 4096;
-      break;
-    case 6:
-      options.compaction_style = rocksdb::kCompactionStyleUniversal;
-      options.num_levels = 4;
-      break;
-    case 7:
-      options.merge_operator = MergeOperatorNamed("max");
-      table.index_type =
-          rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
-      break;
-    case 8:
-      options.level_compaction_dynamic_level_bytes = true;
-      options.num_levels = 3;
-      table.checksum = rocksdb::kxxHash64;
-      break;
-    default:  // compacts by itself, with small files
-      options = rocksdb::ColumnFamilyOptions();
-      options.merge_operator =
-          MergeOperatorNamed("id=stringappend;delimiter=/");
-      options.write_buffer_size = 64 << 10;
-      options.target_file_size_base = 32 << 10;
-      options.max_bytes_for_level_base = 64 << 10;
-      options.level0_file_num_compaction_trigger = 2;
-      break;
-  }
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  return options;
-}
-
-// Few keys, so that steps meet; odd ones among them.
-std::string KeyOf(uint32_t number) {
-  switch (number % 97) {
-    case 0: return "";
-    case 1: return std::string(1, '\0');
-    case 2: return std::string(3, '\xff');
-    case 3: return std::string("a\0b", 3);
-    case 4: return std::string(5000, 'k');
-    default: return NumberedKey(number % 700);
-  }
-}
-
-std::string ValueOf(uint32_t other) {
-  if (other % 50 == 0) return "";
-  if (other % 101 == 0) return RandomBytes(100'000, other);
-  if (other % 3 == 0) return std::string(other % 700, 'v');
-  return RandomBytes(other % 900, other);
-}
-
-class Player {
- public:
-  Player(const std::string& dir, const History& history) : dir_(dir) {
-    for (size_t i = 0; i < history.kinds.size(); ++i) {
-      families_.emplace_back(i == 0 ? "default" : NumberedKey(i),
-                             OfKind(history.kinds[i]));
-    }
-    once_.resize(families_.size());
-    Open();
-    for (const Step& step : history.steps) {
-      Take(step);
-    }
-    Close();
-  }
-  const Families& families() const { return families_; }
-
-  // The last level of a part of every family, at sequence zero.
-  void CompactPart(uint32_t from) {
-    Open();
-    rocksdb::CompactRangeOptions options;
-    options.bottommost_level_compaction =
-        rocksdb::BottommostLevelCompaction::kForceOptimized;
-    std::string begin = NumberedKey(from);
-    std::string end = NumberedKey(from + 300);
-    for (const auto& family : families_) {
-      const bool ascends =
-          family.options.comparator->Compare(begin, end) < 0;
-      const rocksdb::Slice first(ascends ? begin : end);
-      const rocksdb::Slice last(ascends ? end : begin);
-      RC_ASSERT((*db_)
-                    ->CompactRange(options, db_->cf(family.name), &first,
-                                   &last)
-                    .ok());
-    }
-    Close();
-  }
-
- private:
-  void Open() {
-    rocksdb::DBOptions options;
-    options.avoid_flush_during_shutdown = true;  // leaves tails in the WAL
-    options.avoid_flush_during_recovery = true;
-    db_ = std::make_unique<OpenDb>(dir_, families_, options);
-  }
-
-  void Close() {
-    for (const rocksdb::Snapshot* snapshot : snapshots_) {
-      (*db_)->ReleaseSnapshot(snapshot);
-    }
-    snapshots_.clear();
-    db_.reset();
-  }
-
-  void Ingest(const Step& step, const std::string& name) {
-    const rocksdb::Comparator* order = db_->cf(name)->GetComparator();
-    const auto before = [order](const std::string& a, const std::string& b) {
-      return order->Compare(a, b) < 0;
-    };
-    std::set<std::string, decltype(before)> keys(before);
-    for (uint32_t i = 0; i < step.other % 60 + 1; ++i) {
-      keys.insert(KeyOf(step.key + i * 7));
-    }
-    rocksdb::Options options((*db_)->GetOptions(db_->cf(name)));
-    options.enable_blob_files = false;
-    const std::string path = dir_ + ".ingest";
-    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
-    RC_ASSERT(writer.Open(path).ok());
-    uint32_t number = step.other;
-    for (const std::string& key : keys) {
-      const rocksdb::Status added =
-          ++number % 6 == 0 ? writer.Delete(key)
-                            : writer.Put(key, ValueOf(number));
-      RC_ASSERT(added.ok());
-    }
-    RC_ASSERT(writer.Finish().ok());
-    rocksdb::IngestExternalFileOptions ingest;
-    ingest.move_files = true;
-    ingest.write_global_seqno = step.other % 2 == 0;
-    RC_ASSERT((*db_)
-                  ->IngestExternalFile(db_->cf(name), {path}, ingest)
-                  .ok());
-  }
-
-  void DeleteRange(const Step& step, const std::string& name) {
-    std::string begin = KeyOf(step.key);
-    std::string end = KeyOf(step.other);
-    const int order = db_->cf(name)->GetComparator()->Compare(begin, end);
-    if (order > 0) std::swap(begin, end);
-    if (order != 0) db_->DeleteRange(begin, end, name);
-  }
-
-  void Take(const Step& step) {
-    const size_t at = step.family % families_.size();
-    const std::string& name = families_[at].name;
-    switch (step.act) {
-      case Act::kPut:
-        db_->Put(KeyOf(step.key), ValueOf(step.other), name);
-        break;
-      case Act::kDelete:
-        db_->Delete(KeyOf(step.key), name);
-        break;
-      case Act::kPutOnce: {  // the contract of single deletes
-        const std::string key = "once" + KeyOf(step.key);
-        if (once_[at].insert(key).second) db_->Put(key, "value", name);
-        break;
-      }
-      case Act::kSingleDelete:
-        if (!once_[at].empty()) {
-          const std::string key = *once_[at].begin();
-          RC_ASSERT(
-              (*db_)->SingleDelete({}, db_->cf(name), key).ok());
-          once_[at].erase(key);
-        }
-        break;
-      case Act::kDeleteRange:
-        DeleteRange(step, name);
-        break;
-      case Act::kMerge:
-        db_->Merge(KeyOf(step.key), ValueOf(step.other % 1000), name);
-        break;
-      case Act::kFlush:
-        RC_ASSERT((*db_)->Flush({}, db_->cf(name)).ok());
-        break;
-      case Act::kCompact:
-        db_->Compact(name);
-        break;
-      case Act::kIngest:
-        Ingest(step, name);
-        break;
-      case Act::kReopen:
-        Close();
-        Open();
-        break;
-      case Act::kSnapshot:
-        snapshots_.push_back((*db_)->GetSnapshot());
-        break;
-      case Act::kPutMany:
-        for (uint32_t i = 0; i < step.other % 400; ++i) {
-          db_->Put(KeyOf(step.key + i), ValueOf(step.other + i), name);
-        }
-        break;
-    }
-  }
-
-  const std::string dir_;
-  Families families_;
-  std::unique_ptr<OpenDb> db_;
-  std::vector<const rocksdb::Snapshot*> snapshots_;
-  std::vector<std::set<std::string>> once_;  // keys put once, by family
-};
-
-rc::Gen<Act> ActGen() {
-  using rc::gen::just;
-  return rc::gen::weightedElement<Act>(
-      {{8, Act::kPut}, {4, Act::kDelete}, {3, Act::kPutOnce},
-       {2, Act::kSingleDelete}, {2, Act::kDeleteRange}, {5, Act::kMerge},
-       {3, Act::kFlush}, {1, Act::kCompact}, {1, Act::kIngest},
-       {1, Act::kReopen}, {1, Act::kSnapshot}, {3, Act::kPutMany}});
-}
-
 rc::Gen<History> HistoryGen() {
   using rc::gen::inRange;
-  const auto step = rc::gen::build<Step>(
-      rc::gen::set(&Step::act, ActGen()),
-      rc::gen::set(&Step::family, inRange<uint32_t>(0, 12)),
-      rc::gen::set(&Step::key, inRange<uint32_t>(0, 10'000)),
-      rc::gen::set(&Step::other, inRange<uint32_t>(0, 10'000)));
   const auto kinds = rc::gen::mapcat(
       inRange<size_t>(1, 5), [](size_t count) {
         return rc::gen::container<std::vector<uint32_t>>(
@@ -325,7 +50,7 @@ rc::Gen<History> HistoryGen() {
       });
   return rc::gen::build<History>(
       rc::gen::set(&History::kinds, kinds),
-      rc::gen::set(&History::steps, rc::gen::container<std::vector<Step>>(step)),
+      rc::gen::set(&History::steps, rc::gen::container<std::vector<Step>>(StepGen())),
       rc::gen::set(&History::lanes, inRange<uint32_t>(1, 9)),
       rc::gen::set(&History::chunk_bytes,
                    inRange<uint32_t>(64 << 10, 200 << 10)),
@@ -357,14 +82,15 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
   const bool held = rc::check("a history arrives entry by entry", [&] {
     const History history = *HistoryGen();
     const TempDir dir;
-    Player played(dir / "source", history);
+    Player played(dir / "source", history.kinds);
+    played.Play(history.steps);
     PullOptions options;
     options.lanes = history.lanes;
     options.chunk_bytes = history.chunk_bytes;
     options.verify = history.verify;
     options.durability =
         history.no_durability ? Durability::kNone : Durability::kChunk;
-    options.registry.comparators = {&kByLength};
+    options.registry.comparators = {ByLengthComparator()};
     options.carry =
         history.never_carry ? CarryMode::kNever : CarryMode::kAuto;
     // As it is, after a compaction of a part, and that copy once more.

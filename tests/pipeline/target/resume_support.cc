@@ -40,6 +40,10 @@ TEST_CASE("child: a pull that dies the nth time it comes to a fault point",
       static_cast<uint32_t>(std::stoul(Setting("SSTFERRY_TEST_LANES")));
   options.chunk_bytes = std::stoull(Setting("SSTFERRY_TEST_CHUNK_BYTES"));
   options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
+  const std::string mode = Setting("SSTFERRY_TEST_MODE");
+  options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
+  options.visibility =
+      mode == "chunk" ? Visibility::kChunk : Visibility::kAll;
   options.verify = Setting("SSTFERRY_TEST_VERIFY") == "yes";
   options.durability = Setting("SSTFERRY_TEST_DURABLE") == "yes"
                            ? Durability::kChunk
@@ -85,6 +89,10 @@ void PullAndDie(const HostPort& source, const PullOptions& options,
        {"SSTFERRY_TEST_LANES", std::to_string(options.lanes)},
        {"SSTFERRY_TEST_CHUNK_BYTES", std::to_string(options.chunk_bytes)},
        {"SSTFERRY_TEST_REPLACE", text(options.replace)},
+       {"SSTFERRY_TEST_MODE",
+        options.mode == PullMode::kSeed                 ? "seed"
+        : options.visibility == Visibility::kChunk ? "chunk"
+                                                   : "all"},
        {"SSTFERRY_TEST_VERIFY", text(options.verify)},
        {"SSTFERRY_TEST_DURABLE",
         text(options.durability == Durability::kChunk)}});

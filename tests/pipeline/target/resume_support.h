@@ -17,8 +17,8 @@ ServeOptions ServeAndHold(const std::string& directory);
 Summary PullAndCancel(const PullOptions& options, const std::string& point,
                       int nth);
 
-// A pull in a process of its own that dies there; lanes, target, replace,
-// durability and verify of `options` hold.
+// A pull in a process of its own that dies there; lanes, target, mode,
+// visibility, replace, durability and verify of `options` hold.
 void PullAndDie(const HostPort& source, const PullOptions& options,
                 const std::string& point, int nth = 1);
 

@@ -1,0 +1,328 @@
+#include "pipeline/target/cover_record.h"
+
+#include <algorithm>
+#include <set>
+
+#include "pipeline/key_interval.h"
+#include "pipeline/target/durable.h"
+#include "rocksdb/file_system.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Comparator;
+using rocksdb::Status;
+
+struct DigestLess {
+  bool operator()(const Digest128& a, const Digest128& b) const {
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+  }
+};
+using TableIds = std::set<Digest128, DigestLess>;
+
+// Tells whether an interval meets one of many spans of keys.
+class Spans {
+ public:
+  Spans(const Comparator* order, std::vector<const LiveTable*> tables)
+      : order_(order), tables_(std::move(tables)) {
+    std::sort(tables_.begin(), tables_.end(),
+              [order](const LiveTable* a, const LiveTable* b) {
+                return order->Compare(a->smallest, b->smallest) < 0;
+              });
+    const LiveTable* furthest = nullptr;
+    for (const LiveTable* table : tables_) {
+      if (furthest == nullptr ||
+          order->Compare(furthest->largest, table->largest) < 0) {
+        furthest = table;
+      }
+      furthest_.push_back(furthest);
+    }
+  }
+
+  bool Meet(const KeyInterval& interval) const {
+    const auto after = std::partition_point(
+        tables_.begin(), tables_.end(), [&](const LiveTable* table) {
+          return EndsAfter(interval, order_, table->smallest);
+        });
+    const size_t count = static_cast<size_t>(after - tables_.begin());
+    return count != 0 && BeginsAtOrBefore(interval, order_,
+                                          furthest_[count - 1]->largest);
+  }
+
+ private:
+  const Comparator* const order_;
+  std::vector<const LiveTable*> tables_;  // by smallest key
+  std::vector<const LiveTable*> furthest_;
+};
+
+const CoveredFamily* FindFamily(const CoverFile& record,
+                                const std::string& name, uint32_t* index) {
+  for (size_t i = 0; i < record.families.size(); ++i) {
+    if (record.families[i].name == name) {
+      *index = static_cast<uint32_t>(i);
+      return &record.families[i];
+    }
+  }
+  return nullptr;
+}
+
+// Nothing of a database that is this one was written since.
+bool IsUntouched(const CoverFile& record, rocksdb::DB* db) {
+  std::string identity;
+  return !record.mixed && !record.target_database_id.empty() &&
+         db->GetDbIdentity(identity).ok() &&
+         identity == record.target_database_id &&
+         db->GetLatestSequenceNumber() == record.target_sequence;
+}
+
+// Writes that are in no file yet, or would be counted as ours.
+bool HasMemtables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
+  uint64_t active = 0;
+  uint64_t waiting = 0;
+  return !db->GetIntProperty(
+             family, rocksdb::DB::Properties::kNumEntriesActiveMemTable,
+             &active) ||
+         !db->GetIntProperty(
+             family, rocksdb::DB::Properties::kNumEntriesImmMemTables,
+             &waiting) ||
+         active + waiting != 0;
+}
+
+bool IsOutside(const KeyInterval& interval, const KeyInterval& selected,
+               const Comparator* order) {
+  return (interval.end && selected.begin &&
+          order->Compare(*interval.end, *selected.begin) <= 0) ||
+         (interval.begin && selected.end &&
+          order->Compare(*interval.begin, *selected.end) >= 0);
+}
+
+std::vector<const LiveTable*> DoubtedTables(
+    const CoveredFamily& family, const std::vector<LiveTable>& tables,
+    bool untouched, bool* lost) {
+  const TableIds known(family.files.begin(), family.files.end());
+  TableIds missing = known;
+  std::vector<const LiveTable*> doubted;
+  bool unknown = false;
+  for (const LiveTable& table : tables) {
+    const bool is_known = table.id && known.count(*table.id) != 0;
+    if (table.id) {
+      missing.erase(*table.id);
+    }
+    unknown = unknown || !is_known;
+    if (!is_known && !(untouched && table.id && !table.external)) {
+      doubted.push_back(&table);
+    }
+  }
+  // No compaction takes files away and leaves none.
+  *lost = !unknown && !missing.empty();
+  return doubted;
+}
+
+void AddFamily(const CoverFile& record, bool untouched,
+               const FamilyHandle& family, const std::vector<LiveTable>& tables,
+               TargetMemory* memory) {
+  const Comparator* const order = family.handle->GetComparator();
+  TargetFamily told;
+  told.name = family.name;
+  for (const LiveTable& table : tables) {
+    if (!told.first || order->Compare(table.smallest, *told.first) < 0) {
+      told.first = table.smallest;
+    }
+    if (!told.last || order->Compare(table.largest, *told.last) > 0) {
+      told.last = table.largest;
+    }
+  }
+  const uint32_t index = static_cast<uint32_t>(memory->families.size());
+  memory->families.push_back(std::move(told));
+  uint32_t recorded = 0;
+  const CoveredFamily* known = FindFamily(record, family.name, &recorded);
+  if (known == nullptr) {
+    return;
+  }
+  bool lost = false;
+  const Spans doubted(order, DoubtedTables(*known, tables, untouched, &lost));
+  for (const Cover& cover : record.covers) {
+    if (cover.family == recorded && memory->covers.size() < kMaxRanges) {
+      memory->covers.push_back(cover);
+      memory->covers.back().family = index;
+      memory->covers.back().doubted = lost || doubted.Meet(cover.interval);
+    }
+  }
+}
+
+// A file that a flush made while the transfer ran holds somebody else's writes.
+bool MayBeOurs(const LiveTable& table, const KeyInterval& selected,
+               const Comparator* order) {
+  return (table.level != 0 || table.external) &&
+         HoldsSpan(selected, order, table.smallest, table.largest);
+}
+
+Status TablesOf(rocksdb::DB* db, const FamilyHandle& family,
+                const KeyInterval& selected, const CoveredFamily* before,
+                std::vector<Digest128>* files) {
+  std::vector<LiveTable> tables;
+  const Status status = ListLiveTables(db, family.handle, &tables);
+  if (!status.ok()) {
+    return status;
+  }
+  TableIds known;
+  if (before != nullptr) {
+    known.insert(before->files.begin(), before->files.end());
+  }
+  TableIds ids;
+  for (const LiveTable& table : tables) {
+    if (table.id && (known.count(*table.id) != 0 ||
+                     MayBeOurs(table, selected,
+                               family.handle->GetComparator()))) {
+      ids.insert(*table.id);
+    }
+  }
+  files->assign(ids.begin(), ids.end());
+  return Status::OK();
+}
+
+void TakeSequence(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
+                  CoverFile* covers) {
+  covers->target_sequence = db->GetLatestSequenceNumber();
+  const bool trusted =
+      db->GetDbIdentity(covers->target_database_id).ok() &&
+      std::none_of(families.begin(), families.end(),
+                   [db](const FamilyHandle& family) {
+                     return HasMemtables(db, family.handle);
+                   });
+  if (!trusted) {
+    covers->target_database_id.clear();
+  }
+}
+
+}  // namespace
+
+std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan) {
+  return options.source_id.empty() ? plan.opened.source_database_id
+                                   : options.source_id;
+}
+
+Status ReadCovers(rocksdb::FileSystem* file_system, const std::string& dir,
+                  bool* found, CoverFile* covers) {
+  const std::string path = dir + "/" + kCoverFileName;
+  std::string text;
+  const Status status = rocksdb::ReadFileToString(file_system, path, &text);
+  *found = !status.IsNotFound() && !status.IsPathNotFound();
+  if (!*found) {
+    *covers = CoverFile();
+    return Status::OK();
+  }
+  return status.ok() ? DecodeCoverFile(text, covers)
+                     : WithContext(status, EndStateOf(status), path);
+}
+
+Status WriteCovers(rocksdb::FileSystem* file_system, const std::string& dir,
+                   CoverFile covers) {
+  std::string text;
+  Status status = EncodeCoverFile(covers, &text);
+  if (!status.ok()) {
+    covers.covers.clear();
+    for (CoveredFamily& family : covers.families) {
+      family.files.clear();
+    }
+    text.clear();
+    status = EncodeCoverFile(covers, &text);
+  }
+  return status.ok()
+             ? WriteDurably(file_system, dir + "/" + kCoverFileName, text)
+             : status;
+}
+
+Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
+                   const std::vector<FamilyHandle>& families,
+                   TargetMemory* memory) {
+  const bool untouched = IsUntouched(record, db);
+  for (const FamilyHandle& family : families) {
+    std::vector<LiveTable> tables;
+    const Status status = ListLiveTables(db, family.handle, &tables);
+    if (!status.ok()) {
+      return status;
+    }
+    AddFamily(record, untouched, family, tables, memory);
+  }
+  return Status::OK();
+}
+
+Status RecordCovers(const PullOptions& options, const SourcePlan& plan,
+                    rocksdb::DB* db, const std::vector<FamilyHandle>& families,
+                    const CoverFile& before, CoverFile* covers) {
+  CoverFile made;
+  made.transfer_id = plan.opened.transfer_id;
+  made.source_database_id = SourceIdOf(options, plan);
+  made.sequence_old = before.sequence_new;
+  made.sequence_new = plan.opened.snapshot_sequence;
+  made.covers = plan.covers;
+  TakeSequence(db, families, &made);
+  const KeyInterval& selected = options.selection.interval;
+  const bool same_source = before.source_database_id == made.source_database_id;
+  // What lay outside of what was asked for is still what it was.
+  const auto keep = [&](uint32_t old_index, uint32_t index,
+                        const Comparator* order) {
+    for (const Cover& cover : before.covers) {
+      if (same_source && cover.family == old_index &&
+          (order == nullptr || IsOutside(cover.interval, selected, order)) &&
+          made.covers.size() < kMaxRanges) {
+        made.covers.push_back(cover);
+        made.covers.back().family = index;
+      }
+    }
+  };
+  for (const FamilyHandle& family : families) {
+    uint32_t old_index = 0;
+    const CoveredFamily* known =
+        same_source ? FindFamily(before, family.name, &old_index) : nullptr;
+    if (known != nullptr) {
+      keep(old_index, static_cast<uint32_t>(made.families.size()),
+           family.handle->GetComparator());
+    }
+    made.families.push_back({family.name, {}});
+  }
+  for (size_t i = 0; i < before.families.size() && same_source; ++i) {
+    uint32_t taken = 0;
+    if (FindFamily(made, before.families[i].name, &taken) == nullptr) {
+      keep(static_cast<uint32_t>(i),
+           static_cast<uint32_t>(made.families.size()), nullptr);
+      made.families.push_back(before.families[i]);
+    }
+  }
+  for (size_t i = 0; i < families.size(); ++i) {
+    uint32_t old_index = 0;
+    const Status status =
+        TablesOf(db, families[i], selected,
+                 FindFamily(before, families[i].name, &old_index),
+                 &made.families[i].files);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  *covers = std::move(made);
+  return Status::OK();
+}
+
+Status RecordTables(const Selection& selection, rocksdb::DB* db,
+                    const std::vector<FamilyHandle>& families,
+                    CoverFile* covers) {
+  for (const FamilyHandle& family : families) {
+    uint32_t index = 0;
+    if (FindFamily(*covers, family.name, &index) == nullptr) {
+      continue;
+    }
+    std::vector<Digest128> files;
+    const Status status =
+        TablesOf(db, family, selection.interval, &covers->families[index],
+                 &files);
+    if (!status.ok()) {
+      return status;
+    }
+    covers->families[index].files = std::move(files);
+  }
+  TakeSequence(db, families, covers);
+  return Status::OK();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,59 @@
+// A database that holds data and takes chunks while it is open: one that an
+// application has opened, or a directory that this process opens.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/options.h"
+#include "pipeline/target.h"
+#include "pipeline/target/live_tables.h"
+#include "rocksdb/db.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+
+namespace sstferry {
+
+// Threads: one at a time, but db() is RocksDB's own business.
+class LiveDb {
+ public:
+  // With the options that the directory's OPTIONS file tells, and objects of
+  // the registry.
+  //   kBusy          another process holds its LOCK
+  //   kRefused       no database, or none with an OPTIONS file
+  //   kIncompatible  a comparator or merge operator that nobody here knows
+  [[nodiscard]] static rocksdb::Status Open(
+      const std::string& dir, const OperatorRegistry& registry,
+      std::shared_ptr<rocksdb::FileSystem> file_system,
+      std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
+  // Of an application, which keeps it.
+  static std::unique_ptr<LiveDb> Borrow(const OpenReplica& replica);
+  ~LiveDb();
+
+  rocksdb::DB* db() const { return db_; }
+  const std::vector<FamilyHandle>& families() const { return families_; }
+  rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
+
+  [[nodiscard]] rocksdb::Status Create(
+      const std::string& name, const rocksdb::ColumnFamilyOptions& options);
+  [[nodiscard]] rocksdb::Status Drop(const std::string& name);
+  // Of these families, without letting writers wait.
+  [[nodiscard]] rocksdb::Status Flush(
+      const std::vector<FamilyHandle>& families);
+  // Nothing for a borrowed one.
+  [[nodiscard]] rocksdb::Status Close();
+
+ private:
+  LiveDb() = default;
+
+  OpenReplica replica_;  // of an application; else all null
+  rocksdb::DB* db_ = nullptr;
+  std::vector<FamilyHandle> families_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<rocksdb::DB> owned_;
+  std::vector<rocksdb::ColumnFamilyHandle*> owned_handles_;
+};
+
+}  // namespace sstferry

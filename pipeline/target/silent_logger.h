@@ -1,0 +1,16 @@
+// A pull neither needs nor leaves LOG files.
+#pragma once
+
+#include <cstdarg>
+
+#include "rocksdb/env.h"
+
+namespace sstferry {
+
+class SilentLogger : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+}  // namespace sstferry

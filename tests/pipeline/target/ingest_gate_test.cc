@@ -1,0 +1,61 @@
+// Ingestion that waits for a database that is behind.
+#include "pipeline/target/ingest_gate.h"
+
+#include <thread>
+
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+TEST_CASE("The gate opens when the database has caught up", "[target][gate]") {
+  StopSignal stop;
+  int asked = 0;
+  IngestGate gate([&asked] { return ++asked < 4; }, 1, &stop);
+  REQUIRE_OK(gate.Pass(1'000'000));  // for eleven days at most
+  REQUIRE(asked == 4);
+  REQUIRE(gate.waited_micros() > 0);
+}
+
+TEST_CASE("The gate keeps nobody longer than the least rate allows",
+          "[target][gate]") {
+  StopSignal stop;
+  IngestGate gate([] { return true; }, 1'000'000, &stop);
+  REQUIRE_OK(gate.Pass(50'000));
+  REQUIRE(gate.waited_micros() >= 50'000);
+  IngestGate none([] { return true; }, 0, &stop);
+  REQUIRE_OK(none.Pass(1'000'000'000));
+  REQUIRE(none.waited_micros() == 0);
+}
+
+TEST_CASE("A request to stop opens the gate with an error", "[target][gate]") {
+  StopSignal stop;
+  IngestGate gate([&stop] { return stop.Stop(), true; }, 1, &stop);
+  REQUIRE(EndStateOf(gate.Pass(1'000'000)) == EndState::kCancelled);
+  REQUIRE(EndStateOf(gate.Pass(1)) == EndState::kCancelled);
+}
+
+TEST_CASE("A database with too many files in level 0 is behind",
+          "[target][gate]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions options;
+  options.level0_file_num_compaction_trigger = 100;
+  options.level0_slowdown_writes_trigger = 100;
+  OpenDb db(dir / "db", OneFamily(options));
+  const std::vector<FamilyHandle> families = {{"default", db.cf("default")}};
+  for (int i = 0; i < 3; ++i) {
+    db.Put("key", "value");
+    db.Flush();
+  }
+  REQUIRE_FALSE(IsBehind(db.get(), families));
+  REQUIRE_OK(db->PauseBackgroundWork());
+  REQUIRE_OK(db->SetOptions(db.cf("default"),
+                            {{"level0_file_num_compaction_trigger", "3"},
+                             {"level0_slowdown_writes_trigger", "3"}}));
+  REQUIRE(IsBehind(db.get(), families));
+  REQUIRE_OK(db->ContinueBackgroundWork());
+}
+
+}  // namespace
+}  // namespace sstferry::test

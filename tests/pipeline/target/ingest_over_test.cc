@@ -1,0 +1,147 @@
+// The ingestor over a database that holds data, has writers and is read.
+#include <filesystem>
+
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/target/ingestor.h"
+#include "pipeline/target/journal_state.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/support/catch.h"
+#include "tests/support/journal_records.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+class LiveBench {
+ public:
+  LiveBench() {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.disable_auto_compactions = true;
+    REQUIRE_OK(rocksdb::DB::Open(options, dir_ / "db", IntoDb(&db_)));
+    std::filesystem::create_directory(dir_ / "staging");
+    REQUIRE_OK(JournalFile::Create(rocksdb::FileSystem::Default().get(),
+                                   journal_path(), &journal_));
+    for (const char* key : {"a", "b", "c", "d", "e"}) {
+      Put(key, "old");
+    }
+    REQUIRE_OK(db_->Flush({}));
+  }
+
+  void Make(bool holds) {
+    IngestRules rules;
+    rules.replaces = true;
+    rules.holds = holds;
+    ingestor_ = std::make_unique<Ingestor>(
+        db_.get(),
+        std::vector<IngestFamily>{{db_->DefaultColumnFamily(), false}},
+        journal_.get(), /*sync_journal=*/true, /*max_waiting=*/4, rules);
+  }
+  Ingestor* ingestor() { return ingestor_.get(); }
+  StageClock* clock() { return &clock_; }
+
+  void Put(const std::string& key, const std::string& value) {
+    REQUIRE_OK(db_->Put({}, key, value));
+  }
+  // All entries as "key=value ".
+  std::string Entries(const rocksdb::Snapshot* snapshot = nullptr) {
+    rocksdb::ReadOptions options;
+    options.snapshot = snapshot;
+    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+    std::string text;
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      text += it->key().ToString() + "=" + it->value().ToString() + " ";
+    }
+    REQUIRE_OK(it->status());
+    return text;
+  }
+
+  // Replaces [first, last] by `last` alone, or by nothing.
+  StagedChunk Tile(const std::string& first, const std::string& last,
+                   bool keeps_last) {
+    StagedChunk chunk;
+    chunk.path = dir_ / ("staging/" + std::to_string(made_) + "-0.sst");
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
+    REQUIRE_OK(writer.Open(chunk.path));
+    REQUIRE_OK(writer.DeleteRange(first, last));
+    REQUIRE_OK(keeps_last ? writer.Put(last, "new") : writer.Delete(last));
+    REQUIRE_OK(writer.Finish());
+    ChunkEnd& end = chunk.record.chunk;
+    end.range_id = made_++;
+    end.smallest = first;
+    end.largest = last;
+    end.clears = true;
+    end.deletes_last = !keeps_last;
+    return chunk;
+  }
+
+  std::string journal_path() const { return dir_ / "journal"; }
+  rocksdb::DB* db() { return db_.get(); }
+
+ private:
+  ScratchDir dir_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::unique_ptr<JournalFile> journal_;
+  std::unique_ptr<Ingestor> ingestor_;
+  StageTotals totals_;
+  StageClock clock_{&totals_, Stage::kIdle};
+  uint32_t made_ = 0;
+};
+
+TEST_CASE("A chunk replaces its interval over files and memtables at once",
+          "[target][ingest]") {
+  LiveBench bench;
+  bench.Put("b", "in memory");
+  bench.Put("b2", "in memory");
+  const rocksdb::Snapshot* before = bench.db()->GetSnapshot();
+  bench.Make(/*holds=*/false);
+  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("b", "c", true), bench.clock()));
+  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("d", "e", false), bench.clock()));
+  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
+  REQUIRE(bench.Entries() == "a=old c=new ");
+  REQUIRE(bench.Entries(before) ==
+          "a=old b=in memory b2=in memory c=old d=old e=old ");
+  bench.db()->ReleaseSnapshot(before);
+  REQUIRE(bench.ingestor()->ingest_calls() == 1);
+  const auto micros = bench.ingestor()->CallMicros();
+  REQUIRE(micros.at("p50") <= micros.at("max"));
+  REQUIRE(RecordsOf(bench.journal_path(), JournalRecordType::kChunk) == 2);
+  REQUIRE(RecordsOf(bench.journal_path(), JournalRecordType::kIngested) == 2);
+}
+
+TEST_CASE("What is held shows when all of it does", "[target][ingest]") {
+  LiveBench bench;
+  bench.Make(/*holds=*/true);
+  for (const char* key : {"a", "b", "c", "d"}) {
+    REQUIRE_OK(bench.ingestor()->Add(
+        bench.Tile(key, std::string(key) + "x", true), bench.clock()));
+  }
+  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
+  REQUIRE(bench.Entries() == "a=old b=old c=old d=old e=old ");
+  REQUIRE(bench.ingestor()->ingest_calls() == 0);
+  REQUIRE_OK(bench.ingestor()->IngestHeld(bench.clock()));
+  REQUIRE(bench.Entries() == "ax=new bx=new cx=new dx=new e=old ");
+  REQUIRE(bench.ingestor()->ingest_calls() == 1);
+  // Neighbours that share no key keep one level.
+  rocksdb::ColumnFamilyMetaData metadata;
+  bench.db()->GetColumnFamilyMetaData(&metadata);
+  size_t levels = 0;
+  for (const rocksdb::LevelMetaData& level : metadata.levels) {
+    levels += level.files.empty() || level.level == 0 ? 0 : 1;
+  }
+  REQUIRE(levels <= 1);
+}
+
+TEST_CASE("Tiles that overlap are never ingested together",
+          "[target][ingest]") {
+  LiveBench bench;
+  bench.Make(/*holds=*/true);
+  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("a", "c", true), bench.clock()));
+  REQUIRE(EndStateOf(bench.ingestor()->Add(bench.Tile("b", "d", true),
+                                           bench.clock())) ==
+          EndState::kInternal);
+  REQUIRE(bench.Entries() == "a=old b=old c=old d=old e=old ");
+}
+
+}  // namespace
+}  // namespace sstferry

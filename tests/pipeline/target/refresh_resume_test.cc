@@ -1,0 +1,120 @@
+// Refreshes that end in the middle and are started again.
+#include <filesystem>
+
+#include "format/cover_file.h"
+#include "pipeline/target/cover_record.h"
+#include "tests/pipeline/target/resume_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A source, and a target that holds what it held before a night.
+struct RefreshWorld {
+  ScratchDir dir;
+  std::unique_ptr<TestServer> server;
+  PullOptions options;
+
+  explicit RefreshWorld(Visibility visibility) {
+    MakeSampleDatabase(dir / "source");
+    server = std::make_unique<TestServer>(ServeAndHold(dir / "source"));
+    options = PullFrom(server->address(), dir / "target");
+    options.mode = PullMode::kRefresh;
+    options.visibility = visibility;
+    REQUIRE_OK(RunPull(options).status);
+    Change("one");
+  }
+  void Change(const std::string& night) {
+    test::OpenDb source(dir / "source", test::OneFamily(test::Quiet()));
+    size_t number = 0;
+    for (const auto& [key, value] : EntriesOf(dir / "target")) {
+      if (++number % 3 == 0) {
+        source.Delete(key);
+      } else {
+        source.Put(key, night + test::RandomBytes(900, number));
+      }
+    }
+    source.Flush();
+  }
+  Summary ToTheEnd() {
+    const Summary summary = RunPull(options);
+    INFO(summary.status.ToString());
+    REQUIRE_OK(summary.status);
+    REQUIRE(summary.state == "complete");
+    REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+    REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
+    return summary;
+  }
+  CoverFile Record() const {
+    bool found = false;
+    CoverFile record;
+    REQUIRE_OK(ReadCovers(rocksdb::FileSystem::Default().get(),
+                          dir / "target", &found, &record));
+    REQUIRE(found);
+    return record;
+  }
+};
+
+TEST_CASE("A refresh killed at any step goes on where it was",
+          "[target][refresh][crash]") {
+  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+  struct Death {
+    const char* point;
+    int nth;
+    uint64_t at_least;  // chunks that the next one need not fetch
+  };
+  const Death death = GENERATE(
+      Death{"Puller:HeadWritten", 1, 0}, Death{"LaneClient:ChunkSynced", 4, 2},
+      Death{"Ingestor:JournalSynced", 2, 3},
+      Death{"Puller:TotalsAgreed", 1, 5}, Death{"Ingestor:Ingested", 1, 2},
+      Death{"Refresh:AllIngested", 1, 5});
+  INFO(death.point << (visibility == Visibility::kAll ? " all" : " chunk"));
+  RefreshWorld world(visibility);
+  const auto before = EntriesOf(world.dir / "target");
+  PullAndDie(world.server->address(), world.options, death.point, death.nth);
+  const std::string point = death.point;
+  if (visibility == Visibility::kAll && point.rfind("Ingestor:Ing", 0) != 0 &&
+      point != "Refresh:AllIngested") {
+    REQUIRE(EntriesOf(world.dir / "target") == before);
+  }
+  const bool by_chunk = visibility == Visibility::kChunk;
+  REQUIRE(world.Record().mixed ==
+          (by_chunk && point != "Puller:HeadWritten"));
+  const Summary second = world.ToTheEnd();
+  REQUIRE(second.chunks_resumed >= death.at_least);
+  REQUIRE_FALSE(world.Record().mixed);
+}
+
+TEST_CASE("A refresh by chunks that lost its snapshot compares what it did",
+          "[target][refresh]") {
+  RefreshWorld world(Visibility::kChunk);
+  const Summary first =
+      PullAndCancel(world.options, "Ingestor:Ingested", 1);
+  REQUIRE(first.state == "mixed");
+  REQUIRE(first.ranges_left > 0);
+  REQUIRE(world.Record().mixed);
+  world.Change("two");
+  world.options.restart = true;
+  const Summary second = world.ToTheEnd();
+  REQUIRE(second.chunks_resumed == 0);
+  REQUIRE(second.sequence_old == first.sequence_old);
+}
+
+TEST_CASE("A refresh that was cancelled before it showed changed nothing",
+          "[target][refresh]") {
+  RefreshWorld world(Visibility::kAll);
+  const auto before = EntriesOf(world.dir / "target");
+  const CoverFile record = world.Record();
+  const Summary first =
+      PullAndCancel(world.options, "LaneClient:ChunkSynced", 3);
+  REQUIRE(first.state.empty());
+  REQUIRE(EntriesOf(world.dir / "target") == before);
+  REQUIRE(world.Record() == record);
+  world.ToTheEnd();
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,103 @@
+// Where chunks of a refresh must lie, so that nothing old stays between them.
+#include "pipeline/target/tile_check.h"
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+const std::string kNul(1, '\0');
+
+struct Case {
+  PullState state;
+  Range range;
+
+  explicit Case(const KeyInterval& interval,
+                const rocksdb::Comparator* order =
+                    rocksdb::BytewiseComparator()) {
+    state.replaces = true;
+    state.families.push_back({order, 5, "f", "t"});
+    range.interval = interval;
+  }
+  bool Takes(const std::string& smallest, const std::string& largest,
+             uint64_t ordinal = 0, const std::string& last_key = "") {
+    ChunkEnd chunk;
+    chunk.ordinal = static_cast<uint32_t>(ordinal);
+    chunk.smallest = smallest;
+    chunk.largest = largest;
+    chunk.clears = clears;
+    chunk.deletes_last = deletes_last;
+    return CheckChunkBounds(state, range, ordinal, last_key, chunk).ok();
+  }
+  bool Ends(uint64_t chunks, const std::string& last_key) {
+    return CheckCleared(state, range, chunks, last_key).ok();
+  }
+  bool clears = true;
+  bool deletes_last = false;
+};
+
+TEST_CASE("The first chunk of a refresh begins where its range does",
+          "[target][tile]") {
+  Case bounded({"b", "y" + kNul});
+  REQUIRE(bounded.Takes("b", "k"));
+  REQUIRE_FALSE(bounded.Takes("c", "k"));
+  REQUIRE_FALSE(bounded.Takes("a", "k"));
+  Case open({std::nullopt, std::nullopt});
+  REQUIRE(open.Takes("f", "k"));
+  REQUIRE(open.Takes("a", "k"));
+  REQUIRE_FALSE(open.Takes("g", "k"));  // the target holds "f"
+  open.state.families[0].first.reset();
+  REQUIRE(open.Takes("g", "k"));
+}
+
+TEST_CASE("A chunk of a refresh begins right behind the one before",
+          "[target][tile]") {
+  Case bytewise({std::nullopt, std::nullopt});
+  REQUIRE(bytewise.Takes("k" + kNul, "m", 1, "k"));
+  REQUIRE_FALSE(bytewise.Takes("k", "m", 1, "k"));
+  REQUIRE_FALSE(bytewise.Takes("l", "m", 1, "k"));
+  Case reverse({std::nullopt, std::nullopt},
+               rocksdb::ReverseBytewiseComparator());
+  REQUIRE(reverse.Takes("k", "b", 1, "k" + kNul));
+  REQUIRE_FALSE(reverse.Takes("j", "b", 1, "k" + kNul));
+}
+
+TEST_CASE("A chunk of a refresh ends inside its range and clears it",
+          "[target][tile]") {
+  Case at({"b", "y"});
+  REQUIRE(at.Takes("b", "y"));  // exclusive
+  at.deletes_last = true;
+  REQUIRE_FALSE(at.Takes("b", "y"));
+  REQUIRE(at.Takes("b", "x"));
+  REQUIRE_FALSE(at.Takes("b", "z"));
+  at.clears = false;
+  REQUIRE_FALSE(at.Takes("b", "x"));
+  REQUIRE(at.Takes("b", "b"));
+  at.state.replaces = false;  // a seed deletes nothing
+  REQUIRE_FALSE(at.Takes("b", "b"));
+  at.deletes_last = false;
+  REQUIRE(at.Takes("b", "x"));
+  at.clears = true;
+  REQUIRE_FALSE(at.Takes("b", "x"));
+}
+
+TEST_CASE("A range of a refresh ends only when all of it was replaced",
+          "[target][tile]") {
+  Case closed({"b", "y" + kNul});
+  REQUIRE(closed.Ends(2, "y"));
+  REQUIRE_FALSE(closed.Ends(2, "x"));
+  REQUIRE_FALSE(closed.Ends(0, ""));
+  Case half_open({"b", "y"});
+  REQUIRE(half_open.Ends(1, "y"));
+  REQUIRE_FALSE(half_open.Ends(1, "x"));
+  Case open({"b", std::nullopt});
+  REQUIRE(open.Ends(1, "t"));
+  REQUIRE(open.Ends(1, "z"));
+  REQUIRE_FALSE(open.Ends(1, "s"));  // the target's "t" would live on
+  REQUIRE_FALSE(open.Ends(0, ""));
+  Case behind({"u", std::nullopt});
+  REQUIRE(behind.Ends(0, ""));  // the target has nothing there
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,64 @@
+// Random histories over column families of many kinds: steps that rapidcheck
+// can shrink, and who takes them.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+
+enum class Act {
+  kPut, kDelete, kPutOnce, kSingleDelete, kDeleteRange, kMerge,
+  kFlush, kCompact, kIngest, kReopen, kSnapshot, kPutMany
+};
+
+struct Step {
+  Act act;
+  uint32_t family;  // modulo the number of families
+  uint32_t key;
+  uint32_t other;   // a second key, or a size
+};
+
+void showValue(const Step& step, std::ostream& os);
+rc::Gen<Step> StepGen();
+
+// Orders keys by length, then bytewise: not what any built-in one does.
+const rocksdb::Comparator* ByLengthComparator();
+
+constexpr uint32_t kKinds = 10;
+constexpr uint32_t kUniversalKind = 6;
+rocksdb::ColumnFamilyOptions OfKind(uint32_t kind);
+
+// A database directory, open only while steps are taken.
+class Player {
+ public:
+  // A family of each kind, the default one first.
+  Player(const std::string& dir, const std::vector<uint32_t>& kinds);
+  const Families& families() const { return families_; }
+  void Play(const std::vector<Step>& steps);
+  // The last level of a part of every family, at sequence zero.
+  void CompactPart(uint32_t from);
+
+ private:
+  void Open();
+  void Close();
+  void Ingest(const Step& step, const std::string& name);
+  void DeleteRange(const Step& step, const std::string& name);
+  void Take(const Step& step);
+
+  const std::string dir_;
+  Families families_;
+  std::unique_ptr<OpenDb> db_;
+  std::vector<const rocksdb::Snapshot*> snapshots_;
+  std::vector<std::set<std::string>> once_;  // keys put once, by family
+};
+
+}  // namespace sstferry::test

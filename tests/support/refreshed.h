@@ -1,0 +1,19 @@
+// Refreshes for end-to-end tests.
+#pragma once
+
+#include <string>
+
+#include "pipeline/target.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+
+// options.mode, source and target_dir are set here.
+Ferried Refresh(const std::string& source_dir, const std::string& target_dir,
+                PullOptions options = {});
+// Of a database that is open in this process, with these families.
+Ferried RefreshOpen(const std::string& source_dir, OpenDb* target,
+                    const std::vector<std::string>& families = {"default"},
+                    PullOptions options = {});
+
+}  // namespace sstferry::test

@@ -1,0 +1,273 @@
+// A target that holds yesterday's data, made current.
+#include <filesystem>
+
+#include "format/cover_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/refreshed.h"
+
+namespace sstferry::test {
+namespace {
+
+constexpr Visibility kBoth[] = {Visibility::kAll, Visibility::kChunk};
+
+PullOptions By(Visibility visibility) {
+  PullOptions options;
+  options.visibility = visibility;
+  options.chunk_bytes = 64 << 10;
+  options.lanes = 2;
+  return options;
+}
+
+// So many entries of about 1 KiB, compacted.
+void Fill(const std::string& dir, uint64_t count, uint64_t seed = 0) {
+  OpenDb db(dir, OneFamily(Quiet()));
+  for (uint64_t i = 0; i < count; ++i) {
+    db.Put(NumberedKey(i), RandomBytes(1000, seed + i));
+  }
+  db.Flush();
+  db.Compact();
+}
+
+TEST_CASE("A refresh leaves what the source holds, and nothing else",
+          "[transfer][refresh]") {
+  for (const Visibility visibility : kBoth) {
+    const TempDir dir;
+    Fill(dir / "source", 400);
+    REQUIRE_OK(Refresh(dir / "source", dir / "target", By(visibility)).status);
+    ExpectSameEntries(dir / "source", dir / "target");
+    {
+      OpenDb source(dir / "source", OneFamily(Quiet()));
+      source.Delete(NumberedKey(3));
+      source.DeleteRange(NumberedKey(100), NumberedKey(150));
+      source.Put(NumberedKey(200), "new");
+      source.Delete(NumberedKey(399));
+      source.Put("a", "before all");
+    }
+    const Ferried refreshed =
+        Refresh(dir / "source", dir / "target", By(visibility));
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.mode == "refresh");
+    REQUIRE(refreshed.summary.state == "complete");
+    REQUIRE(refreshed.summary.ranges_left == 0);
+    REQUIRE(refreshed.summary.sequence_new > refreshed.summary.sequence_old);
+    ExpectSameEntries(dir / "source", dir / "target");
+    REQUIRE_FALSE(std::filesystem::exists(dir / "target.sstferry"));
+    // The source's last key went: so did the target's.
+    REQUIRE(EntriesOf(dir / "target", OneFamily()).back().first ==
+            NumberedKey(398));
+  }
+}
+
+TEST_CASE("A refresh of a source that did not change moves nothing",
+          "[transfer][refresh]") {
+  for (const Visibility visibility : kBoth) {
+    const TempDir dir;
+    Fill(dir / "source", 400);
+    REQUIRE_OK(Refresh(dir / "source", dir / "target", By(visibility)).status);
+    const Ferried again =
+        Refresh(dir / "source", dir / "target", By(visibility));
+    REQUIRE_OK(again.status);
+    REQUIRE(again.summary.ranges_sent == 0);
+    REQUIRE(again.summary.ranges_compared == 0);
+    REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
+    REQUIRE(again.summary.ingest_calls == 0);
+    REQUIRE(again.summary.sst_bytes == 0);
+    REQUIRE(again.summary.bytes_skipped > 0);
+    ExpectSameEntries(dir / "source", dir / "target");
+  }
+}
+
+TEST_CASE("A refresh moves what changed in the WAL and not much more",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source", 3000);
+  REQUIRE_OK(
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  {
+    OpenDb source(dir / "source", OneFamily(Quiet()));
+    for (int i = 1000; i < 1030; ++i) {
+      source.Put(NumberedKey(i), RandomBytes(1000, 77 + i));
+    }
+  }
+  const Ferried refreshed =
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll));
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(refreshed.summary.ranges_unchanged > 0);
+  REQUIRE(refreshed.summary.ranges_sent > 0);
+  REQUIRE(refreshed.summary.sst_bytes < 600'000);  // of 3 MB
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A refresh replaces what somebody wrote into the target",
+          "[transfer][refresh]") {
+  for (const bool compacted : {false, true}) {
+    const TempDir dir;
+    Fill(dir / "source", 400);
+    REQUIRE_OK(
+        Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+    {
+      OpenDb target(dir / "target", OneFamily(Quiet()));
+      target.Put(NumberedKey(7), "foreign");
+      target.Put("zzz", "foreign");
+      target.Flush();
+      if (compacted) {
+        target.Compact();
+      }
+    }
+    const Ferried refreshed =
+        Refresh(dir / "source", dir / "target", By(Visibility::kAll));
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.ranges_compared > 0);
+    ExpectSameEntries(dir / "source", dir / "target");
+  }
+}
+
+TEST_CASE("A refresh of an open database shows all of it at once",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source", 400);
+  REQUIRE_OK(
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  Fill(dir / "source", 400, 5000);
+  {
+    OpenDb target(dir / "target", OneFamily(Quiet()));
+    const rocksdb::Snapshot* before = target->GetSnapshot();
+    const Ferried refreshed = RefreshOpen(dir / "source", &target, {"default"},
+                                          By(Visibility::kAll));
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.ingest_calls == 1);
+    REQUIRE(refreshed.summary.write_blocked_micros.count("max") == 1);
+    rocksdb::ReadOptions old;
+    old.snapshot = before;
+    std::string value;
+    REQUIRE_OK(target->Get(old, NumberedKey(11), &value));
+    REQUIRE(value == RandomBytes(1000, 11));
+    REQUIRE_OK(target->Get({}, NumberedKey(11), &value));
+    REQUIRE(value == RandomBytes(1000, 5011));
+    target->ReleaseSnapshot(before);
+  }
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A target that another process or handle has open is busy",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source", 10);
+  REQUIRE_OK(
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  OpenDb target(dir / "target", OneFamily(Quiet()));
+  const Ferried refused =
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll));
+  REQUIRE(refused.state() == EndState::kBusy);
+  REQUIRE(refused.message().find("library") != std::string::npos);
+  REQUIRE(refused.message().find("swap") != std::string::npos);
+  REQUIRE_FALSE(std::filesystem::exists(dir / "target.sstferry"));
+}
+
+TEST_CASE("Only a target that remembers its source is refreshed from it",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source", 10);
+  Fill(dir / "other", 20);
+  Fill(dir / "target", 30);
+  PullOptions options = By(Visibility::kAll);
+  Ferried ended = Refresh(dir / "source", dir / "target", options);
+  REQUIRE(ended.state() == EndState::kRefused);
+  REQUIRE(ended.message().find("--adopt") != std::string::npos);
+  options.adopt = true;
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+  ExpectSameEntries(dir / "source", dir / "target");
+  options.adopt = false;
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+  ended = Refresh(dir / "other", dir / "target", options);
+  REQUIRE(ended.state() == EndState::kRefused);
+  ExpectSameEntries(dir / "source", dir / "target");
+  options.adopt = true;
+  REQUIRE_OK(Refresh(dir / "other", dir / "target", options).status);
+  ExpectSameEntries(dir / "other", dir / "target");
+}
+
+TEST_CASE("Column families come and, if asked, go with the source's",
+          "[transfer][refresh]") {
+  for (const Visibility visibility : kBoth) {
+    const TempDir dir;
+    Families families = OneFamily(Quiet());
+    families.emplace_back("goes", Quiet());
+    {
+      OpenDb source(dir / "source", families);
+      source.Put("a", "1", "goes");
+      source.Put("b", "2");
+    }
+    REQUIRE_OK(Refresh(dir / "source", dir / "target", By(visibility)).status);
+    {
+      families.emplace_back("comes", Quiet());
+      OpenDb source(dir / "source", families);
+      source.Put("c", "3", "comes");
+      REQUIRE_OK(source->DropColumnFamily(source.cf("goes")));
+    }
+    PullOptions options = By(visibility);
+    Ferried refreshed = Refresh(dir / "source", dir / "target", options);
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.notes_mention("'goes' is not at the source"));
+    std::vector<std::string> names;
+    REQUIRE_OK(rocksdb::DB::ListColumnFamilies({}, dir / "target", &names));
+    REQUIRE(names.size() == 3);
+    options.drop_missing = true;
+    options.selection.families = {"default"};
+    REQUIRE(Refresh(dir / "source", dir / "target", options).state() ==
+            EndState::kRefused);
+    options.selection.families.clear();
+    REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+    REQUIRE_OK(rocksdb::DB::ListColumnFamilies({}, dir / "target", &names));
+    REQUIRE(names.size() == 2);
+    Expectation expected;
+    expected.families = OneFamily(Quiet());
+    expected.families.emplace_back("comes", Quiet());
+    ExpectSameEntries(dir / "source", dir / "target", expected);
+  }
+}
+
+TEST_CASE("A refresh of an interval touches nothing outside of it",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source", 300);
+  REQUIRE_OK(
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  Fill(dir / "source", 300, 9000);
+  PullOptions options = By(Visibility::kChunk);
+  options.selection.interval = {NumberedKey(100), NumberedKey(200)};
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+  const auto entries = EntriesOf(dir / "target", OneFamily());
+  REQUIRE(entries.size() == 300);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const bool inside = i >= 100 && i < 200;
+    REQUIRE(entries[i].second == RandomBytes(1000, (inside ? 9000 : 0) + i));
+  }
+  // What was left out is still remembered as it was: all of it comes now.
+  REQUIRE_OK(
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("Replaced intervals end up without range tombstones",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source", 400);
+  for (uint64_t night = 0; night < 4; ++night) {
+    REQUIRE_OK(
+        Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+    Fill(dir / "source", 400, 1000 * night);
+  }
+  OpenDb target(dir / "target", OneFamily(Quiet()));
+  rocksdb::TablePropertiesCollection tables;
+  REQUIRE_OK(target->GetPropertiesOfAllTables(&tables));
+  uint64_t entries = 0;
+  for (const auto& [path, properties] : tables) {
+    REQUIRE(properties->num_range_deletions == 0);
+    entries += properties->num_entries;
+  }
+  REQUIRE(entries == 400);
+}
+
+}  // namespace
+}  // namespace sstferry::test
