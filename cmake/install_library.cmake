@@ -12,6 +12,7 @@ set(SSTFERRY_PUBLIC_HEADERS
   format/messages_control.h
   format/messages_lane.h
   pipeline/options.h
+  pipeline/refresh_options.h
   pipeline/source.h
   pipeline/status.h
   pipeline/target.h

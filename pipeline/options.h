@@ -1,5 +1,6 @@
 // Options and results shared by the source and the target. Plain structs with
 // their defaults; sizes in bytes, durations as std::chrono.
+// Over 250 lines because options and results are read side by side.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,7 @@
 
 #include "format/end_state.h"
 #include "format/messages.h"
+#include "pipeline/refresh_options.h"
 #include "pipeline/wire/transport.h"
 
 namespace rocksdb {
@@ -66,7 +68,20 @@ struct Selection {
 struct PullOptions {
   SourceAddress source;
   std::string target_dir;
-  bool replace = false;  // a non-empty target_dir is exchanged, not refused
+  PullMode mode = PullMode::kSeed;
+  // Seeds: a non-empty target_dir is exchanged, not refused.
+  bool replace = false;
+  // Refreshes, from here on. A non-empty target_dir has to remember that it
+  // was pulled from this source, by the source's database id.
+  Visibility visibility = Visibility::kSwap;
+  bool adopt = false;     // whatever it remembers
+  std::string source_id;  // of a source that has no database id
+  // Around the exchange. Once before_swap was called, after_swap is, whatever
+  // happens; if the process dies in between, by the next pull.
+  SwapHook before_swap;
+  SwapHook after_swap;
+  // Of the old database's files while they are deleted; 0: no limit.
+  uint64_t delete_rate_bytes_per_sec = 50'000'000;
   Selection selection;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
@@ -122,7 +137,8 @@ struct VerifyOptions {
 
 // Where a transfer stands; every member only grows, but for the rates.
 struct Progress {
-  std::string phase;  // connect, snapshot, plan, transfer, sync, verify, swap
+  std::string phase;  // connect, snapshot, plan, transfer, sync, verify,
+                      // swap, delete
   uint64_t planned_bytes = 0;
   uint64_t done_bytes = 0;  // SST bytes received, or compared by verify
   uint64_t entries = 0;
@@ -177,7 +193,9 @@ struct Summary {
   std::string finished_at;
   SideVersions source_versions;
   SideVersions target_versions;
-  std::string mode;         // "seed"
+  std::string mode;         // "seed", "refresh"
+  std::string visibility;   // of a refresh: "swap"
+  std::string state;        // "complete" once target holds all of it
   std::string source;
   std::string target;
   Selection selection;      // as it was asked for
@@ -185,6 +203,10 @@ struct Summary {
   std::string transfer_id;  // 32 hex digits
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
+  // Of a refresh: the source's sequences that the target held and holds.
+  uint64_t sequence_old = 0;
+  uint64_t sequence_new = 0;
+  double outage_seconds = 0;  // of a swap, both hooks included
   std::vector<std::string> column_families;
   uint64_t ranges = 0;
   uint64_t chunks = 0;
@@ -234,6 +256,8 @@ std::string SummaryToJson(const Summary& summary, const std::string& command);
 // anything else (and text that begins with 0x) becomes "0x..." in hex. Either
 // form is what --begin and --end take.
 std::string KeyToText(const rocksdb::Slice& key);
+// Without the deletion of what was replaced: what rates are counted over.
+double TransferSeconds(const Summary& summary);
 std::string NowRfc3339();
 std::string SoftwareVersion();  // "sstferry 0.1.0"
 uint64_t PeakRssBytes();  // VmHWM of this process

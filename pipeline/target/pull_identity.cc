@@ -10,7 +10,10 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr char kMode[] = "seed";
+// Refreshes differ in what they leave unfinished.
+std::string ModeOf(const PullOptions& options) {
+  return options.mode == PullMode::kSeed ? "seed" : "refresh swap";
+}
 
 std::string& ImitatedBootId() {
   static std::string id;
@@ -81,7 +84,7 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
   head.source = options.source.ToString();
   head.source_database_id = plan.opened.source_database_id;
   head.snapshot_sequence = plan.opened.snapshot_sequence;
-  head.mode = kMode;
+  head.mode = ModeOf(options);
   head.options_digest = OptionsDigestOf(plan.families);
   head.families = asked.families;
   head.interval = asked.interval;
@@ -114,8 +117,9 @@ Status CheckSameRequest(const PullOptions& options,
     return Another(dir, std::string("with --carry ") + CarryText(head.carry) +
                             " (now " + CarryText(options.carry) + ")");
   }
-  if (head.mode != kMode) {
-    return Another(dir, "in mode '" + head.mode + "' (now '" + kMode + "')");
+  if (head.mode != ModeOf(options)) {
+    return Another(dir, "in mode '" + head.mode + "' (now '" +
+                            ModeOf(options) + "')");
   }
   return Status::OK();
 }

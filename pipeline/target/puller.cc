@@ -46,13 +46,17 @@ Status Puller::Run(Summary* summary) {
     watchdog = std::thread([this] { WatchDeadline(); });
   }
   Status status = RunSteps();
+  if (!status.ok() && hooks_open_) {
+    CallAfterSwap(workspace_->swap_transfer(), /*exchanged=*/false)
+        .PermitUncheckedError();  // WorstOf() says it
+  }
   if (watchdog.joinable()) {
     done_.Stop();
     watchdog.join();
   }
   if (!status.ok()) {
     Fail(status, "target");
-    status = failure();
+    status = WorstOf(failure());
   }
   if (timeline_ != nullptr) {
     const Status stopped = timeline_->Stop();
@@ -60,7 +64,7 @@ Status Puller::Run(Summary* summary) {
       notes_.push_back(MessageOf(stopped));
     }
   }
-  if (session_ != nullptr) {
+  if (session_ != nullptr && !session_ended_) {
     session_->End(status, error_where());
   }
   if (!status.ok()) {
@@ -218,7 +222,7 @@ Status Puller::FinishDatabase() {
     FaultPoint("Puller:DatabaseReopened");
   }
   sync_seconds_ += SecondsSince(start);
-  if (status.ok() && options_.verify) {
+  if (status.ok() && options_.verify && !goes_on_with_swap_) {
     status = VerifyAgainstSource();
   }
   const steady_clock::time_point closing = steady_clock::now();
@@ -261,20 +265,31 @@ Status Puller::CheckFileCount() {
   return Status::OK();
 }
 
+Status Puller::WriteSummary(rocksdb::FileSystem* file_system,
+                            const std::string& dir) {
+  Summary summary;
+  FillSummary(&summary);
+  summary.state = "complete";
+  return WriteDurably(file_system, dir + "/" + kLastTransferName,
+                      SummaryToJson(summary, "pull") + "\n");
+}
+
 Status Puller::Publish() {
   SetPhase("swap");
   const steady_clock::time_point start = steady_clock::now();
-  Summary summary;
-  FillSummary(&summary);
-  Status status = WriteDurably(
-      file_system_.get(), workspace_->db_dir() + "/" + kLastTransferName,
-      SummaryToJson(summary, "pull") + "\n");
+  Status status = WriteSummary(file_system_.get(), workspace_->db_dir());
   FaultPoint("Puller:SummaryWritten");
   if (status.ok() && !state_.sync_chunks) {
     status = SyncTree(disk_.get(), workspace_->db_dir());
   }
   if (status.ok() && failed_) {
     status = failure();
+  }
+  if (status.ok() && is_refresh()) {
+    const double deleted = delete_seconds_;
+    status = PublishBySwap();
+    swap_seconds_ = SecondsSince(start) - (delete_seconds_ - deleted);
+    return status;
   }
   if (status.ok()) {
     std::string note;

@@ -78,6 +78,24 @@ class Puller {
   void CloseSilentLanes();
   void Log(LogLevel level, const std::string& text) const;
   [[nodiscard]] rocksdb::Status Publish();
+  [[nodiscard]] rocksdb::Status WriteSummary(rocksdb::FileSystem* file_system,
+                                             const std::string& dir);
+  // Of a refresh, in puller_swap.cc.
+  bool is_refresh() const { return options_.mode == PullMode::kRefresh; }
+  [[nodiscard]] rocksdb::Status CheckSource();
+  [[nodiscard]] rocksdb::Status CheckTargetReplica();
+  [[nodiscard]] rocksdb::Status FinishEarlierSwap();
+  bool CanGoOnWithSwap();
+  [[nodiscard]] rocksdb::Status GoOnWithSwap();
+  [[nodiscard]] rocksdb::Status CallBeforeSwap();
+  [[nodiscard]] rocksdb::Status CallAfterSwap(const std::string& transfer_id,
+                                              bool exchanged);
+  [[nodiscard]] rocksdb::Status DeleteOld();
+  rocksdb::Status WorstOf(const rocksdb::Status& status) const;
+  void LetSourceGo();
+  [[nodiscard]] rocksdb::Status PublishBySwap();
+  void FinishSwap();
+  void NoteGoneFamilies();
   [[nodiscard]] rocksdb::Status RunSteps();
   // To the log and into the summary.
   void Say(const std::string& note);
@@ -132,9 +150,17 @@ class Puller {
   std::string replaced_;
   std::string started_at_;
   bool verified_ = false;
+  bool goes_on_with_swap_ = false;  // of an earlier run
+  bool hooks_open_ = false;         // before_swap was begun, after_swap not
+  rocksdb::Status after_swap_failed_;
+  bool session_ended_ = false;
+  uint64_t sequence_old_ = 0;
+  std::vector<std::string> old_families_;
+  double outage_seconds_ = 0;
   double sync_seconds_ = 0;
   double verify_seconds_ = 0;
   double swap_seconds_ = 0;
+  double delete_seconds_ = 0;
 
   mutable std::mutex mu_;
   const char* phase_ = "connect";                  // under mu_

@@ -65,6 +65,7 @@ void Puller::FillStages(Summary* summary) const {
   target["sync"] = ours.micros(Stage::kSync) / lanes + sync_seconds_;
   target["verify"] = verify_seconds_;
   target["swap"] = swap_seconds_;
+  target["delete"] = delete_seconds_;
   std::map<std::string, double>& source = summary->source_stage_seconds;
   const Stats& theirs = finish_theirs_.stats;
   source["snapshot"] = plan_.opened.snapshot_micros / 1e6;
@@ -84,7 +85,8 @@ void Puller::FillStages(Summary* summary) const {
 void Puller::FillSummary(Summary* summary) const {
   summary->started_at = started_at_;
   summary->finished_at = NowRfc3339();
-  summary->mode = "seed";
+  summary->mode = is_refresh() ? "refresh" : "seed";
+  summary->visibility = is_refresh() ? "swap" : "";
   summary->source = options_.source.ToString();
   summary->target = options_.target_dir;
   summary->selection = options_.selection;
@@ -101,12 +103,18 @@ void Puller::FillSummary(Summary* summary) const {
   summary->replaced = replaced_;
   summary->source_database_id = plan_.opened.source_database_id;
   summary->snapshot_sequence = plan_.opened.snapshot_sequence;
+  if (is_refresh()) {
+    summary->sequence_old = sequence_old_;
+    summary->sequence_new = plan_.opened.snapshot_sequence;
+  }
+  summary->outage_seconds = outage_seconds_;
   for (const Family& family : plan_.families) {
     summary->column_families.push_back(family.description.name);
   }
   summary->ranges = plan_.ranges.size();
   {
     std::lock_guard<std::mutex> lock(mu_);
+    summary->state = published_ ? "complete" : "";
     summary->wire_bytes += past_wire_bytes_;
     for (const std::unique_ptr<Channel>& lane : lanes_) {
       if (lane != nullptr) {

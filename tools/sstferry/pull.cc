@@ -70,13 +70,19 @@ std::string PullReport(const Summary& summary) {
   }
   text += "time: " + Seconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes - summary.sst_bytes_resumed,
-               summary.seconds) + ", " +
+               TransferSeconds(summary)) + ", " +
           std::to_string(summary.lanes) + " lanes, peak memory " +
           Bytes(summary.peak_rss_bytes) + "\n";
   text += "target: " + Levels(summary) + ", " +
           std::to_string(summary.ingest_calls) + " ingest calls\n";
   if (!summary.replaced.empty()) {
     text += "replaced: the old directory is " + summary.replaced + "\n";
+  }
+  if (summary.mode == "refresh") {
+    text += "refreshed: from sequence " +
+            std::to_string(summary.sequence_old) + " to " +
+            std::to_string(summary.sequence_new) + ", out of service for " +
+            Seconds(summary.outage_seconds) + "\n";
   }
   text += summary.verified
               ? "verified: equal\n"
