@@ -173,7 +173,8 @@ Status CheckExchangeable(const std::string& dir) {
     }
     has_current = has_current || name == "CURRENT";
     has_lock = has_lock || name == "LOCK";
-    has_wal = has_wal || name.ends_with(".log");
+    has_wal = has_wal || (name.ends_with(".log") &&
+                          it->file_size(unknown) > 0 && !unknown);
     if (name.starts_with(kOptionsPrefix) && !name.ends_with(".dbtmp") &&
         (name.size() > options_file.size() ||
          (name.size() == options_file.size() && name > options_file))) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -76,30 +77,44 @@ Status Removed(const std::string& path, const Status& status) {
   return WithContext(status, EndState::kInternal, "remove " + path);
 }
 
+// Cuts a file down to its last piece; *left is what it holds then. A file
+// system that cannot do that is asked for nothing more.
+Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
+               Pace* pace, uint64_t* left) {
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  IOStatus cut = file_system->ReopenWritableFile(
+      path, rocksdb::FileOptions(), &file, nullptr);
+  Status paced;
+  while (cut.ok() && paced.ok() && *left > pace->piece_bytes()) {
+    const uint64_t kept = *left - pace->piece_bytes();
+    cut = file->Truncate(kept, IOOptions(), nullptr);
+    if (cut.ok()) {
+      FaultPoint("PacedRemoval:FileCut");
+      paced = pace->Spend(*left - kept);
+      *left = kept;
+    }
+  }
+  if (file != nullptr) {
+    const IOStatus closed = file->Close(IOOptions(), nullptr);
+    cut = cut.ok() ? closed : cut;
+  }
+  if (!cut.ok() && !cut.IsNotSupported()) {
+    return Removed(path, cut);
+  }
+  return paced;
+}
+
 Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
                   Pace* pace) {
   struct stat info;
   uint64_t left = lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)
                       ? static_cast<uint64_t>(info.st_size)
                       : 0;
-  bool may_cut = left > pace->piece_bytes() && IsUnshared(path);
-  while (may_cut && left > pace->piece_bytes()) {
-    const uint64_t kept = left - pace->piece_bytes();
-    const IOStatus cut =
-        file_system->Truncate(path, kept, IOOptions(), nullptr);
-    if (cut.IsNotSupported()) {
-      may_cut = false;
-      break;
-    }
-    if (!cut.ok()) {
-      return Removed(path, cut);
-    }
-    FaultPoint("PacedRemoval:FileCut");
-    const Status status = pace->Spend(left - kept);
+  if (left > pace->piece_bytes() && IsUnshared(path)) {
+    const Status status = CutFile(file_system, path, pace, &left);
     if (!status.ok()) {
       return status;
     }
-    left = kept;
   }
   const IOStatus deleted =
       file_system->DeleteFile(path, IOOptions(), nullptr);
