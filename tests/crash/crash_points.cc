@@ -29,7 +29,8 @@ void Collect(const std::string& text, const std::string& pattern,
 const char* NameOf(Scenario scenario) {
   static constexpr const char* kNames[] = {"fresh", "again", "restart",
                                            "unsynced", "replace",
-                                           "recorded", "finish"};
+                                           "recorded", "finish", "swap",
+                                           "swap first", "swap owed"};
   return kNames[static_cast<int>(scenario)];
 }
 
@@ -62,13 +63,19 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"WriteDurably:Synced", {kFresh, kAgain, kUnsynced, kReplace}},
       {"WriteDurably:Renamed", {kFresh, kAgain, kUnsynced, kReplace}},
       {"Puller:SummaryWritten", {kFresh, kAgain, kUnsynced}},
-      {"Workspace:ExchangeRecorded", {kReplace, kRecorded, kFinish}},
-      {"Workspace:NamesExchanged", {kReplace, kFinish}},
-      {"Workspace:Exchanged", {kReplace, kFinish}},
+      {"Workspace:ExchangeRecorded",
+       {kReplace, kRecorded, kFinish, kSwap, kSwapFirst}},
+      {"Puller:BeforeSwapDone", {kSwap, kSwapFirst}},
+      {"Workspace:NamesExchanged", {kReplace, kFinish, kSwap, kSwapFirst}},
+      {"Workspace:Exchanged", {kReplace, kFinish, kSwap, kSwapFirst}},
+      {"Puller:AfterSwapDone", {kSwap, kSwapFirst}},
+      {"Workspace:OldRetired", {kSwap, kSwapFirst, kSwapOwed}},
+      {"PacedRemoval:FileCut", {kSwap}},
+      {"PacedRemoval:FileRemoved", {kSwap, kSwapOwed}},
       {"Workspace:OldMoved", {kFinish}},
       {"Workspace:Renamed", {kFresh, kUnsynced, kReplace}},
       {"Workspace:Published", {kFresh, kUnsynced, kReplace}},
-      {"Workspace:PartRemoved", {kFresh, kUnsynced, kReplace}},
+      {"Workspace:PartRemoved", {kFresh, kUnsynced, kReplace, kSwap}},
   };
   return points;
 }

@@ -19,6 +19,9 @@ enum class Scenario {
   kReplace,   // --replace of a database
   kRecorded,  // --replace after a pull that was killed before the exchange
   kFinish,    // --replace after a pull that was killed inside the exchange
+  kSwap,      // --mode refresh --visibility swap of a database
+  kSwapFirst, // the same of nothing
+  kSwapOwed,  // the same after one that was killed inside the exchange
 };
 
 const char* NameOf(Scenario scenario);

@@ -139,7 +139,8 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
   for (const Scenario scenario :
        {Scenario::kFresh, Scenario::kAgain, Scenario::kRestart,
         Scenario::kUnsynced, Scenario::kReplace, Scenario::kRecorded,
-        Scenario::kFinish}) {
+        Scenario::kFinish, Scenario::kSwap, Scenario::kSwapFirst,
+        Scenario::kSwapOwed}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);
     const bool direct = TakesDirectIo(world.root());

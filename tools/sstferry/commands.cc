@@ -88,6 +88,24 @@ std::vector<OptionSpec> ServeOptionSpecs() {
 
 std::vector<OptionSpec> PullOptionSpecs() {
   return {
+      {"mode", "seed|refresh",
+       "seed: fill a TARGET_DIR that is empty or not there; refresh: make a\n"
+       "replica of the same source current, or seed it (default seed)"},
+      {"visibility", "swap",
+       "of a refresh. swap: build a new database beside, exchange the\n"
+       "directories while nobody has the target open, delete the old one"},
+      {"before-swap", "CMD",
+       "for /bin/sh: stops what has TARGET_DIR open; then it is exchanged"},
+      {"after-swap", "CMD",
+       "for /bin/sh: starts that again; runs once whenever --before-swap was\n"
+       "begun, exchanged or not"},
+      {"adopt", nullptr,
+       "refresh a TARGET_DIR that remembers another source, or none"},
+      {"source-id", "ID",
+       "what a target remembers a source by that has no IDENTITY"},
+      {"delete-rate", "BYTES",
+       "of the exchanged old database's files a second, while they are\n"
+       "deleted (default 50M)"},
       {"replace", nullptr,
        "exchange a TARGET_DIR that is not empty; the old one stays beside it\n"
        "as TARGET_DIR.old-<transfer_id> (default: it is refused)"},

@@ -235,6 +235,75 @@ Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
   return status;
 }
 
+// What --visibility takes, and what a refresh without it means.
+Status ReadVisibility(const OptionTexts& texts, Visibility* out) {
+  const std::string text = texts.Get("visibility");
+  *out = Visibility::kSwap;
+  return text == "swap" ? Status::OK() : Wrong("--visibility", "swap", text);
+}
+
+// It may not be empty: a shell would do nothing, and well.
+Status ReadCommand(const OptionTexts& texts, const std::string& name,
+                   std::string* out) {
+  if (texts.Has(name)) {
+    *out = texts.Get(name);
+    if (out->find_first_not_of(" \t") == std::string::npos) {
+      return Wrong("--" + name, "a command", *out);
+    }
+  }
+  return Status::OK();
+}
+
+// Of a refresh alone.
+Status ReadRefresh(const OptionTexts& texts, PullArguments* out) {
+  PullOptions* options = &out->options;
+  const std::string mode = texts.Get("mode", "seed");
+  if (mode != "seed" && mode != "refresh") {
+    return Wrong("--mode", "seed or refresh", mode);
+  }
+  if (mode == "seed") {
+    for (const char* name : {"visibility", "before-swap", "after-swap",
+                             "delete-rate"}) {
+      if (texts.Has(name)) {
+        return Wrong(std::string("--") + name, "--mode refresh with it",
+                     texts.Get(name));
+      }
+    }
+    return texts.IsSet("adopt")
+               ? Status::InvalidArgument(
+                     "--adopt: expected --mode refresh with it")
+               : Status::OK();
+  }
+  options->mode = PullMode::kRefresh;
+  options->adopt = texts.IsSet("adopt");
+  if (options->replace) {
+    return Status::InvalidArgument(
+        "--replace: expected --mode seed with it; a refresh replaces");
+  }
+  Status status = ReadVisibility(texts, &options->visibility);
+  if (status.ok()) {
+    status = ReadCommand(texts, "before-swap", &out->before_swap);
+  }
+  if (status.ok()) {
+    status = ReadCommand(texts, "after-swap", &out->after_swap);
+  }
+  return status.ok() ? ReadBytes(texts, "delete-rate",
+                                 &options->delete_rate_bytes_per_sec)
+                     : status;
+}
+
+Status ReadSourceId(const OptionTexts& texts, std::string* out) {
+  if (!texts.Has("source-id")) {
+    return Status::OK();
+  }
+  *out = texts.Get("source-id");
+  return out->empty() || out->size() > kMaxIdentifierBytes
+             ? Wrong("--source-id",
+                     "1 to " + std::to_string(kMaxIdentifierBytes) + " bytes",
+                     *out)
+             : Status::OK();
+}
+
 Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   out->replace = texts.IsSet("replace");
   out->restart = texts.IsSet("restart");
@@ -264,6 +333,9 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   }
   if (status.ok()) {
     status = ReadCount(texts, "format-version", 2, 255, &out->format_version);
+  }
+  if (status.ok()) {
+    status = ReadSourceId(texts, &out->source_id);
   }
   if (status.ok()) {
     status = ReadPath(texts, "timeline", &out->timeline_file);
@@ -431,7 +503,7 @@ Status ParsePull(const std::vector<std::string>& arguments,
     out->options.target_dir = texts.Get("target");
     status = ReadPullOptions(texts, &out->options);
   }
-  return status;
+  return status.ok() ? ReadRefresh(texts, out) : status;
 }
 
 Status ParsePlan(const std::vector<std::string>& arguments,
@@ -451,7 +523,7 @@ Status ParsePlan(const std::vector<std::string>& arguments,
     out->options.target_dir = texts.Get("target");
     status = ReadPullOptions(texts, &out->options);
   }
-  return status;
+  return status.ok() ? ReadRefresh(texts, out) : status;
 }
 
 Status ParseVerify(const std::vector<std::string>& arguments,
