@@ -1,6 +1,7 @@
 #include "pipeline/target/paced_removal.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,7 +60,8 @@ class Pace {
 
 // True when the file's bytes are nobody else's: one name, and no process,
 // this one included, has it open. A write lease says the latter; where none
-// is to be had, somebody might.
+// is to be had, somebody might. Who opens it meanwhile breaks the lease, which
+// is told by a signal that nobody minds instead of one that kills.
 bool IsUnshared(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
@@ -68,6 +70,7 @@ bool IsUnshared(const std::string& path) {
   struct stat info;
   const bool unshared = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
                         info.st_nlink == 1 &&
+                        fcntl(fd, F_SETSIG, SIGURG) == 0 &&
                         fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
   close(fd);  // ends the lease
   return unshared;

@@ -90,6 +90,8 @@ class Puller {
   [[nodiscard]] rocksdb::Status CallBeforeSwap();
   [[nodiscard]] rocksdb::Status CallAfterSwap(const std::string& transfer_id,
                                               bool exchanged);
+  [[nodiscard]] rocksdb::Status RunAfterSwap(const std::string& transfer_id,
+                                             bool exchanged);
   [[nodiscard]] rocksdb::Status DeleteOld();
   rocksdb::Status WorstOf(const rocksdb::Status& status) const;
   void LetSourceGo();
@@ -156,6 +158,7 @@ class Puller {
   bool session_ended_ = false;
   uint64_t sequence_old_ = 0;
   std::vector<std::string> old_families_;
+  std::optional<std::chrono::steady_clock::time_point> outage_since_;
   double outage_seconds_ = 0;
   double sync_seconds_ = 0;
   double verify_seconds_ = 0;

@@ -83,6 +83,7 @@ Status Puller::GoOnWithSwap() {
 
 Status Puller::CallBeforeSwap() {
   hooks_open_ = true;
+  outage_since_ = steady_clock::now();
   if (!options_.before_swap) {
     return Status::OK();
   }
@@ -99,9 +100,16 @@ Status Puller::CallBeforeSwap() {
 // Once for each time that the other hook was begun, whatever happened since.
 Status Puller::CallAfterSwap(const std::string& transfer_id, bool exchanged) {
   hooks_open_ = false;
-  if (!options_.after_swap) {
-    return Status::OK();
+  const Status status = options_.after_swap
+                            ? RunAfterSwap(transfer_id, exchanged)
+                            : Status::OK();
+  if (outage_since_) {
+    outage_seconds_ = SecondsSince(*outage_since_);
   }
+  return status;
+}
+
+Status Puller::RunAfterSwap(const std::string& transfer_id, bool exchanged) {
   SwapEvent event;
   event.target_dir = options_.target_dir;
   event.transfer_id = transfer_id;
@@ -147,7 +155,6 @@ Status Puller::PublishBySwap() {
   if (!status.ok()) {
     return status;
   }
-  const steady_clock::time_point start = steady_clock::now();
   status = CallBeforeSwap();
   FaultPoint("Puller:BeforeSwapDone");
   if (status.ok()) {
@@ -165,7 +172,6 @@ Status Puller::PublishBySwap() {
   }
   const Status called =
       CallAfterSwap(workspace_->swap_transfer(), /*exchanged=*/true);
-  outage_seconds_ = SecondsSince(start);
   FaultPoint("Puller:AfterSwapDone");
   if (status.ok()) {
     status = called;

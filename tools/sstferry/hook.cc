@@ -24,6 +24,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{10};
 constexpr int kLookMillis = 50;
+constexpr int kUnknown = 255 << 8;  // as an exit code of 255
 
 std::vector<std::string> EnvironmentFor(const SwapEvent& event) {
   std::vector<std::string> all;
@@ -89,7 +90,11 @@ bool Ended(pid_t child, int descriptor, int* state) {
   } else {
     poll(nullptr, 0, kLookMillis);
   }
-  return waitpid(child, state, WNOHANG) != 0;
+  const pid_t reaped = waitpid(child, state, WNOHANG);
+  if (reaped < 0) {
+    *state = kUnknown;  // somebody else took it
+  }
+  return reaped != 0;
 }
 
 Status Outcome(const std::string& what, int state) {

@@ -50,6 +50,7 @@ void HoldSignals() {
   const sigset_t set = StopSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // if ignored, no command's end could be seen
 }
 
 void HoldReloadSignal() {

@@ -8,8 +8,8 @@
 
 namespace sstferry {
 
-// Blocks SIGINT and SIGTERM and ignores SIGPIPE, for this thread and all it
-// starts later. Call first thing in main().
+// Blocks SIGINT and SIGTERM, ignores SIGPIPE and does not ignore SIGCHLD, for
+// this thread and all it starts later. Call first thing in main().
 void HoldSignals();
 // Blocks SIGHUP too, which otherwise ends the process. Call before the first
 // thread is started.
