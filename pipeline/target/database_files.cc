@@ -46,7 +46,9 @@ bool IsDatabaseFile(std::string_view name) {
                                             ".log",  ".dbtmp", ".trash"};
   constexpr std::string_view kOurs[] = {kLastTransferName, "sstferry.covers"};
   const auto is_name = [name](std::string_view n) { return name == n; };
-  const auto begins = [name](std::string_view p) { return name.starts_with(p); };
+  const auto begins = [name](std::string_view prefix) {
+    return name.starts_with(prefix);
+  };
   const auto ends = [name](std::string_view s) { return name.ends_with(s); };
   std::string_view whole = name;
   if (whole.ends_with(".tmp")) {

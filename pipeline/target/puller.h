@@ -114,6 +114,7 @@ class Puller {
   [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);
   void FillSummary(Summary* summary) const;
   void FillStages(Summary* summary) const;
+  void FillRefresh(Summary* summary) const;
   std::vector<uint64_t> TimelineSample() const;
   double SecondsSince(std::chrono::steady_clock::time_point start) const;
 

@@ -82,11 +82,20 @@ void Puller::FillStages(Summary* summary) const {
   }
 }
 
+void Puller::FillRefresh(Summary* summary) const {
+  summary->mode = is_refresh() ? "refresh" : "seed";
+  if (is_refresh()) {
+    summary->visibility = "swap";
+    summary->sequence_old = sequence_old_;
+    summary->sequence_new = plan_.opened.snapshot_sequence;
+    summary->outage_seconds = outage_seconds_;
+  }
+}
+
 void Puller::FillSummary(Summary* summary) const {
   summary->started_at = started_at_;
   summary->finished_at = NowRfc3339();
-  summary->mode = is_refresh() ? "refresh" : "seed";
-  summary->visibility = is_refresh() ? "swap" : "";
+  FillRefresh(summary);
   summary->source = options_.source.ToString();
   summary->target = options_.target_dir;
   summary->selection = options_.selection;
@@ -103,11 +112,6 @@ void Puller::FillSummary(Summary* summary) const {
   summary->replaced = replaced_;
   summary->source_database_id = plan_.opened.source_database_id;
   summary->snapshot_sequence = plan_.opened.snapshot_sequence;
-  if (is_refresh()) {
-    summary->sequence_old = sequence_old_;
-    summary->sequence_new = plan_.opened.snapshot_sequence;
-  }
-  summary->outage_seconds = outage_seconds_;
   for (const Family& family : plan_.families) {
     summary->column_families.push_back(family.description.name);
   }

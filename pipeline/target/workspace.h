@@ -53,11 +53,11 @@ class Workspace {
   // lock. What an unfinished pull left stays until Clear().
   // A workspace whose pull filled TARGET_DIR and was ended before it had
   // removed it is removed; the refusal then says that TARGET_DIR is complete.
-  //   kRefused  not empty with Existing::kRefuse; not a directory; a mount point; the
-  //             parent is missing or cannot be written; a workspace that is
-  //             not ours
-  //   kBusy     another pull works here, or a process has the database open that
-  //             is to be replaced
+  //   kRefused  not empty with Existing::kRefuse; not a directory; a mount
+  //             point; the parent is missing or cannot be written; a
+  //             workspace that is not ours
+  //   kBusy     another pull works here, or a process has the database open
+  //             that is to be replaced
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,

@@ -64,7 +64,8 @@ TEST_CASE("A command sees what is exchanged, and a shell of its own",
 
 TEST_CASE("A command that fails is named with its code", "[tools][hook]") {
   REQUIRE_OK(Run("true"));
-  RequireEnds(Run("exit 7"), EndState::kRefused, "\"exit 7\" ended with code 7");
+  RequireEnds(Run("exit 7"), EndState::kRefused,
+              "\"exit 7\" ended with code 7");
   RequireEnds(Run("/no/such/command"), EndState::kRefused, "code 127");
   RequireEnds(Run("kill -9 $$"), EndState::kRefused, "ended by signal 9");
 }

@@ -86,7 +86,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
   };
 }
 
-std::vector<OptionSpec> PullOptionSpecs() {
+std::vector<OptionSpec> RefreshOptionSpecs() {
   return {
       {"mode", "seed|refresh",
        "seed: fill a TARGET_DIR that is empty or not there; refresh: make a\n"
@@ -106,6 +106,11 @@ std::vector<OptionSpec> PullOptionSpecs() {
       {"delete-rate", "BYTES",
        "of the exchanged old database's files a second, while they are\n"
        "deleted (default 50M)"},
+  };
+}
+
+std::vector<OptionSpec> SeedOptionSpecs() {
+  return {
       {"replace", nullptr,
        "exchange a TARGET_DIR that is not empty; the old one stays beside it\n"
        "as TARGET_DIR.old-<transfer_id> (default: it is refused)"},
@@ -150,6 +155,13 @@ std::vector<OptionSpec> PullOptionSpecs() {
       kTlsKeyOption,
       kTlsCaOption,
   };
+}
+
+std::vector<OptionSpec> PullOptionSpecs() {
+  std::vector<OptionSpec> specs = RefreshOptionSpecs();
+  const std::vector<OptionSpec> seed = SeedOptionSpecs();
+  specs.insert(specs.end(), seed.begin(), seed.end());
+  return specs;
 }
 
 constexpr char kExitCodes[] =

@@ -16,8 +16,8 @@ void HoldSignals();
 void HoldReloadSignal();
 
 // Calls `stop` once, from a thread of its own, when SIGINT or SIGTERM arrives
-// or Trigger() is called; later ones change nothing. Calls `reload`, if there is
-// one, for every SIGHUP from the same thread.
+// or Trigger() is called; later ones change nothing. Calls `reload`, if there
+// is one, for every SIGHUP from the same thread.
 //
 // Ownership: both must stay callable until the destructor returns.
 // Threads:   Trigger() from any thread.

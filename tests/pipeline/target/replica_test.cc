@@ -61,7 +61,8 @@ TEST_CASE("A refresh refuses a target without a memory", "[target][swap]") {
   MakeSampleDatabase(world.target(), shape);
   PullOptions options = world.Options();
   RequireRefused(world, options, "does not remember which source");
-  WriteBytes(world.target() + "/last_transfer.json", "{\"transfer_id\": \"a\"}");
+  WriteBytes(world.target() + "/last_transfer.json",
+             "{\"transfer_id\": \"a\"}");
   RequireRefused(world, options, "does not remember which source");
   options.adopt = true;
   REQUIRE_OK(RunPull(options).status);
