@@ -70,7 +70,7 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Workspace:Exchanged", {kReplace, kFinish, kSwap, kSwapFirst}},
       {"Puller:AfterSwapDone", {kSwap, kSwapFirst}},
       {"Workspace:OldRetired", {kSwap, kSwapFirst, kSwapOwed}},
-      {"PacedRemoval:FileCut", {kSwap}},
+      {"PacedRemoval:FileCut", {kSwap}, /*only_killed=*/true},
       {"PacedRemoval:FileRemoved", {kSwap, kSwapOwed}},
       {"Workspace:OldMoved", {kFinish}},
       {"Workspace:Renamed", {kFresh, kUnsynced, kReplace}},

@@ -29,6 +29,9 @@ const char* NameOf(Scenario scenario);
 struct CrashPoint {
   const char* name;
   std::vector<Scenario> scenarios;
+  // A disk that loses power keeps a second name of each file, and files that
+  // have one are not cut.
+  bool only_killed = false;
 };
 
 // Every FaultPoint() of the target.
