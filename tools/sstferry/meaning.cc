@@ -7,6 +7,7 @@
 #include "format/lease.h"
 #include "format/limits.h"
 #include "tools/sstferry/commands.h"
+#include "tools/sstferry/refresh_arguments.h"
 
 namespace sstferry {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 using rocksdb::Status;
 
 constexpr uint64_t kMaxConnections = 65536;
-
-Status Wrong(const std::string& what, const std::string& expected,
-             const std::string& found) {
-  return Status::InvalidArgument(what + ": expected " + expected +
-                                 ", found \"" + found + "\"");
-}
 
 Status Read(const std::string& name,
             const std::vector<std::string>& arguments, OptionTexts* texts) {
@@ -235,75 +230,6 @@ Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
   return status;
 }
 
-// What --visibility takes, and what a refresh without it means.
-Status ReadVisibility(const OptionTexts& texts, Visibility* out) {
-  const std::string text = texts.Get("visibility");
-  *out = Visibility::kSwap;
-  return text == "swap" ? Status::OK() : Wrong("--visibility", "swap", text);
-}
-
-// It may not be empty: a shell would do nothing, and well.
-Status ReadCommand(const OptionTexts& texts, const std::string& name,
-                   std::string* out) {
-  if (texts.Has(name)) {
-    *out = texts.Get(name);
-    if (out->find_first_not_of(" \t") == std::string::npos) {
-      return Wrong("--" + name, "a command", *out);
-    }
-  }
-  return Status::OK();
-}
-
-// Of a refresh alone.
-Status ReadRefresh(const OptionTexts& texts, PullArguments* out) {
-  PullOptions* options = &out->options;
-  const std::string mode = texts.Get("mode", "seed");
-  if (mode != "seed" && mode != "refresh") {
-    return Wrong("--mode", "seed or refresh", mode);
-  }
-  if (mode == "seed") {
-    for (const char* name : {"visibility", "before-swap", "after-swap",
-                             "delete-rate"}) {
-      if (texts.Has(name)) {
-        return Wrong(std::string("--") + name, "--mode refresh with it",
-                     texts.Get(name));
-      }
-    }
-    return texts.IsSet("adopt")
-               ? Status::InvalidArgument(
-                     "--adopt: expected --mode refresh with it")
-               : Status::OK();
-  }
-  options->mode = PullMode::kRefresh;
-  options->adopt = texts.IsSet("adopt");
-  if (options->replace) {
-    return Status::InvalidArgument(
-        "--replace: expected --mode seed with it; a refresh replaces");
-  }
-  Status status = ReadVisibility(texts, &options->visibility);
-  if (status.ok()) {
-    status = ReadCommand(texts, "before-swap", &out->before_swap);
-  }
-  if (status.ok()) {
-    status = ReadCommand(texts, "after-swap", &out->after_swap);
-  }
-  return status.ok() ? ReadBytes(texts, "delete-rate",
-                                 &options->delete_rate_bytes_per_sec)
-                     : status;
-}
-
-Status ReadSourceId(const OptionTexts& texts, std::string* out) {
-  if (!texts.Has("source-id")) {
-    return Status::OK();
-  }
-  *out = texts.Get("source-id");
-  return out->empty() || out->size() > kMaxIdentifierBytes
-             ? Wrong("--source-id",
-                     "1 to " + std::to_string(kMaxIdentifierBytes) + " bytes",
-                     *out)
-             : Status::OK();
-}
-
 Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   out->replace = texts.IsSet("replace");
   out->restart = texts.IsSet("restart");
@@ -333,9 +259,6 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   }
   if (status.ok()) {
     status = ReadCount(texts, "format-version", 2, 255, &out->format_version);
-  }
-  if (status.ok()) {
-    status = ReadSourceId(texts, &out->source_id);
   }
   if (status.ok()) {
     status = ReadPath(texts, "timeline", &out->timeline_file);
