@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "format/journal.h"
 #include "pipeline/file_lock.h"
@@ -50,13 +48,6 @@ std::string WithoutTrailingSlash(std::string path) {
 std::string ParentOf(const std::string& path) {
   const std::string parent = fs::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
-}
-
-std::string ReadWholeFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
 }
 
 // Of the transfer a journal is about; empty when it does not say.
