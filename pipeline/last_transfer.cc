@@ -70,6 +70,9 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
     out->begin = Text(*asked, "begin");
     out->end = Text(*asked, "end");
   }
+  const json* verified = Member(object, "verified");
+  out->verified = verified != nullptr && verified->is_boolean() &&
+                  verified->get<bool>();
   return !out->transfer_id.empty();
 }
 

@@ -23,6 +23,7 @@ struct LastTransfer {
   std::vector<std::string> asked_families;   // empty: all
   std::optional<std::string> begin;
   std::optional<std::string> end;
+  bool verified = false;
   friend bool operator==(const LastTransfer&, const LastTransfer&) = default;
 };
 

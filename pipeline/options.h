@@ -86,6 +86,12 @@ struct PullOptions {
   bool compact = true;  // replaced intervals, at the end
   // Of what that compaction reads and writes; 0: no limit.
   uint64_t compact_rate_bytes_per_sec = 100'000'000;
+  // Of a swap, around the exchange. Once before_swap was called, after_swap is,
+  // whatever happens; if the process dies in between, by the next pull.
+  SwapHook before_swap;
+  SwapHook after_swap;
+  // Of the old database's files while they are deleted; 0: no limit.
+  uint64_t delete_rate_bytes_per_sec = 50'000'000;
   Selection selection;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
@@ -118,6 +124,12 @@ struct PullOptions {
   LogFunction log;
 };
 
+// Whether directories are exchanged, of what is asked for.
+inline bool IsSwap(const PullOptions& options) {
+  return options.mode == PullMode::kRefresh &&
+         options.visibility == Visibility::kSwap;
+}
+
 // Of one verify: they are kept in memory, with keys cut.
 inline constexpr uint32_t kMaxDifferencesShown = 100'000;
 
@@ -141,7 +153,8 @@ struct VerifyOptions {
 
 // Where a transfer stands; every member only grows, but for the rates.
 struct Progress {
-  std::string phase;  // connect, snapshot, plan, transfer, sync, verify, swap
+  std::string phase;  // connect, snapshot, plan, transfer, sync, verify,
+                      // swap, delete
   uint64_t planned_bytes = 0;
   uint64_t done_bytes = 0;  // SST bytes received, or compared by verify
   uint64_t entries = 0;
@@ -197,7 +210,7 @@ struct Summary {
   SideVersions source_versions;
   SideVersions target_versions;
   std::string mode;         // "seed", "refresh"
-  std::string visibility;   // of a refresh: "all", "chunk"
+  std::string visibility;   // of a refresh: "all", "chunk", "swap"
   std::string state;        // of the target: "complete", "mixed", ""
   std::string source;
   std::string target;
@@ -209,6 +222,7 @@ struct Summary {
   // Of a refresh: the source's sequences that the target held and holds.
   uint64_t sequence_old = 0;
   uint64_t sequence_new = 0;
+  double outage_seconds = 0;  // of a swap, both hooks included
   std::vector<std::string> column_families;
   uint64_t ranges = 0;
   uint64_t chunks = 0;
@@ -269,6 +283,8 @@ std::string SummaryToJson(const Summary& summary, const std::string& command);
 // anything else (and text that begins with 0x) becomes "0x..." in hex. Either
 // form is what --begin and --end take.
 std::string KeyToText(const rocksdb::Slice& key);
+// Without the deletion of what was replaced: what rates are counted over.
+double TransferSeconds(const Summary& summary);
 std::string NowRfc3339();
 std::string SoftwareVersion();  // "sstferry 0.1.0"
 uint64_t PeakRssBytes();  // VmHWM of this process

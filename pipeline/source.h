@@ -102,6 +102,8 @@ class SourceServer {
   virtual ~SourceServer() = default;
   [[nodiscard]] virtual rocksdb::Status Run() = 0;
   virtual void Stop() = 0;
+  // Of all transfers together, from now on; 0: no limit. From any thread.
+  virtual void SetMaxRate(uint64_t wire_bytes_per_sec) = 0;
   // Waits until no connection is open; false after `limit`.
   virtual bool AwaitIdle(std::chrono::milliseconds limit) = 0;
   virtual const std::string& address() const = 0;

@@ -27,7 +27,7 @@ constexpr const char* kSourceStages[] = {"snapshot", "plan", "read_build",
                                          "send_wait", "idle"};
 constexpr const char* kTargetStages[] = {"receive", "stage_write", "check",
                                          "ingest",  "verify",      "sync",
-                                         "swap",    "idle"};
+                                         "swap",    "delete",    "idle"};
 
 // Length of the UTF-8 sequence at the start of `text` when it is well formed
 // and shows as text (no control character), else 0.
@@ -102,6 +102,7 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["snapshot_sequence"] = summary.snapshot_sequence;
   json["sequence_old"] = summary.sequence_old;
   json["sequence_new"] = summary.sequence_new;
+  json["outage_seconds"] = summary.outage_seconds;
   json["column_families"] = summary.column_families;
   json["ranges"] = summary.ranges;
   json["ranges_unchanged"] = summary.ranges_unchanged;
@@ -135,10 +136,10 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   }
   json["seconds"] = summary.seconds;
   json["sst_bytes_per_second"] = PerSecond(
-      summary.sst_bytes - summary.sst_bytes_resumed, summary.seconds);
+      summary.sst_bytes - summary.sst_bytes_resumed, TransferSeconds(summary));
   json["key_value_bytes_per_second"] =
       PerSecond(summary.key_value_bytes - summary.key_value_bytes_resumed,
-                summary.seconds);
+                TransferSeconds(summary));
   json["stage_seconds"] = {
       {"source", Stages(kSourceStages, summary.source_stage_seconds)},
       {"target", Stages(kTargetStages, summary.target_stage_seconds)}};
@@ -245,6 +246,13 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   }
   // Paths and family names need not be UTF-8 either.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+double TransferSeconds(const Summary& summary) {
+  const auto deletion = summary.target_stage_seconds.find("delete");
+  return deletion == summary.target_stage_seconds.end()
+             ? summary.seconds
+             : summary.seconds - deletion->second;
 }
 
 std::string SoftwareVersion() {

@@ -120,8 +120,9 @@ class PullOperation : public Operation {
  private:
   std::unique_ptr<PullTarget> MakeTarget(const PullContext* context) const {
     const bool refreshes =
-        replica_.db != nullptr || (options_.mode == PullMode::kRefresh &&
-                                   HoldsSomething(options_.target_dir));
+        replica_.db != nullptr ||
+        (options_.mode == PullMode::kRefresh && !IsSwap(options_) &&
+         HoldsSomething(options_.target_dir));
     if (refreshes) {
       return std::make_unique<RefreshTarget>(context, replica_);
     }

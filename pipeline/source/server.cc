@@ -78,6 +78,10 @@ class Server : public SourceServer {
     }
   }
 
+  void SetMaxRate(uint64_t wire_bytes_per_sec) override {
+    wire_bucket_.SetRate(wire_bytes_per_sec);
+  }
+
   bool AwaitIdle(std::chrono::milliseconds limit) override {
     std::unique_lock<std::mutex> lock(mu_);
     return idle_.wait_for(lock, limit, [this] {

@@ -72,13 +72,17 @@ Status Puller::Run(Summary* summary) {
     watchdog = std::thread([this] { WatchDeadline(); });
   }
   Status status = RunSteps();
+  if (!status.ok() && hooks_open_) {
+    CallAfterSwap(workspace_->swap_transfer(), /*exchanged=*/false)
+        .PermitUncheckedError();  // WorstOf() says it
+  }
   if (watchdog.joinable()) {
     done_.Stop();
     watchdog.join();
   }
   if (!status.ok()) {
     Fail(status, "target");
-    status = failure();
+    status = WorstOf(failure());
   }
   if (timeline_ != nullptr) {
     const Status stopped = timeline_->Stop();
@@ -240,7 +244,7 @@ Status Puller::FinishDatabase() {
   const steady_clock::time_point start = steady_clock::now();
   Status status = target_->Finish(ingestor_.get());
   sync_seconds_ += SecondsSince(start);
-  if (status.ok() && options_.verify) {
+  if (status.ok() && options_.verify && !goes_on_with_swap_) {
     status = VerifyAgainstSource();
   }
   const steady_clock::time_point closing = steady_clock::now();
@@ -261,6 +265,12 @@ Status Puller::Publish() {
   if (status.ok() && failed_) {
     status = failure();
   }
+  if (status.ok() && is_swap()) {
+    const double deleted = delete_seconds_;
+    status = PublishBySwap();
+    swap_seconds_ = SecondsSince(start) - (delete_seconds_ - deleted);
+    return status;
+  }
   if (status.ok()) {
     status = target_->Publish();
   }
@@ -274,10 +284,7 @@ Status Puller::Publish() {
 
 // The target is complete: the source need not wait for the rest.
 Status Puller::Settle() {
-  if (session_ != nullptr) {
-    session_->End(Status::OK(), "");
-    session_ended_ = true;
-  }
+  LetSourceGo();
   return target_->Settle();
 }
 

@@ -82,6 +82,24 @@ class Puller {
   void Log(LogLevel level, const std::string& text) const;
   [[nodiscard]] rocksdb::Status Publish();
   [[nodiscard]] rocksdb::Status Settle();
+  // Of a refresh by exchange, in puller_swap.cc.
+  bool is_swap() const { return IsSwap(options_); }
+  [[nodiscard]] rocksdb::Status CheckSource();
+  [[nodiscard]] rocksdb::Status CheckTargetReplica();
+  [[nodiscard]] rocksdb::Status FinishEarlierSwap();
+  bool CanGoOnWithSwap();
+  [[nodiscard]] rocksdb::Status GoOnWithSwap();
+  [[nodiscard]] rocksdb::Status CallBeforeSwap();
+  [[nodiscard]] rocksdb::Status CallAfterSwap(const std::string& transfer_id,
+                                              bool exchanged);
+  [[nodiscard]] rocksdb::Status RunAfterSwap(const std::string& transfer_id,
+                                             bool exchanged);
+  [[nodiscard]] rocksdb::Status DeleteOld();
+  rocksdb::Status WorstOf(const rocksdb::Status& status) const;
+  void LetSourceGo();
+  [[nodiscard]] rocksdb::Status PublishBySwap();
+  void FinishSwap();
+  void NoteGoneFamilies();
   [[nodiscard]] rocksdb::Status RunSteps();
   // To the log and into the summary.
   void Say(const std::string& note);
@@ -99,6 +117,7 @@ class Puller {
   void FillSummary(Summary* summary) const;
   void FillStages(Summary* summary) const;
   void FillRanges(Summary* summary) const;
+  void FillRefresh(Summary* summary) const;
   std::vector<uint64_t> TimelineSample() const;
   double SecondsSince(std::chrono::steady_clock::time_point start) const;
 
@@ -136,10 +155,18 @@ class Puller {
   std::vector<std::string> notes_;
   std::string started_at_;
   bool verified_ = false;
+  bool goes_on_with_swap_ = false;  // of an earlier run
+  bool hooks_open_ = false;         // before_swap was begun, after_swap not
+  rocksdb::Status after_swap_failed_;
   bool session_ended_ = false;
+  uint64_t sequence_old_ = 0;
+  std::vector<std::string> old_families_;
+  std::optional<std::chrono::steady_clock::time_point> outage_since_;
+  double outage_seconds_ = 0;
   double sync_seconds_ = 0;
   double verify_seconds_ = 0;
   double swap_seconds_ = 0;
+  double delete_seconds_ = 0;
 
   mutable std::mutex mu_;
   const char* phase_ = "connect";                  // under mu_

@@ -29,16 +29,32 @@ void Puller::Say(const std::string& note) {
 }
 
 Status Puller::OpenWorkspace() {
-  Status status = target_->OpenWorkspace(&workspace_);
-  context_.workspace = workspace_.get();
+  // Before a name is made.
+  Status status = is_swap() ? CheckTargetReplica() : Status::OK();
+  if (status.ok()) {
+    status = target_->OpenWorkspace(&workspace_);
+    context_.workspace = workspace_.get();
+  }
   if (status.ok()) {
     status = target_->Inspect();
   }
+  if (status.ok()) {
+    status = FinishEarlierSwap();
+  }
+  hooks_open_ = status.ok() && workspace_->swap_state() == SwapState::kBegun;
   if (status.ok() && workspace_->has_unfinished()) {
     status = ReadUnfinished();
   }
   if (!status.ok()) {
     return status;
+  }
+  goes_on_with_swap_ = CanGoOnWithSwap();
+  if (hooks_open_ && !goes_on_with_swap_) {
+    // The application must not wait for what comes now.
+    status = CallAfterSwap(workspace_->swap_transfer(), /*exchanged=*/false);
+    if (!status.ok()) {
+      return status;
+    }
   }
   ChooseDurability();
   return resuming_ ? Status::OK() : workspace_->Clear();
@@ -119,6 +135,9 @@ Status Puller::StartAnew(const std::string& why) {
 }
 
 Status Puller::Connect() {
+  if (goes_on_with_swap_) {
+    return GoOnWithSwap();
+  }
   if (!resuming_) {
     return OpenSession(SnapshotUse::kNew);
   }
@@ -241,7 +260,7 @@ Status Puller::OpenSession(SnapshotUse use) {
   plan_ = SourcePlan();
   status = session_->Open(request, &plan_);
   planned_bytes_ = plan_.estimated_bytes;
-  return status;
+  return status.ok() ? CheckSource() : status;
 }
 
 Status Puller::CheckPlan() {
@@ -450,7 +469,10 @@ void Puller::SayHowToGoOn(const Status& status) {
   const EndState state = EndStateOf(status);
   if (state == EndState::kSnapshotGone) {
     Say("the source let its snapshot go: the same command starts anew");
-  } else if (MayGoOnAfter(state) && can_go_on_) {
+  } else if ((MayGoOnAfter(state) ||
+              (workspace_ != nullptr &&
+               workspace_->swap_state() == SwapState::kBegun)) &&
+             can_go_on_) {
     Say("what has come is kept in " + workspace_->dir() +
         ": run the same command to go on");
   }

@@ -65,6 +65,7 @@ void Puller::FillStages(Summary* summary) const {
   target["sync"] = ours.micros(Stage::kSync) / lanes + sync_seconds_;
   target["verify"] = verify_seconds_;
   target["swap"] = swap_seconds_;
+  target["delete"] = delete_seconds_;
   std::map<std::string, double>& source = summary->source_stage_seconds;
   const Stats& theirs = finish_theirs_.stats;
   source["snapshot"] = plan_.opened.snapshot_micros / 1e6;
@@ -81,10 +82,20 @@ void Puller::FillStages(Summary* summary) const {
   }
 }
 
+void Puller::FillRefresh(Summary* summary) const {
+  summary->mode = is_swap() ? "refresh" : "seed";
+  if (is_swap()) {
+    summary->visibility = "swap";
+    summary->sequence_old = sequence_old_;
+    summary->sequence_new = plan_.opened.snapshot_sequence;
+    summary->outage_seconds = outage_seconds_;
+  }
+}
+
 void Puller::FillSummary(Summary* summary) const {
   summary->started_at = started_at_;
   summary->finished_at = NowRfc3339();
-  summary->mode = target_->mode();
+  FillRefresh(summary);
   summary->source = options_.source.ToString();
   summary->target = options_.target_dir;
   summary->selection = options_.selection;
@@ -106,6 +117,7 @@ void Puller::FillSummary(Summary* summary) const {
   summary->ranges = plan_.ranges.size();
   {
     std::lock_guard<std::mutex> lock(mu_);
+    summary->state = published_ ? "complete" : "";
     summary->wire_bytes += past_wire_bytes_;
     for (const std::unique_ptr<Channel>& lane : lanes_) {
       if (lane != nullptr) {

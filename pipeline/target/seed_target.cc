@@ -13,8 +13,11 @@ using rocksdb::Status;
 Status SeedTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
   // Never the file system that defers syncs: the record of an exchange must
   // be on disk before the exchange.
-  return Workspace::Open(options().target_dir, options().replace,
-                         context().disk, options().log, workspace);
+  const Existing existing = IsSwap(options())    ? Existing::kRefresh
+                            : options().replace ? Existing::kReplace
+                                                : Existing::kRefuse;
+  return Workspace::Open(options().target_dir, existing, context().disk,
+                         options().log, workspace);
 }
 
 Status SeedTarget::Inspect() { return Status::OK(); }

@@ -16,7 +16,9 @@ class SeedTarget : public PullTarget {
  public:
   using PullTarget::PullTarget;
 
-  const char* mode() const override { return "seed"; }
+  const char* mode() const override {
+    return IsSwap(options()) ? "refresh swap" : "seed";
+  }
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status Inspect() override;

@@ -8,12 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "format/journal.h"
 #include "pipeline/file_lock.h"
 #include "pipeline/last_transfer.h"
+#include "pipeline/target/database_files.h"
 #include "pipeline/target/durable.h"
 
 namespace sstferry {
@@ -51,63 +50,6 @@ std::string ParentOf(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// The inode number of a directory; empty when it does not exist. The device's
-// number is left out: it may change with a reboot, and all directories
-// compared are siblings on one file system.
-std::string IdentityOf(const std::string& path) {
-  struct stat info;
-  if (lstat(path.c_str(), &info) != 0) {
-    return "";
-  }
-  return std::to_string(info.st_ino);
-}
-
-// True when a descriptor of this process is of that file, by whatever name.
-bool IsOpenHere(const struct stat& file) {
-  std::error_code error;
-  fs::directory_iterator it("/proc/self/fd", error);
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    struct stat info;
-    if (stat(it->path().c_str(), &info) == 0 && info.st_dev == file.st_dev &&
-        info.st_ino == file.st_ino) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// True when a process holds RocksDB's lock on the directory. It is an fcntl
-// lock, of which a process does not see its own, and loses it by closing any
-// descriptor of the file: what this process has open is taken for locked and
-// not opened again.
-bool IsDatabaseOpen(const std::string& dir) {
-  const std::string path = dir + "/LOCK";
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    return false;
-  }
-  if (IsOpenHere(info)) {
-    return true;
-  }
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) {
-    return false;
-  }
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  const bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  close(fd);
-  return held;
-}
-
-std::string ReadWholeFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
 // Of the transfer a journal is about; empty when it does not say.
 std::string JournalTransferId(const std::string& journal) {
   JournalRecord record;
@@ -118,12 +60,6 @@ std::string JournalTransferId(const std::string& journal) {
       record.type == JournalRecordType::kTransfer &&
       head.DecodeFrom(record.payload).ok();
   return known ? ToHex(head.transfer_id) : "";
-}
-
-// 32 hex digits: it becomes part of a name.
-bool IsTransferId(const std::string& text) {
-  return text.size() == 32 &&
-         text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 // A workspace that was cut short while it was made, or nearly removed, holds
@@ -159,13 +95,13 @@ Status NothingThere(const std::string& target_dir) {
 
 }  // namespace
 
-Workspace::Workspace(std::string target_dir, bool replace,
+Workspace::Workspace(std::string target_dir, Existing existing,
                      std::shared_ptr<rocksdb::FileSystem> file_system,
                      LogFunction log)
     : target_dir_(std::move(target_dir)),
       parent_(ParentOf(target_dir_)),
       dir_(DirOf(target_dir_)),
-      replace_(replace),
+      existing_(existing),
       file_system_(std::move(file_system)),
       log_(std::move(log)) {}
 
@@ -183,12 +119,12 @@ Workspace::~Workspace() {
   }
 }
 
-Status Workspace::Open(const std::string& target_dir, bool replace,
+Status Workspace::Open(const std::string& target_dir, Existing existing,
                        std::shared_ptr<rocksdb::FileSystem> file_system,
                        const LogFunction& log,
                        std::unique_ptr<Workspace>* workspace) {
   std::unique_ptr<Workspace> opened(
-      new Workspace(WithoutTrailingSlash(target_dir), replace,
+      new Workspace(WithoutTrailingSlash(target_dir), existing,
                     std::move(file_system), log));
   const Status status = opened->Open();
   if (status.ok()) {
@@ -285,10 +221,10 @@ Status Workspace::CheckNonEmpty() {
   if (beside_) {
     return Status::OK();
   }
-  if (!replace_) {
+  if (existing_ == Existing::kRefuse) {
     return RefuseNonEmpty();
   }
-  if (IsDatabaseOpen(target_dir_)) {
+  if (existing_ == Existing::kReplace && IsDatabaseOpen(target_dir_)) {
     return MakeStatus(EndState::kBusy, "target " + target_dir_ +
                                            ": a process holds its LOCK");
   }
@@ -418,45 +354,6 @@ Status Workspace::WriteLockMark(const std::string& path) {
   return At("write " + path, status);
 }
 
-// exchange holds three lines: the transfer id, the identity of the new
-// database and the identity of the old one, as they were before the exchange.
-// Whatever became of TARGET_DIR since, db/ is deleted only when it is known to
-// be the new one.
-Status Workspace::FinishExchange() {
-  const std::string path = dir_ + "/exchange";
-  std::error_code error;
-  if (!fs::exists(path, error)) {
-    return error ? Errno(path, error.value()) : Status::OK();
-  }
-  std::istringstream record(ReadWholeFile(path));
-  std::string transfer_id, new_identity, old_identity;
-  const bool whole =
-      std::getline(record, transfer_id) && std::getline(record, new_identity) &&
-      std::getline(record, old_identity) && IsTransferId(transfer_id);
-  const std::string found = IdentityOf(db_dir());
-  if (whole && (found.empty() || found == new_identity)) {
-    return Status::OK();  // completed, or recorded and not begun
-  }
-  if (!whole || found != old_identity) {
-    return MakeStatus(EndState::kRefused,
-                      path + ": expected the record of " + db_dir() +
-                          ", found another's; if " + db_dir() +
-                          " is of no use, remove " + dir_);
-  }
-  const std::string old_dir = target_dir_ + ".old-" + transfer_id;
-  Status status = RenameToNew(file_system_.get(), db_dir(), old_dir);
-  if (status.ok()) {
-    FaultPoint("Workspace:OldMoved");
-    status = SyncDirectory(file_system_.get(), parent_);
-  }
-  if (status.ok() && log_) {
-    log_(LogLevel::kWarning,
-         "completed the exchange of transfer " + transfer_id +
-             " that was cut short; the old database is " + old_dir);
-  }
-  return status;
-}
-
 bool Workspace::has_unfinished() const {
   std::error_code error;
   return fs::exists(journal_path(), error) &&
@@ -478,9 +375,10 @@ Status Workspace::ClearStagingBut(const std::set<std::string>& names) {
 }
 
 Status Workspace::ClearStaging() {
-  Status status =
-      RemoveParts({"exchange", "staging"},
-                  [] { FaultPoint("Workspace:LeftoverRemoved"); });
+  const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
+  Status status = swap_state_ == SwapState::kBegun
+                      ? RemoveParts({"staging"}, removed_one)
+                      : RemoveParts({"exchange", "staging"}, removed_one);
   if (status.ok()) {
     status = CreateDirectory(staging_dir());
   }
@@ -511,7 +409,7 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
 // The journal goes early: without it nothing else is gone on from.
 Status Workspace::Clear() {
   const Status removed =
-      RemoveParts({"exchange", "journal", "staging", "db"},
+      RemoveParts({"old", "exchange", "journal", "staging", "db"},
                   [] { FaultPoint("Workspace:LeftoverRemoved"); });
   if (!removed.ok()) {
     return removed;
@@ -523,6 +421,7 @@ Status Workspace::Clear() {
   if (!status.ok()) {
     return status;
   }
+  swap_state_ = SwapState::kNone;
   FaultPoint("Workspace:DirectoriesMade");
   return SyncDirectory(file_system_.get(), dir_);
 }
@@ -555,37 +454,11 @@ Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
   return Status::OK();
 }
 
-Status Workspace::Exchange(const std::string& transfer_id,
-                           std::string* old_dir) {
-  if (IsDatabaseOpen(target_dir_)) {
-    return MakeStatus(EndState::kBusy, "target " + target_dir_ +
-                                           ": a process holds its LOCK");
-  }
-  *old_dir = target_dir_ + ".old-" + transfer_id;
-  const std::string record = transfer_id + "\n" + IdentityOf(db_dir()) + "\n" +
-                             IdentityOf(target_dir_) + "\n";
-  Status status = WriteDurably(file_system_.get(), dir_ + "/exchange", record);
-  if (!status.ok()) {
-    return status;
-  }
-  FaultPoint("Workspace:ExchangeRecorded");
-  status = ExchangeNames(file_system_.get(), db_dir(), target_dir_);
-  if (status.ok()) {
-    FaultPoint("Workspace:NamesExchanged");
-    status = SyncDirectory(file_system_.get(), parent_);
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  FaultPoint("Workspace:Exchanged");
-  return RenameToNew(file_system_.get(), db_dir(), *old_dir);
-}
-
 Status Workspace::RemoveWorkspace() {
   // The journal after the rest, for it says whose workspace this was; then
   // the lock, without which it would not be known for ours.
   const Status status =
-      RemoveParts({"exchange", "staging", "journal", "lock"},
+      RemoveParts({"old", "exchange", "staging", "journal", "lock"},
                   [] { FaultPoint("Workspace:PartRemoved"); });
   if (!status.ok()) {
     return status;

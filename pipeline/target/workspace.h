@@ -5,7 +5,8 @@
 //     journal                   what is durable
 //     staging/                  chunks on their way in
 //     db/                       the new database
-//     exchange                  only around the exchange of --replace
+//     exchange                  only around an exchange
+//     old/                      what a refresh took away, while it is deleted
 //   TARGET_DIR                  appears (or is exchanged) at the end, at once
 //   TARGET_DIR.old-<transfer>   what --replace took away
 //
@@ -20,10 +21,27 @@
 #include <string>
 
 #include "pipeline/options.h"
+#include "pipeline/target/exchange_record.h"
+#include "pipeline/target/stop_signal.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
+
+// What becomes of a TARGET_DIR that is not empty.
+enum class Existing {
+  kRefuse,
+  kReplace,  // exchanged, and kept beside
+  kRefresh,  // exchanged between two hooks, then deleted; may be open till then
+};
+
+// How far the exchange of a refresh has got; each is durable.
+enum class SwapState {
+  kNone,       // not begun, or over
+  kBegun,      // recorded: hooks may have run; db/ is the new database
+  kExchanged,  // TARGET_DIR is the new database; what comes after is owed
+  kRetired,    // nothing is owed but to delete old/
+};
 
 // Threads: one at a time.
 class Workspace {
@@ -36,12 +54,13 @@ class Workspace {
   // lock. What an unfinished pull left stays until Clear().
   // A workspace whose pull filled TARGET_DIR and was ended before it had
   // removed it is removed; the refusal then says that TARGET_DIR is complete.
-  //   kRefused  not empty without replace; not a directory; a mount point; the
-  //             parent is missing or cannot be written; a workspace that is
-  //             not ours
+  //   kRefused  not empty with Existing::kRefuse; not a directory; a mount
+  //             point; the parent is missing or cannot be written; a
+  //             workspace that is not ours
   //   kBusy     another pull works here, or a process has the database open
+  //             that is to be replaced
   [[nodiscard]] static rocksdb::Status Open(
-      const std::string& target_dir, bool replace,
+      const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
       std::unique_ptr<Workspace>* workspace);
   // Beside a database that stays where it is: there is no db/ in it.
@@ -65,7 +84,7 @@ class Workspace {
   bool has_unfinished() const;
   // Removes what an unfinished pull left, and makes the directories anew.
   [[nodiscard]] rocksdb::Status Clear();
-  // Only staging/, and the record of an exchange that was not begun.
+  // Only staging/, and the record of an exchange that no hook knows of.
   [[nodiscard]] rocksdb::Status ClearStaging();
   // Of staging/, all but these names.
   [[nodiscard]] rocksdb::Status ClearStagingBut(
@@ -82,8 +101,27 @@ class Workspace {
                                         std::string* old_dir,
                                         std::string* note);
 
+  // The same for Existing::kRefresh, in steps (workspace_swap.cc). Open()
+  // finds out at which of them an earlier pull died.
+  SwapState swap_state() const { return swap_state_; }
+  // The transfer that swap_state() is of.
+  const std::string& swap_transfer() const { return swap_.transfer_id; }
+  // To be called before anything is done to the application.
+  [[nodiscard]] rocksdb::Status BeginSwap(const std::string& transfer_id);
+  // db/ and TARGET_DIR get each other's name, or db/ that one. kBusy when a
+  // process has the database there open, kRefused when it is not what it was;
+  // then nothing has changed. REQUIRES: kBegun, db/ closed and synced.
+  [[nodiscard]] rocksdb::Status Swap();
+  // When nothing is owed to the application any more.
+  [[nodiscard]] rocksdb::Status RetireOld();
+  // At so many bytes a second. kCancelled when `stop` came first; the next
+  // Open() finds the rest. Nothing to do is OK.
+  [[nodiscard]] rocksdb::Status RemoveOld(uint64_t bytes_per_sec,
+                                          StopSignal* stop);
+  [[nodiscard]] rocksdb::Status RemoveWorkspace();
+
  private:
-  Workspace(std::string target_dir, bool replace,
+  Workspace(std::string target_dir, Existing existing,
             std::shared_ptr<rocksdb::FileSystem> file_system, LogFunction log);
   [[nodiscard]] rocksdb::Status Open();
   [[nodiscard]] rocksdb::Status CheckTarget();
@@ -99,18 +137,24 @@ class Workspace {
       std::initializer_list<const char*> names, void (*removed_one)());
   [[nodiscard]] rocksdb::Status Exchange(const std::string& transfer_id,
                                          std::string* old_dir);
-  [[nodiscard]] rocksdb::Status RemoveWorkspace();
+  [[nodiscard]] rocksdb::Status RecordExchange(const std::string& transfer_id,
+                                               ExchangeRecord* record);
+  [[nodiscard]] rocksdb::Status FinishSwap(const ExchangeRecord& record,
+                                           bool* finished);
+  std::string old_dir() const { return dir_ + "/old"; }
 
   const std::string target_dir_;
   const std::string parent_;
   const std::string dir_;
-  const bool replace_;
+  const Existing existing_;
   bool beside_ = false;     // of a database that stays where it is
   bool held_here_ = false;  // and that this process has open
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const LogFunction log_;
   bool target_exists_ = false;  // as a non-empty directory
   int lock_fd_ = -1;
+  SwapState swap_state_ = SwapState::kNone;
+  ExchangeRecord swap_;  // that swap_state_ is of
 };
 
 }  // namespace sstferry

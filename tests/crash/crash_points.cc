@@ -30,7 +30,9 @@ const char* NameOf(Scenario scenario) {
   static constexpr const char* kNames[] = {"fresh", "again", "restart",
                                            "unsynced", "replace",
                                            "recorded", "finish",
-                                           "all",      "chunk"};
+                                           "all",      "chunk",
+                                           "swap",     "swap first",
+                                           "swap owed"};
   return kNames[static_cast<int>(scenario)];
 }
 
@@ -69,13 +71,19 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"WriteDurably:Renamed",
        {kFresh, kAgain, kUnsynced, kReplace, kAll, kChunk}},
       {"Puller:SummaryWritten", {kFresh, kAgain, kUnsynced}},
-      {"Workspace:ExchangeRecorded", {kReplace, kRecorded, kFinish}},
-      {"Workspace:NamesExchanged", {kReplace, kFinish}},
-      {"Workspace:Exchanged", {kReplace, kFinish}},
+      {"Workspace:ExchangeRecorded",
+       {kReplace, kRecorded, kFinish, kSwap, kSwapFirst}},
+      {"Puller:BeforeSwapDone", {kSwap, kSwapFirst}},
+      {"Workspace:NamesExchanged", {kReplace, kFinish, kSwap, kSwapFirst}},
+      {"Workspace:Exchanged", {kReplace, kFinish, kSwap, kSwapFirst}},
+      {"Puller:AfterSwapDone", {kSwap, kSwapFirst}},
+      {"Workspace:OldRetired", {kSwap, kSwapFirst, kSwapOwed}},
+      {"PacedRemoval:FileCut", {kSwap}, /*only_killed=*/true},
+      {"PacedRemoval:FileRemoved", {kSwap, kSwapOwed}},
       {"Workspace:OldMoved", {kFinish}},
       {"Workspace:Renamed", {kFresh, kUnsynced, kReplace}},
       {"Workspace:Published", {kFresh, kUnsynced, kReplace}},
-      {"Workspace:PartRemoved", {kFresh, kUnsynced, kReplace, kAll}},
+      {"Workspace:PartRemoved", {kFresh, kUnsynced, kReplace, kAll, kSwap}},
   };
   return points;
 }

@@ -21,6 +21,9 @@ enum class Scenario {
   kFinish,    // --replace after a pull that was killed inside the exchange
   kAll,       // --mode refresh of yesterday's copy
   kChunk,     // the same with --visibility chunk
+  kSwap,      // --mode refresh --visibility swap of a database
+  kSwapFirst, // the same of nothing
+  kSwapOwed,  // the same after one that was killed inside the exchange
 };
 
 const char* NameOf(Scenario scenario);
@@ -28,6 +31,9 @@ const char* NameOf(Scenario scenario);
 struct CrashPoint {
   const char* name;
   std::vector<Scenario> scenarios;
+  // A disk that loses power keeps a second name of each file, and files that
+  // have one are not cut.
+  bool only_killed = false;
 };
 
 // Every FaultPoint() of the target.

@@ -40,6 +40,25 @@ bool Refreshes(Scenario scenario) {
   return scenario == Scenario::kAll || scenario == Scenario::kChunk;
 }
 
+bool Swaps(Scenario scenario) {
+  return scenario == Scenario::kSwap || scenario == Scenario::kSwapFirst ||
+         scenario == Scenario::kSwapOwed;
+}
+
+// Of an application that notes in a file when it is stopped and started.
+void MakeRefresh(const std::string& hooks, PullOptions* options) {
+  const auto note = [hooks](const char* line) {
+    std::ofstream(hooks, std::ios::app) << line << "\n";
+    return rocksdb::Status::OK();
+  };
+  options->mode = PullMode::kRefresh;
+  options->visibility = Visibility::kSwap;
+  options->adopt = true;
+  options->delete_rate_bytes_per_sec = 3'276'800;  // in pieces of 64 KiB
+  options->before_swap = [note](const SwapEvent&) { return note("stop"); };
+  options->after_swap = [note](const SwapEvent&) { return note("start"); };
+}
+
 // Files that are carried, and some that overlap and are rebuilt.
 void MakeSource(const std::string& path) {
   const test::Families families = test::OneFamily(test::SmallFiles());
@@ -74,7 +93,8 @@ bool HoldsChunks(Scenario scenario, const Crash& crash) {
       "Puller:TotalsAgreed",      "Puller:DatabaseReopened",
       "Puller:DatabaseClosed",    "Puller:DatabaseSynced",
       "Puller:SummaryWritten",    "Workspace:ExchangeRecorded",
-      "JournalFile:TailCut",      "Puller:StagedIngested"};
+      "JournalFile:TailCut",      "Puller:StagedIngested",
+      "Puller:BeforeSwapDone"};
   return scenario != Scenario::kFinish && !Refreshes(scenario) &&
          points.count(crash.point) != 0 &&
          (scenario != Scenario::kUnsynced || crash.how == "kill");
@@ -83,6 +103,7 @@ bool HoldsChunks(Scenario scenario, const Crash& crash) {
 void MakeOld(const std::string& path) {
   SampleShape shape;
   shape.entries = 20;
+  shape.value_bytes = 30'000;
   MakeSampleDatabase(path, shape);
 }
 
@@ -107,6 +128,9 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
   options.visibility =
       mode == "chunk" ? Visibility::kChunk : Visibility::kAll;
+  if (!Setting("SSTFERRY_TEST_HOOKS").empty()) {
+    MakeRefresh(Setting("SSTFERRY_TEST_HOOKS"), &options);
+  }
   const std::string how = Setting("SSTFERRY_TEST_HOW");
   const uint64_t seed = std::stoull(Setting("SSTFERRY_TEST_SEED"));
   std::shared_ptr<PowerLossFileSystem> power;
@@ -153,13 +177,18 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   options.restart = scenario == Scenario::kRestart;
   options.durability = scenario == Scenario::kUnsynced ? Durability::kNone
                                                        : Durability::kChunk;
+  if (Swaps(scenario)) {
+    MakeRefresh(hooks(), &options);
+  }
   return options;
 }
 
 void CrashWorld::Prepare(Scenario scenario) {
   fs::remove_all(root());
   fs::create_directory(root());
-  if (Replaces(scenario)) {
+  fs::remove(hooks());
+  if (Replaces(scenario) || scenario == Scenario::kSwap ||
+      scenario == Scenario::kSwapOwed) {
     fs::copy(dir_ / "old", target(), fs::copy_options::recursive);
   }
   if (Refreshes(scenario)) {
@@ -171,7 +200,8 @@ void CrashWorld::Prepare(Scenario scenario) {
         << "torn";
   } else if (scenario == Scenario::kRecorded) {
     REQUIRE(Die(scenario, {"Workspace:ExchangeRecorded", 1, "kill", 1}));
-  } else if (scenario == Scenario::kFinish) {
+  } else if (scenario == Scenario::kFinish ||
+             scenario == Scenario::kSwapOwed) {
     REQUIRE(Die(scenario, {"Workspace:Exchanged", 1, "kill", 1}));
   }
 }
@@ -206,6 +236,7 @@ bool CrashWorld::Die(Scenario scenario, const Crash& crash) {
        {"SSTFERRY_TEST_RESTART", options.restart ? "yes" : "no"},
        {"SSTFERRY_TEST_MODE",
         Refreshes(scenario) ? NameOf(scenario) : "seed"},
+       {"SSTFERRY_TEST_HOOKS", Swaps(scenario) ? hooks() : ""},
        {"SSTFERRY_TEST_DURABILITY",
         options.durability == Durability::kNone ? "none" : "chunk"}});
   const int code = child.Wait();
@@ -222,10 +253,14 @@ bool CrashWorld::PullAndCrash(Scenario scenario, const Crash& crash) {
 
 void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
   INFO(child_output_);
-  const bool published = crash.point == "Workspace:Exchanged" ||
-                         crash.point == "Workspace:Published" ||
-                         crash.point == "Workspace:PartRemoved" ||
-                         scenario == Scenario::kFinish;
+  static const std::set<std::string> after = {
+      "Workspace:Exchanged",   "Workspace:Published",
+      "Workspace:PartRemoved", "Puller:AfterSwapDone",
+      "Workspace:OldRetired",  "PacedRemoval:FileCut",
+      "PacedRemoval:FileRemoved"};
+  const bool published = after.count(crash.point) != 0 ||
+                         scenario == Scenario::kFinish ||
+                         scenario == Scenario::kSwapOwed;
   if (!fs::exists(target())) {
     REQUIRE_FALSE(published);
     REQUIRE_FALSE(Replaces(scenario));
@@ -241,7 +276,8 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
     RequireMixed(entries);
     return;
   }
-  REQUIRE((is_new || (Replaces(scenario) && !published &&
+  const bool was_there = Replaces(scenario) || scenario == Scenario::kSwap;
+  REQUIRE((is_new || (was_there && !published &&
                       entries == EntriesOf(dir_ / "old"))));
 }
 
@@ -314,12 +350,26 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   for (const std::string& name : NamesOf(dir_.path())) {
     if (name.find(".sstferry-snapshot-") != std::string::npos) {
       INFO(name << " after " << crash.point);
-      REQUIRE(fs::exists(dir_ / (name + "/lease")));
+      // A swap lets its source go before the application is stopped.
+      REQUIRE((Swaps(scenario) || fs::exists(dir_ / (name + "/lease"))));
       fs::remove_all(dir_ / name);
     }
   }
+  if (Swaps(scenario)) {
+    RequireServed();
+  }
   REQUIRE(NamesOf(dir_.path()) ==
           std::vector<std::string>{"disk", "old", "replica", "source"});
+}
+
+// Whoever was stopped was started, last of all; and was, in the pull that
+// completed what had crashed.
+void CrashWorld::RequireServed() {
+  const std::string calls = BytesOf(hooks());
+  INFO(calls);
+  fs::remove(hooks());
+  REQUIRE(calls.size() >= std::string("stop\nstart\n").size());
+  REQUIRE(calls.substr(calls.size() - 6) == "start\n");
 }
 
 }  // namespace sstferry

@@ -48,6 +48,8 @@ class CrashWorld {
 
  private:
   bool Die(Scenario scenario, const Crash& crash);
+  void RequireServed();
+  std::string hooks() const { return dir_ / "hooks"; }
 
   void RequireMixed(const std::map<std::string, std::string>& found) const;
 

@@ -53,6 +53,9 @@ class CrashWalk {
   void Run() {
     std::map<Scenario, std::map<std::string, uint64_t>> hits;
     for (const CrashPoint& point : CrashPoints()) {
+      if (Passes(point)) {
+        continue;
+      }
       for (const Scenario scenario : point.scenarios) {
         if (hits[scenario].empty()) {
           hits[scenario] = world_.CountHits(scenario);
@@ -70,7 +73,7 @@ class CrashWalk {
     for (const CrashPoint& point : CrashPoints()) {
       printf("%-30s %3llu crashes\n", point.name,
              static_cast<unsigned long long>(crashes_[point.name]));
-      if (crashes_[point.name] == 0) {
+      if (crashes_[point.name] == 0 && !Passes(point)) {
         missed += std::string(" ") + point.name;
       }
     }
@@ -79,6 +82,9 @@ class CrashWalk {
   }
 
  private:
+  bool Passes(const CrashPoint& point) const {
+    return point.only_killed && hows_.front() != "kill";
+  }
   void CrashAt(Scenario scenario, const std::string& point, uint64_t nth) {
     for (const std::string& how : hows_) {
       const uint64_t seeds = how == "random" ? SeedsPerPoint() : 1;
@@ -139,7 +145,8 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
   for (const Scenario scenario :
        {Scenario::kFresh, Scenario::kAgain, Scenario::kRestart,
         Scenario::kUnsynced, Scenario::kReplace, Scenario::kRecorded,
-        Scenario::kFinish, Scenario::kAll, Scenario::kChunk}) {
+        Scenario::kFinish, Scenario::kAll, Scenario::kChunk, Scenario::kSwap,
+        Scenario::kSwapFirst, Scenario::kSwapOwed}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);
     const bool direct = TakesDirectIo(world.root());

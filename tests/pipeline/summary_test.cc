@@ -21,7 +21,8 @@ const std::vector<std::string> kKeys = {
     "chunks_unchecked", "sst_bytes_carried", "sst_bytes_resumed", "entries",
     "key_value_bytes", "sst_bytes", "wire_bytes", "ingest_calls", "levels",
     "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",
-    "stage_seconds", "peak_rss_bytes", "lanes", "retries"};
+    "stage_seconds", "peak_rss_bytes", "lanes", "retries",
+    "visibility", "state", "sequence_old", "sequence_new", "outage_seconds"};
 
 json Parse(const Summary& summary, const std::string& command) {
   const std::string text = SummaryToJson(summary, command);
@@ -56,9 +57,22 @@ TEST_CASE("The summary of every command has every documented key",
                 {"snapshot", "plan", "read_build", "send_wait", "idle"});
     RequireKeys(object["stage_seconds"]["target"],
                 {"receive", "stage_write", "check", "ingest", "verify", "sync",
-                 "swap", "idle"});
+                 "swap", "delete", "idle"});
     REQUIRE(object["levels"].is_object());
   }
+}
+
+TEST_CASE("Rates do not count the deletion of what was replaced",
+          "[pipeline]") {
+  Summary summary;
+  summary.sst_bytes = 500;
+  summary.key_value_bytes = 400;
+  summary.seconds = 12;
+  summary.target_stage_seconds = {{"delete", 10.0}};
+  const json object = Parse(summary, "pull");
+  REQUIRE(object["seconds"] == 12.0);
+  REQUIRE(object["sst_bytes_per_second"] == 250.0);
+  REQUIRE(object["key_value_bytes_per_second"] == 200.0);
 }
 
 TEST_CASE("A summary carries its values under their names", "[pipeline]") {

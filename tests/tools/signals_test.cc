@@ -16,6 +16,10 @@
 namespace sstferry {
 namespace {
 
+// Before main(), so that no thread of an earlier test (RocksDB keeps its own)
+// takes the signals.
+[[maybe_unused]] const bool signals_are_held = (HoldSignals(), true);
+
 // A datagram socket with a name of its own in the abstract name space.
 class NotifySocket {
  public:

@@ -23,12 +23,6 @@ using rocksdb::Status;
 
 constexpr uint64_t kMaxMillis = 365ull * 24 * 3600 * 1000;
 
-Status Wrong(const std::string& what, const std::string& expected,
-             const std::string& found) {
-  return Status::InvalidArgument(what + ": expected " + expected +
-                                 ", found \"" + found + "\"");
-}
-
 struct Unit {
   const char* suffix;
   uint64_t factor;
@@ -179,6 +173,12 @@ Status TooManyOperands(size_t expected,
 }
 
 }  // namespace
+
+Status Wrong(const std::string& what, const std::string& expected,
+             const std::string& found) {
+  return Status::InvalidArgument(what + ": expected " + expected +
+                                 ", found \"" + found + "\"");
+}
 
 Status ParseByteCount(const std::string& what, const std::string& text,
                       uint64_t* bytes) {

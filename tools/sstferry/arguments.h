@@ -17,6 +17,11 @@
 
 namespace sstferry {
 
+// "WHAT: expected EXPECTED, found "FOUND"".
+[[nodiscard]] rocksdb::Status Wrong(const std::string& what,
+                                    const std::string& expected,
+                                    const std::string& found);
+
 // A whole number and K M G (powers of 1000) or Ki Mi Gi (powers of 1024), each
 // with or without a final B. At least 1. `what` names the option in errors.
 [[nodiscard]] rocksdb::Status ParseByteCount(const std::string& what,

@@ -86,7 +86,47 @@ std::vector<OptionSpec> ServeOptionSpecs() {
   };
 }
 
-std::vector<OptionSpec> PullOptionSpecs() {
+std::vector<OptionSpec> RefreshOptionSpecs() {
+  return {
+      {"mode", "seed|refresh",
+       "seed: fill a TARGET_DIR that is empty or not there; refresh: make a\n"
+       "replica of the same source current, or seed it (default seed)"},
+      {"visibility", "all|chunk|swap",
+       "of a refresh. all: what changed is staged, then seen all at once;\n"
+       "chunk: key interval by key interval, as each arrives; swap: build a\n"
+       "new database beside, exchange the directories while nobody has the\n"
+       "target open, delete the old one (default all)"},
+      {"compare", "files|digest|full",
+       "what all and chunk take for changed. files: what other files back at\n"
+       "the source than last time; digest: of that, what differs when both\n"
+       "sides read it; full: everything (default files)"},
+      {"drop-missing", nullptr,
+       "all and chunk: drop column families that are gone at the source; not\n"
+       "with --cf, --begin or --end"},
+      {"compact", "paced|none",
+       "all and chunk: whether replaced intervals are compacted at the end\n"
+       "(default paced)"},
+      {"compact-rate", "BYTES",
+       "a second, of what that compaction reads and writes (default 100M)"},
+      {"min-rate", "BYTES",
+       "a second, that ingestion may go on at while the target is behind with\n"
+       "its compactions (default 8M)"},
+      {"before-swap", "CMD",
+       "for /bin/sh: stops what has TARGET_DIR open; then it is exchanged"},
+      {"after-swap", "CMD",
+       "for /bin/sh: starts that again; runs once whenever --before-swap was\n"
+       "begun, exchanged or not"},
+      {"adopt", nullptr,
+       "refresh a TARGET_DIR that remembers another source, or none"},
+      {"source-id", "ID",
+       "what a target remembers a source by that has no IDENTITY"},
+      {"delete-rate", "BYTES",
+       "of the exchanged old database's files a second, while they are\n"
+       "deleted (default 50M)"},
+  };
+}
+
+std::vector<OptionSpec> SeedOptionSpecs() {
   return {
       {"replace", nullptr,
        "exchange a TARGET_DIR that is not empty; the old one stays beside it\n"
@@ -132,6 +172,13 @@ std::vector<OptionSpec> PullOptionSpecs() {
       kTlsKeyOption,
       kTlsCaOption,
   };
+}
+
+std::vector<OptionSpec> PullOptionSpecs() {
+  std::vector<OptionSpec> specs = RefreshOptionSpecs();
+  const std::vector<OptionSpec> seed = SeedOptionSpecs();
+  specs.insert(specs.end(), seed.begin(), seed.end());
+  return specs;
 }
 
 constexpr char kExitCodes[] =

@@ -37,7 +37,9 @@ struct ServeArguments {
 
 struct PullArguments {
   CommonArguments common;
-  PullOptions options;
+  PullOptions options;  // all but the hooks
+  std::string before_swap;  // commands; empty: none
+  std::string after_swap;
 };
 
 struct VerifyArguments {

@@ -108,6 +108,10 @@ Console::Console(LogLevel log_level, FILE* err)
 
 Console::~Console() { EndProgress(); }
 
+void Console::set_log_level(LogLevel level) {
+  logger_->log.set_level(SpdlogLevel(level));
+}
+
 // Standard error has nowhere to report its own failure to, so what fputs
 // returns is not looked at in this file.
 void Console::WriteAbove(const std::string& text) {

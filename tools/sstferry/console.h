@@ -44,6 +44,7 @@ class Console {
   // Through spdlog, with time and level.
   void Log(LogLevel level, const std::string& text);
   LogFunction log_function();
+  void set_log_level(LogLevel level);
 
   // One plain line.
   void WriteProgress(const std::string& line);

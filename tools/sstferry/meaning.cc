@@ -7,6 +7,7 @@
 #include "format/lease.h"
 #include "format/limits.h"
 #include "tools/sstferry/commands.h"
+#include "tools/sstferry/refresh_arguments.h"
 
 namespace sstferry {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 using rocksdb::Status;
 
 constexpr uint64_t kMaxConnections = 65536;
-
-Status Wrong(const std::string& what, const std::string& expected,
-             const std::string& found) {
-  return Status::InvalidArgument(what + ": expected " + expected +
-                                 ", found \"" + found + "\"");
-}
 
 Status Read(const std::string& name,
             const std::vector<std::string>& arguments, OptionTexts* texts) {
@@ -431,7 +426,7 @@ Status ParsePull(const std::vector<std::string>& arguments,
     out->options.target_dir = texts.Get("target");
     status = ReadPullOptions(texts, &out->options);
   }
-  return status;
+  return status.ok() ? ReadRefresh(texts, out) : status;
 }
 
 Status ParsePlan(const std::vector<std::string>& arguments,
@@ -451,7 +446,7 @@ Status ParsePlan(const std::vector<std::string>& arguments,
     out->options.target_dir = texts.Get("target");
     status = ReadPullOptions(texts, &out->options);
   }
-  return status;
+  return status.ok() ? ReadRefresh(texts, out) : status;
 }
 
 Status ParseVerify(const std::vector<std::string>& arguments,

@@ -1,11 +1,15 @@
 // sstferry pull
 #include "tools/sstferry/commands.h"
 #include "tools/sstferry/console.h"
+#include "tools/sstferry/hook.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <optional>
 
 namespace sstferry {
 namespace {
@@ -70,7 +74,7 @@ std::string PullReport(const Summary& summary) {
   }
   text += "time: " + Seconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes - summary.sst_bytes_resumed,
-               summary.seconds) + ", " +
+               TransferSeconds(summary)) + ", " +
           std::to_string(summary.lanes) + " lanes, peak memory " +
           Bytes(summary.peak_rss_bytes) + "\n";
   text += "target: " + Levels(summary) + ", " +
@@ -78,12 +82,48 @@ std::string PullReport(const Summary& summary) {
   if (!summary.replaced.empty()) {
     text += "replaced: the old directory is " + summary.replaced + "\n";
   }
+  if (summary.mode == "refresh") {
+    text += "refreshed: from sequence " +
+            std::to_string(summary.sequence_old) + " to " +
+            std::to_string(summary.sequence_new) + ", out of service for " +
+            Seconds(summary.outage_seconds) + "\n";
+  }
   text += summary.verified
               ? "verified: equal\n"
               : "verified: not compared (pull --verify does, or sstferry "
                 "verify SOURCE TARGET_DIR)\n";
   return text;
 }
+
+namespace {
+
+// Even where the deadline has passed, the application is given this long to
+// start.
+constexpr std::chrono::seconds kLeastAfterSwap{60};
+
+void SetHooks(PullArguments* pull) {
+  using std::chrono::steady_clock;
+  std::optional<steady_clock::time_point> until;
+  if (pull->options.deadline.count() > 0) {
+    until = steady_clock::now() + pull->options.deadline;
+  }
+  if (!pull->before_swap.empty()) {
+    pull->options.before_swap =
+        MakeCommandHook("--before-swap", pull->before_swap, until);
+  }
+  if (!pull->after_swap.empty()) {
+    pull->options.after_swap = [until, command = pull->after_swap](
+                                   const SwapEvent& event) {
+      std::optional<steady_clock::time_point> limit = until;
+      if (limit) {
+        limit = std::max(*limit, steady_clock::now() + kLeastAfterSwap);
+      }
+      return MakeCommandHook("--after-swap", command, limit)(event);
+    };
+  }
+}
+
+}  // namespace
 
 int RunPull(const std::vector<std::string>& arguments) {
   PullArguments pull;
@@ -94,6 +134,7 @@ int RunPull(const std::vector<std::string>& arguments) {
   Console console(pull.common.log_level);
   pull.options.log = console.log_function();
   LogTlsWarnings(pull.options.tls, &console);
+  SetHooks(&pull);
   const std::unique_ptr<Operation> operation = MakePull(pull.options);
   return RunOperation("pull", pull.common, &console, operation.get(),
                       PullReport);

@@ -108,8 +108,30 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
 }
 
+// What a running server can take of its command line and its config file,
+// read again.
+void Reload(const std::vector<std::string>& words, SourceServer* server,
+            Console* console) {
+  ServeArguments again;
+  const Status status = ParseServe(words, &again);
+  if (!status.ok()) {
+    console->Log(LogLevel::kWarning, "SIGHUP: all stays as it was: " +
+                                         MessageOf(status));
+    return;
+  }
+  console->set_log_level(again.common.log_level);
+  const uint64_t rate = again.options.max_rate_bytes_per_sec;
+  server->SetMaxRate(rate);
+  console->Log(LogLevel::kInfo,
+               "SIGHUP: max-rate is " +
+                   (rate == 0 ? std::string("not limited")
+                              : std::to_string(rate) + " bytes a second") +
+                   ", log-level as given; all else needs a restart");
+}
+
 // Serves until a signal, or with --once until the first transfer has ended.
-Status Serve(ServeArguments* arguments, Console* console, Ledger* ledger) {
+Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
+             Console* console, Ledger* ledger) {
   std::unique_ptr<Listener> listener;
   LogTlsWarnings(arguments->tls, console);
   Status status =
@@ -140,10 +162,12 @@ Status Serve(ServeArguments* arguments, Console* console, Ledger* ledger) {
   if (!status.ok()) {
     return status;
   }
-  StopWatcher stopper([&] {
+  const auto stop = [&] {
     stop_asked = true;
+    NotifyStopping().PermitUncheckedError();  // nobody waits for it
     server->Stop();
-  });
+  };
+  StopWatcher stopper(stop, [&] { Reload(words, server.get(), console); });
   watcher = &stopper;
   Announce(*arguments, server->address(), console);
   status = server->Run();
@@ -170,6 +194,7 @@ int RunServe(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("serve", usage);
   }
+  HoldReloadSignal();
   Console console(serve.common.log_level);
   Ledger ledger;
   Summary summary;
@@ -179,7 +204,7 @@ int RunServe(const std::vector<std::string>& arguments) {
     summary.source += (summary.source.empty() ? "" : ",") + database.name;
   }
   const auto started = std::chrono::steady_clock::now();
-  summary.status = Serve(&serve, &console, &ledger);
+  summary.status = Serve(arguments, &serve, &console, &ledger);
   const std::chrono::duration<double> elapsed =
       std::chrono::steady_clock::now() - started;
   summary.seconds = elapsed.count();

@@ -31,6 +31,13 @@ sigset_t StopSignals() {
   return set;
 }
 
+sigset_t ReloadSignal() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGHUP);
+  return set;
+}
+
 void Add(int fd, uint64_t value) {
   // An eventfd far from its limit always takes a value.
   while (write(fd, &value, sizeof(value)) < 0 && errno == EINTR) {
@@ -43,11 +50,21 @@ void HoldSignals() {
   const sigset_t set = StopSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // if ignored, no command's end could be seen
 }
 
-StopWatcher::StopWatcher(std::function<void()> stop)
-    : stop_(std::move(stop)) {
-  const sigset_t set = StopSignals();
+void HoldReloadSignal() {
+  const sigset_t set = ReloadSignal();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+StopWatcher::StopWatcher(std::function<void()> stop,
+                         std::function<void()> reload)
+    : stop_(std::move(stop)), reload_(std::move(reload)) {
+  sigset_t set = StopSignals();
+  if (reload_) {
+    sigaddset(&set, SIGHUP);
+  }
   signals_ = signalfd(-1, &set, SFD_CLOEXEC);
   wake_ = eventfd(0, EFD_CLOEXEC);
   thread_ = std::thread([this] { Loop(); });
@@ -62,6 +79,13 @@ StopWatcher::~StopWatcher() {
 
 void StopWatcher::Trigger() { Add(wake_, kStop); }
 
+int StopWatcher::TakeSignal(bool readable) {
+  signalfd_siginfo info;
+  return readable && read(signals_, &info, sizeof(info)) > 0
+             ? static_cast<int>(info.ssi_signo)
+             : 0;
+}
+
 void StopWatcher::Loop() {
   bool stopped = false;
   while (true) {
@@ -69,11 +93,11 @@ void StopWatcher::Loop() {
     if (poll(waits, 2, -1) < 0) {
       continue;  // EINTR is all that can happen to two open descriptors
     }
-    bool stop = false;
-    if ((waits[0].revents & POLLIN) != 0) {
-      signalfd_siginfo info;
-      stop = read(signals_, &info, sizeof(info)) > 0;
+    const int signal = TakeSignal((waits[0].revents & POLLIN) != 0);
+    if (signal == SIGHUP) {
+      reload_();
     }
+    bool stop = signal != 0 && signal != SIGHUP;
     uint64_t value = 0;
     if ((waits[1].revents & POLLIN) != 0 &&
         read(wake_, &value, sizeof(value)) < 0) {
@@ -90,7 +114,9 @@ void StopWatcher::Loop() {
   }
 }
 
-Status NotifyReady() {
+namespace {
+
+Status Notify(const char* message) {
   const char* name = std::getenv("NOTIFY_SOCKET");
   if (name == nullptr || *name == '\0') {
     return Status::OK();
@@ -112,9 +138,8 @@ Status NotifyReady() {
   if (fd < 0) {
     return Status::IOError("NOTIFY_SOCKET: socket", std::strerror(errno));
   }
-  constexpr char kReady[] = "READY=1";
   const ssize_t sent =
-      sendto(fd, kReady, sizeof(kReady) - 1, MSG_NOSIGNAL,
+      sendto(fd, message, std::strlen(message), MSG_NOSIGNAL,
              reinterpret_cast<const sockaddr*>(&address),
              static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length));
   const int error = errno;
@@ -123,5 +148,11 @@ Status NotifyReady() {
                                     std::strerror(error))
                   : Status::OK();
 }
+
+}  // namespace
+
+Status NotifyReady() { return Notify("READY=1"); }
+
+Status NotifyStopping() { return Notify("STOPPING=1"); }
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as a call, and the line to a service manager.
+// SIGINT, SIGTERM and SIGHUP as calls, and the lines to a service manager.
 #pragma once
 
 #include <functional>
@@ -8,19 +8,25 @@
 
 namespace sstferry {
 
-// Blocks SIGINT and SIGTERM and ignores SIGPIPE, for this thread and all it
-// starts later. Call first thing in main().
+// Blocks SIGINT and SIGTERM, ignores SIGPIPE and does not ignore SIGCHLD, for
+// this thread and all it starts later. Call first thing in main().
 void HoldSignals();
+// Blocks SIGHUP too, which otherwise ends the process. Call before the first
+// thread is started.
+void HoldReloadSignal();
 
 // Calls `stop` once, from a thread of its own, when SIGINT or SIGTERM arrives
-// or Trigger() is called; later ones change nothing.
+// or Trigger() is called; later ones change nothing. Calls `reload`, if there
+// is one, for every SIGHUP from the same thread.
 //
-// Ownership: `stop` must stay callable until the destructor returns.
+// Ownership: both must stay callable until the destructor returns.
 // Threads:   Trigger() from any thread.
-// REQUIRES: HoldSignals() was called; one watcher at a time.
+// REQUIRES: HoldSignals() was called, and HoldReloadSignal() with `reload`; one
+//   watcher at a time.
 class StopWatcher {
  public:
-  explicit StopWatcher(std::function<void()> stop);
+  explicit StopWatcher(std::function<void()> stop,
+                       std::function<void()> reload = nullptr);
   StopWatcher(const StopWatcher&) = delete;
   StopWatcher& operator=(const StopWatcher&) = delete;
   ~StopWatcher();
@@ -30,7 +36,11 @@ class StopWatcher {
  private:
   void Loop();
 
+  // 0: none arrived.
+  int TakeSignal(bool readable);
+
   const std::function<void()> stop_;
+  const std::function<void()> reload_;
   int signals_ = -1;  // signalfd
   int wake_ = -1;     // eventfd: kStop or kEnd is added
   std::thread thread_;
@@ -39,5 +49,7 @@ class StopWatcher {
 // Sends READY=1 to the socket that $NOTIFY_SOCKET names (a path, or '@' and an
 // abstract name). OK when the variable is not set.
 [[nodiscard]] rocksdb::Status NotifyReady();
+// The same with STOPPING=1.
+[[nodiscard]] rocksdb::Status NotifyStopping();
 
 }  // namespace sstferry

@@ -25,7 +25,8 @@ const std::string kId(32, 'a');
 Status OpenIt(const std::string& target, bool replace,
               std::unique_ptr<Workspace>* workspace) {
   const Status status = Workspace::Open(
-      target, replace, rocksdb::FileSystem::Default(), nullptr, workspace);
+      target, replace ? Existing::kReplace : Existing::kRefuse,
+      rocksdb::FileSystem::Default(), nullptr, workspace);
   return status.ok() ? (*workspace)->Clear() : status;
 }
 
@@ -126,7 +127,7 @@ TEST_CASE("Workspace keeps an unfinished pull until it is told",
   WriteBytes(workspace->staging_dir() + "/0-0.sst", "staged");
   WriteBytes(workspace->db_dir() + "/CURRENT", "database");
   workspace.reset();
-  REQUIRE_OK(Workspace::Open(dir / "target", false,
+  REQUIRE_OK(Workspace::Open(dir / "target", Existing::kRefuse,
                              rocksdb::FileSystem::Default(), nullptr,
                              &workspace));
   REQUIRE(workspace->has_unfinished());

@@ -1,0 +1,237 @@
+// Which directories a refresh may replace: those that remember its source, and
+// hold nothing but a database.
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/rocksdb_compat.h"
+#include "rocksdb/db.h"
+#include "tests/support/catch.h"
+#include "tests/support/replica_world.h"
+#include "tests/support/sample_database.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The pull ends so, and the target and its neighbours stay what they are.
+void RequireRefused(const ReplicaWorld& world, const PullOptions& options,
+                    const std::string& sentence) {
+  const std::vector<std::string> names = NamesOf(world.target());
+  const auto neighbours = NamesOf(world.root());
+  const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+  REQUIRE(MessageOf(summary.status).find(sentence) != std::string::npos);
+  REQUIRE(NamesOf(world.target()) == names);
+  REQUIRE(world.calls().empty());
+  if (neighbours == std::vector<std::string>{"source", "target"}) {
+    REQUIRE_FALSE(fs::exists(world.target() + ".sstferry/db/CURRENT"));
+  }
+}
+
+void Fill(ReplicaWorld* world) {
+  REQUIRE_OK(RunPull(world->Options()).status);
+  world->Forget();
+}
+
+TEST_CASE("A refresh refuses a target that remembers another source",
+          "[target][swap]") {
+  ReplicaWorld world;
+  Fill(&world);
+  fs::remove_all(world.source());
+  SampleShape shape;
+  shape.entries = 50;
+  MakeSampleDatabase(world.source(), shape);
+  PullOptions options = world.Options();
+  RequireRefused(world, options, "was pulled from another source");
+  options.adopt = true;
+  REQUIRE_OK(RunPull(options).status);
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  options.adopt = false;  // it remembers the other one now
+  REQUIRE_OK(RunPull(options).status);
+  world.RequireNothingLeft();
+}
+
+TEST_CASE("A refresh refuses a target without a memory", "[target][swap]") {
+  ReplicaWorld world;
+  SampleShape shape;
+  shape.entries = 50;
+  MakeSampleDatabase(world.target(), shape);
+  PullOptions options = world.Options();
+  RequireRefused(world, options, "does not remember which source");
+  WriteBytes(world.target() + "/last_transfer.json",
+             "{\"transfer_id\": \"a\"}");
+  RequireRefused(world, options, "does not remember which source");
+  options.adopt = true;
+  REQUIRE_OK(RunPull(options).status);
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  world.RequireNothingLeft();
+}
+
+TEST_CASE("A refresh refuses what is no database, even to adopt it",
+          "[target][swap]") {
+  ReplicaWorld world;
+  PullOptions options = world.Options();
+  options.adopt = true;
+  fs::create_directory(world.target());
+  WriteBytes(world.target() + "/thesis.tex", "precious");
+  RequireRefused(world, options, "thesis.tex, which is no part of a database");
+  fs::remove(world.target() + "/thesis.tex");
+  WriteBytes(world.target() + "/000001.sst", "precious");
+  RequireRefused(world, options, "no CURRENT");
+  REQUIRE(BytesOf(world.target() + "/000001.sst") == "precious");
+}
+
+TEST_CASE("A refresh refuses to take away what others put into a database",
+          "[target][swap]") {
+  ReplicaWorld world;
+  Fill(&world);
+  const std::string stranger = world.target() + "/" +
+                               GENERATE("server.pid", "checkpoints/1", "LOG2");
+  fs::create_directories(fs::path(stranger).parent_path());
+  WriteBytes(stranger, "theirs");
+  RequireRefused(world, world.Options(), "no part of a database");
+  fs::remove_all(world.target() + "/checkpoints");
+  fs::remove(stranger);
+  // Also when it comes while the new one is built.
+  PullOptions options = world.Options();
+  options.before_swap = [&](const SwapEvent&) {
+    fs::create_directories(fs::path(stranger).parent_path());
+    WriteBytes(stranger, "theirs");
+    return rocksdb::Status::OK();
+  };
+  const Summary summary = RunPull(options);
+  REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+  REQUIRE(world.calls() == std::vector<std::string>{"after as it was"});
+  REQUIRE(BytesOf(stranger) == "theirs");
+}
+
+TEST_CASE("A refresh refuses a database whose WAL lies elsewhere",
+          "[target][swap]") {
+  ReplicaWorld world;
+  Fill(&world);
+  {
+    rocksdb::Options options;
+    options.wal_dir = world.root() + "/wal";
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(rocksdb::DB::Open(options, world.target(), IntoDb(&db)));
+    REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "local", "1"));
+  }
+  RequireRefused(world, world.Options(), "write-ahead log in");
+  {
+    // Opened without it again, it is gone from OPTIONS.
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(
+        rocksdb::DB::Open(rocksdb::Options(), world.target(), IntoDb(&db)));
+  }
+  REQUIRE_OK(RunPull(world.Options()).status);
+}
+
+TEST_CASE("A refresh of a part refuses a target that may hold more",
+          "[target][swap]") {
+  ReplicaWorld world;
+  Fill(&world);
+  PullOptions part = world.Options();
+  part.selection.interval.end = "key5";
+  RequireRefused(world, part, "may hold more than");
+  part.adopt = true;
+  RequireRefused(world, part, "may hold more than");
+  fs::remove_all(world.target());
+  part.adopt = false;
+  REQUIRE_OK(RunPull(part).status);
+  REQUIRE_OK(RunPull(part).status);  // the same part
+  world.Forget();
+  part.selection.interval.end = "key4";
+  RequireRefused(world, part, "may hold more than");
+  REQUIRE_OK(RunPull(world.Options()).status);  // all is no less
+}
+
+TEST_CASE("A target that was replaced while a new one was built is left alone",
+          "[target][swap]") {
+  ReplicaWorld world;
+  Fill(&world);
+  const bool vanishes = GENERATE(false, true);
+  PullOptions options = world.Options();
+  options.before_swap = [&](const SwapEvent&) {
+    fs::rename(world.target(), world.root() + "/aside");
+    if (!vanishes) {
+      fs::copy(world.root() + "/aside", world.target(),
+               fs::copy_options::recursive);
+    }
+    return rocksdb::Status::OK();
+  };
+  const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+  REQUIRE(fs::exists(world.target()) != vanishes);
+  REQUIRE(world.calls() == std::vector<std::string>{"after as it was"});
+  // Whoever did it knows: the next one takes what it finds.
+  REQUIRE_OK(RunPull(world.Options()).status);
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+}
+
+TEST_CASE("A source without an id is known by the one it is given",
+          "[target][swap]") {
+  ReplicaWorld world;
+  fs::remove(world.source() + "/IDENTITY");
+  PullOptions options = world.Options();
+  RequireRefused(
+      [&]() -> ReplicaWorld& {
+        fs::create_directory(world.target());
+        return world;
+      }(),
+      options, "--source-id gives it one");
+  options.source_id = "shard 7";
+  const Summary summary = RunPull(options);
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.source_database_id == "shard 7");
+  REQUIRE_OK(RunPull(options).status);
+  world.Forget();
+  options.source_id = "shard 8";
+  RequireRefused(world, options, "was pulled from another source");
+}
+
+TEST_CASE("An id that is not the source's own is refused", "[target][swap]") {
+  ReplicaWorld world;
+  fs::create_directory(world.target());
+  PullOptions options = world.Options();
+  options.source_id = "shard 7";
+  RequireRefused(world, options, "--source-id is for a source that has none");
+}
+
+TEST_CASE("A column family that is gone at the source is named",
+          "[target][swap]") {
+  ReplicaWorld world;
+  rocksdb::ColumnFamilyHandle* family = nullptr;
+  const auto with_family = [&](bool drop) {
+    std::unique_ptr<rocksdb::DB> db;
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    std::vector<rocksdb::ColumnFamilyDescriptor> families = {
+        {"default", {}}, {"extra", {}}};
+    rocksdb::DBOptions options;
+    options.create_missing_column_families = true;
+    REQUIRE_OK(rocksdb::DB::Open(options, world.source(), families, &handles,
+                                 IntoDb(&db)));
+    family = handles[1];
+    REQUIRE_OK(drop ? db->DropColumnFamily(family)
+                    : db->Put(rocksdb::WriteOptions(), family, "a", "b"));
+    for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      REQUIRE_OK(db->DestroyColumnFamilyHandle(handle));
+    }
+  };
+  with_family(false);
+  Fill(&world);
+  with_family(true);
+  const Summary summary = RunPull(world.Options());
+  REQUIRE_OK(summary.status);
+  const bool named = std::any_of(
+      summary.notes.begin(), summary.notes.end(), [](const std::string& note) {
+        return note.find("'extra' is gone at the source") != std::string::npos;
+      });
+  REQUIRE(named);
+}
+
+}  // namespace
+}  // namespace sstferry

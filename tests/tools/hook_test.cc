@@ -1,0 +1,98 @@
+// The commands around an exchange: what they see, and how they end.
+#include "tools/sstferry/hook.h"
+
+#include <signal.h>
+
+#include <filesystem>
+
+#include "format/end_state.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+SwapEvent Event() {
+  SwapEvent event;
+  event.target_dir = "/data/the target";
+  event.transfer_id = std::string(32, 'a');
+  event.stopped = [] { return false; };
+  return event;
+}
+
+Status Run(const std::string& command, const SwapEvent& event = Event(),
+           std::optional<steady_clock::time_point> until = std::nullopt) {
+  return MakeCommandHook("--before-swap", command, until)(event);
+}
+
+void RequireEnds(const Status& status, EndState state,
+                 const std::string& sentence) {
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == state);
+  REQUIRE(MessageOf(status).find("--before-swap \"") == 0);
+  REQUIRE(MessageOf(status).find(sentence) != std::string::npos);
+}
+
+TEST_CASE("A command sees what is exchanged, and a shell of its own",
+          "[tools][hook]") {
+  ScratchDir dir;
+  const std::string out = dir / "out";
+  SwapEvent event = Event();
+  event.exchanged = true;
+  setenv("SSTFERRY_EXCHANGED", "maybe", 1);
+  // Signals that this process holds are not held there.
+  sigset_t held;
+  sigemptyset(&held);
+  sigaddset(&held, SIGTERM);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &held, &before);
+  const Status status = Run(
+      "echo \"$SSTFERRY_TARGET_DIR|$SSTFERRY_TRANSFER_ID|"
+      "$SSTFERRY_EXCHANGED\" > " + out + " && grep SigBlk /proc/self/status "
+      ">> " + out + " && ls /proc/self/fd | wc -l >> " + out,
+      event);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  unsetenv("SSTFERRY_EXCHANGED");
+  REQUIRE_OK(status);
+  REQUIRE(BytesOf(out) == "/data/the target|" + std::string(32, 'a') +
+                              "|yes\nSigBlk:\t0000000000000000\n4\n");
+}
+
+TEST_CASE("A command that fails is named with its code", "[tools][hook]") {
+  REQUIRE_OK(Run("true"));
+  RequireEnds(Run("exit 7"), EndState::kRefused,
+              "\"exit 7\" ended with code 7");
+  RequireEnds(Run("/no/such/command"), EndState::kRefused, "code 127");
+  RequireEnds(Run("kill -9 $$"), EndState::kRefused, "ended by signal 9");
+}
+
+TEST_CASE("A command is ended with all it started when the pull is stopped",
+          "[tools][hook]") {
+  ScratchDir dir;
+  SwapEvent event = Event();
+  // Once it has started, and with it a child of its own.
+  event.stopped = [&] { return std::filesystem::exists(dir / "child"); };
+  RequireEnds(Run("(echo > " + (dir / "child") + "; sleep 600); true", event),
+              EndState::kCancelled, "the pull was stopped");
+}
+
+TEST_CASE("A command is ended when its time is over", "[tools][hook]") {
+  RequireEnds(Run("sleep 600", Event(), steady_clock::now()),
+              EndState::kDeadline, "it took too long");
+}
+
+TEST_CASE("What a command leaves in the background is not waited for",
+          "[tools][hook]") {
+  ScratchDir dir;
+  REQUIRE_OK(Run("sleep 600 & echo $! > " + (dir / "pid")));
+  const pid_t server = std::stoi(BytesOf(dir / "pid"));
+  REQUIRE(kill(server, 0) == 0);
+  REQUIRE(kill(server, SIGKILL) == 0);
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,215 @@
+// The real binary as a nightly job: a refresh between two commands, a server
+// that a service manager looks after.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/replica_world.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/serve_process.h"
+#include "tools/sstferry/commands.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+// A shell command that adds a line to a file.
+std::string Noting(const ReplicaWorld& world, const std::string& line) {
+  return "echo " + line + " >> " + world.root() + "/calls";
+}
+
+// A pull by a config file, as the systemd unit starts it.
+struct Night {
+  explicit Night(const ReplicaWorld& world, const std::string& more = "") {
+    WriteBytes(world.root() + "/shard.conf",
+               "source = " + world.source() + "\ntarget = " + world.target() +
+                   "\nmode = refresh\nvisibility = swap\n" + more);
+    conf = world.root() + "/shard.conf";
+  }
+  int Run() {
+    Process process(Sstferry({"pull", "--config", conf, "--json"}));
+    const int code = process.Wait();
+    err = process.err();
+    json = nlohmann::json::parse(process.out());
+    return code;
+  }
+  std::string conf;
+  std::string err;
+  nlohmann::json json;
+};
+
+std::string Refusal(const Words& words) {
+  PullArguments out;
+  const rocksdb::Status status = ParsePull(words, &out);
+  REQUIRE(status.IsInvalidArgument());
+  return status.getState();
+}
+
+TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
+          "[tools]") {
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"s", "t"}, &pull));
+  REQUIRE(pull.options.mode == PullMode::kSeed);
+  REQUIRE(pull.options.delete_rate_bytes_per_sec == 50'000'000);
+  pull = PullArguments();
+  REQUIRE_OK(ParsePull(
+      {"s", "t", "--mode", "refresh", "--visibility", "swap", "--adopt",
+       "--source-id", "shard 7", "--before-swap", "stop it", "--after-swap",
+       "start it", "--delete-rate", "10M"},
+      &pull));
+  REQUIRE(pull.options.mode == PullMode::kRefresh);
+  REQUIRE(pull.options.visibility == Visibility::kSwap);
+  REQUIRE(pull.options.adopt);
+  REQUIRE(pull.options.source_id == "shard 7");
+  REQUIRE(pull.options.delete_rate_bytes_per_sec == 10'000'000);
+  REQUIRE(pull.before_swap == "stop it");
+  REQUIRE(pull.after_swap == "start it");
+  REQUIRE(Refusal({"s", "t", "--mode", "copy"}).find("--mode") == 0);
+  REQUIRE(Refusal({"s", "t", "--mode", "refresh"}).find("--visibility") == 0);
+  const Words refresh = {"s", "t", "--mode", "refresh", "--visibility", "swap"};
+  for (const Words& more : std::vector<Words>{
+           {"--replace"}, {"--before-swap", " "}, {"--source-id", ""}}) {
+    Words words = refresh;
+    words.insert(words.end(), more.begin(), more.end());
+    REQUIRE(Refusal(words).find(more[0]) == 0);
+  }
+  for (const Words& alone : std::vector<Words>{{"--visibility", "swap"},
+                                               {"--before-swap", "a"},
+                                               {"--after-swap", "a"},
+                                               {"--delete-rate", "1M"},
+                                               {"--adopt"}}) {
+    Words words = {"s", "t"};
+    words.insert(words.end(), alone.begin(), alone.end());
+    REQUIRE(Refusal(words).find(alone[0]) == 0);
+  }
+}
+
+TEST_CASE("A night by a config file: the first seeds, the next refreshes",
+          "[tools]") {
+  ReplicaWorld world;
+  Night night(world, "before-swap = " + Noting(world, "stop") +
+                         "\nafter-swap = " + Noting(world, "start") + "\n");
+  REQUIRE(night.Run() == 0);
+  world.ChangeSource();
+  REQUIRE(night.Run() == 0);
+  INFO(night.json.dump(2));
+  REQUIRE(night.json["mode"] == "refresh");
+  REQUIRE(night.json["visibility"] == "swap");
+  REQUIRE(night.json["state"] == "complete");
+  REQUIRE(night.json["outage_seconds"] > 0);
+  REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
+  REQUIRE(BytesOf(world.root() + "/calls") == "stop\nstart\nstop\nstart\n");
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+}
+
+TEST_CASE("Each end of a night has the exit code that a scheduler acts on",
+          "[tools]") {
+  ReplicaWorld world;
+  REQUIRE(Night(world).Run() == 0);
+  world.ChangeSource();
+  const std::string after = "after-swap = " + Noting(world, "start") + "\n";
+  Night vetoed(world, "before-swap = exit 3\n" + after);
+  REQUIRE(vetoed.Run() == 1);
+  REQUIRE(vetoed.err.find("--before-swap \"exit 3\" ended with code 3") !=
+          std::string::npos);
+  REQUIRE(BytesOf(world.root() + "/calls") == "start\n");
+  {
+    ServingApplication application(world.target());
+    Night busy(world, after);
+    REQUIRE(busy.Run() == 5);
+    REQUIRE(busy.json["status"] == "BUSY");
+    REQUIRE(busy.json["state"] == "");
+  }
+  Night late(world, "before-swap = sleep 600\ndeadline = 3s\n" + after);
+  REQUIRE(late.Run() == 4);
+  REQUIRE(late.json["status"] == "DEADLINE");
+  REQUIRE(BytesOf(world.root() + "/calls") == "start\nstart\nstart\n");
+  Night broken(world, "after-swap = exit 9\n");
+  REQUIRE(broken.Run() == 1);
+  REQUIRE(broken.json["state"] == "complete");
+  REQUIRE(broken.err.find("ended with code 9") != std::string::npos);
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+}
+
+TEST_CASE("SIGTERM while a server is stopped starts it again before the end",
+          "[tools]") {
+  ReplicaWorld world;
+  REQUIRE(Night(world).Run() == 0);
+  const auto before = EntriesOf(world.target());
+  world.ChangeSource();
+  Night night(world, "before-swap = echo hook runs >&2; sleep 600\n"
+                     "after-swap = " + Noting(world, "start") + "\n");
+  Process process(Sstferry({"pull", "--config", night.conf, "--json"}));
+  REQUIRE(process.WaitForErr("hook runs"));
+  process.Signal(SIGTERM);
+  REQUIRE(process.Wait() == 4);
+  REQUIRE(BytesOf(world.root() + "/calls") == "start\n");
+  REQUIRE(EntriesOf(world.target()) == before);
+}
+
+TEST_CASE("SIGHUP makes serve read its config file again, and ends nothing",
+          "[tools]") {
+  ReplicaWorld world;
+  const std::string conf = world.root() + "/serve.conf";
+  WriteBytes(conf, "max-rate = 1M\n");
+  ServeProcess serve({"--db", "db=" + world.source(), "--config", conf});
+  serve.process().Signal(SIGHUP);
+  REQUIRE(serve.process().WaitForErr("max-rate is 1000000 bytes a second"));
+  WriteBytes(conf, "max-rate = 2M\n");
+  serve.process().Signal(SIGHUP);
+  REQUIRE(serve.process().WaitForErr("max-rate is 2000000 bytes a second"));
+  WriteBytes(conf, "max-rate = many\n");
+  serve.process().Signal(SIGHUP);
+  REQUIRE(serve.process().WaitForErr("all stays as it was"));
+  WriteBytes(conf, "log-level = error\n");
+  serve.process().Signal(SIGHUP);
+  Process pull(Sstferry({"pull", serve.url(), world.target()}));
+  REQUIRE(pull.Wait() == 0);
+  serve.process().Signal(SIGTERM);
+  REQUIRE(serve.process().Wait() == 0);
+  // The line about that pull is an info: the level was taken.
+  REQUIRE(serve.process().err().find("transfer ") == std::string::npos);
+}
+
+TEST_CASE("Serve tells its service manager when it is ready and when it ends",
+          "[tools]") {
+  ReplicaWorld world;
+  const std::string path = world.root() + "/notify";
+  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  REQUIRE(fd >= 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.size() < sizeof(address.sun_path));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  REQUIRE(bind(fd, reinterpret_cast<const sockaddr*>(&address),
+               static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +
+                                      path.size() + 1)) == 0);
+  const auto receive = [fd] {
+    char text[64];
+    const ssize_t bytes = recv(fd, text, sizeof(text), 0);
+    REQUIRE(bytes > 0);
+    return std::string(text, static_cast<size_t>(bytes));
+  };
+  Process serve(Sstferry({"serve", "--db", world.source(), "--listen",
+                          "127.0.0.1:0"}),
+                {{"NOTIFY_SOCKET", path}});
+  REQUIRE(receive() == "READY=1");
+  serve.Signal(SIGTERM);
+  REQUIRE(receive() == "STOPPING=1");
+  REQUIRE(serve.Wait() == 0);
+  close(fd);
+}
+
+}  // namespace
+}  // namespace sstferry
