@@ -268,6 +268,8 @@ TEST_CASE("serve goes on when it has run out of descriptors",
   // with, and say so.
   REQUIRE(AwaitDescriptors(pid, /*or_more=*/false, before + 2));
   PullOptions options = PullFrom(where, dir / "target");
+  // Those it has still to accept count for this address until it hangs up.
+  options.retry_for = milliseconds(60'000);
   REQUIRE_OK(RunPull(options).status);
 }
 
