@@ -10,4 +10,12 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+// UBSan, which goes with ASan here, asks pipe() whether an object can be read
+// and takes a process without descriptors for one with a wrong vptr.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kChecksVptr = true;
+#else
+inline constexpr bool kChecksVptr = false;
+#endif
+
 }  // namespace sstferry::test

@@ -178,11 +178,13 @@ TEST_CASE("TLS client that is denied hears why even while it writes",
   }
 }
 
-// What a TLS server says of a stranger, and whether it goes on.
+// What a TLS server says of a stranger, and whether it goes on. The stranger
+// runs in another thread: no place for Catch2's macros.
 Status ServerStatus(Transport* transport,
                     const std::function<void(const HostPort&)>& stranger,
                     const WaitLimit& limit = Soon()) {
-  auto running = InBackground([&] { stranger(Where(*transport)); });
+  const HostPort where = Where(*transport);
+  auto running = InBackground([&] { stranger(where); });
   std::unique_ptr<Connection> server;
   REQUIRE_OK(transport->listener->Accept(&server));
   const Status status = server->Handshake(limit);
@@ -207,13 +209,15 @@ TEST_CASE("TLS server denies a client without a certificate or with TLS 1.2",
   REQUIRE(Says(status, "the client showed no certificate"));
   REQUIRE(alert == SSL_AD_CERTIFICATE_REQUIRED);
 
+  bool shaken = true;
+  RawTlsOptions old;
+  old.files = GoodPki().client;
+  old.max_version = TLS1_2_VERSION;
   status = ServerStatus(&transport, [&](const HostPort& where) {
-    RawTlsOptions options;
-    options.files = GoodPki().client;
-    options.max_version = TLS1_2_VERSION;
-    REQUIRE_FALSE(RawTls(where, options).shaken());
+    shaken = RawTls(where, old).shaken();
   });
   INFO(status.ToString());
+  REQUIRE_FALSE(shaken);
   REQUIRE(EndStateOf(status) == EndState::kDenied);
   REQUIRE(Says(status, "expected TLS 1.3, found an older version"));
 }
@@ -269,10 +273,12 @@ TEST_CASE("TLS server tells a plain client in its own words what is missing",
   Status client_status;
   const Status status = ServerStatus(&transport, [&](const HostPort& where) {
     std::unique_ptr<Connection> connection;
-    REQUIRE_OK(MakeTcpDialer(where)->Dial(Soon(), &connection));
-    Channel channel(std::move(connection));
-    HelloAck ack;
-    client_status = ClientHandshake(&channel, Hello(), Soon(), &ack);
+    client_status = MakeTcpDialer(where)->Dial(Soon(), &connection);
+    if (client_status.ok()) {
+      Channel channel(std::move(connection));
+      HelloAck ack;
+      client_status = ClientHandshake(&channel, Hello(), Soon(), &ack);
+    }
   });
   INFO(status.ToString() << "\n" << client_status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kDenied);
