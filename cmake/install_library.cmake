@@ -12,6 +12,7 @@ set(SSTFERRY_PUBLIC_HEADERS
   format/messages_control.h
   format/messages_lane.h
   format/messages_refresh.h
+  format/messages_status.h
   pipeline/options.h
   pipeline/refresh_options.h
   pipeline/source.h

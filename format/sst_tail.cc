@@ -10,6 +10,7 @@
 #include "format/end_state.h"
 #include "format/sst_block.h"
 #include "format/sst_coding.h"
+#include "format/sst_tail_names.h"
 
 namespace sstferry {
 
@@ -20,10 +21,7 @@ namespace {
 
 using PropertyMap = std::map<std::string, std::string>;
 
-constexpr char kPropertiesName[] = "rocksdb.properties";
-constexpr char kIndexName[] = "rocksdb.index";
 constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
-constexpr std::string_view kPartitionedFilterPrefix = "partitionedfilter.";
 constexpr uint32_t kMinTailFormatVersion = 2;
 constexpr uint32_t kExternalVersion = 2;
 // What RocksDB calls an unknown column family.
@@ -123,10 +121,6 @@ constexpr std::string_view kSingleBlocks[] = {
 constexpr std::string_view kFilterPrefixes[] = {"filter.", "fullfilter.",
                                                 kPartitionedFilterPrefix};
 
-Status Refused(const std::string& reason) {
-  return MakeStatus(EndState::kRefused, reason);
-}
-
 Status Internal(const std::string& what) {
   return MakeStatus(EndState::kInternal, "rewritten tail: " + what);
 }
@@ -189,10 +183,10 @@ Status CheckExternal(const SstProperties& properties) {
   const uint32_t version = properties.external_version.value_or(0);
   const uint64_t seqno = properties.external_global_seqno.value_or(0);
   if (version > kExternalVersion) {
-    return Refused("was ingested as version " + std::to_string(version));
+    return RefuseToCarry("was ingested as version " + std::to_string(version));
   }
   if (seqno != 0) {
-    return Refused("was ingested with sequence number " +
+    return RefuseToCarry("was ingested with sequence number " +
                    std::to_string(seqno));
   }
   return Status::OK();
@@ -208,10 +202,10 @@ Status CheckProperties(const SstProperties& properties) {
                      });
     if (zero != std::end(kZero)) {
       if (value != std::string(1, '\0')) {
-        return Refused(zero->reason);
+        return RefuseToCarry(zero->reason);
       }
     } else if (name.starts_with(kOwnPrefix) && !Contains(kCopied, name)) {
-      return Refused("holds an unknown property " +
+      return RefuseToCarry("holds an unknown property " +
                      DescribeSstProperty("", name));
     }
   }
@@ -224,11 +218,11 @@ Status CheckStampable(const SstReader& reader) {
   const SstProperties& properties = reader.properties();
   if (reader.FindMetaBlock(kRangeDeletionsName) != nullptr ||
       properties.num_range_deletions != 0) {
-    return Refused("holds range deletions");
+    return RefuseToCarry("holds range deletions");
   }
   if (properties.db_id.empty() || properties.db_session_id.empty() ||
       properties.original_file_number == 0) {
-    return Refused("has no identity");
+    return RefuseToCarry("has no identity");
   }
   return Status::OK();
 }
@@ -237,32 +231,32 @@ Status CheckStampable(const SstReader& reader) {
 Status CheckLayout(const SstReader& reader, SstBlockHandle* properties) {
   const SstFooter& footer = reader.footer();
   if (footer.format_version < kMinTailFormatVersion) {
-    return Refused("has format version " +
+    return RefuseToCarry("has format version " +
                    std::to_string(footer.format_version));
   }
   const SstMetaBlock* meta = reader.FindMetaBlock(kPropertiesName);
   if (meta == nullptr) {
-    return Refused("keeps its properties under an old name");
+    return RefuseToCarry("keeps its properties under an old name");
   }
   *properties = meta->handle;
   if (properties->end() != footer.metaindex.offset ||
       footer.metaindex.end() != footer.footer_offset) {
-    return Refused("has other blocks behind its properties");
+    return RefuseToCarry("has other blocks behind its properties");
   }
   for (const SstMetaBlock& block : reader.meta_blocks()) {
     if (block.name == kPropertiesName) {
       continue;
     }
     if (!IsKnownBlock(block.name)) {
-      return Refused("holds an unknown block " +
+      return RefuseToCarry("holds an unknown block " +
                      DescribeSstProperty("", block.name));
     }
     if (!HandleFits(block.handle, properties->offset)) {
-      return Refused("has other blocks behind its properties");
+      return RefuseToCarry("has other blocks behind its properties");
     }
   }
   if (!HandleFits(reader.index_handle(), properties->offset)) {
-    return Refused("has other blocks behind its properties");
+    return RefuseToCarry("has other blocks behind its properties");
   }
   return Status::OK();
 }
@@ -441,150 +435,6 @@ Status CheckRewritten(const SstReader& reader, const PropertyMap& properties,
   return s;
 }
 
-// Walks the body's blocks in file order.
-class BodyWalk {
- public:
-  BodyWalk(const SstReader& reader, const SstTail& tail,
-           const SstBlockVisitor& visitor)
-      : reader_(reader), tail_(tail), visitor_(visitor) {}
-
-  [[nodiscard]] Status Run() {
-    Status s = reader_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
-      // Nothing is padded before the first block.
-      return Visit(entry.handle, end_ == 0 ? 0 : kMaxSstPaddingBytes);
-    });
-    if (s.ok()) {
-      s = SkipLastPadding();
-    }
-    if (s.ok()) {
-      s = CollectStretches();
-    }
-    for (const Stretch& stretch : stretches_) {
-      if (s.ok()) {
-        s = stretch.partitioned ? VisitPartitions(stretch.handle)
-                                : Visit(stretch.handle, 0);
-      }
-    }
-    if (s.ok() && end_ != tail_.body_bytes) {
-      return Uncovered(end_, tail_.body_bytes);
-    }
-    return s;
-  }
-
- private:
-  // One block, or the blocks that the block at `handle` tells of.
-  struct Stretch {
-    uint64_t offset;
-    SstBlockHandle handle;
-    bool partitioned;
-  };
-
-  [[nodiscard]] static Status Uncovered(uint64_t begin, uint64_t end) {
-    return Refused("has bytes that no known block covers, from " +
-                   std::to_string(begin) + " to " + std::to_string(end));
-  }
-
-  [[nodiscard]] Status Visit(const SstBlockHandle& handle,
-                             uint64_t max_padding) {
-    if (!HandleFits(handle, tail_.body_bytes) || handle.offset < end_) {
-      return Refused("has blocks in an unknown order, from " +
-                     std::to_string(handle.offset) + " after " +
-                     std::to_string(end_));
-    }
-    if (handle.offset - end_ > max_padding) {
-      return Uncovered(end_, handle.offset);
-    }
-    end_ = handle.end();
-    return visitor_(handle);
-  }
-
-  // Alignment pads the last data block, too; writers count that as data.
-  [[nodiscard]] Status SkipLastPadding() {
-    const uint64_t data_bytes = reader_.properties().data_bytes;
-    if (data_bytes < end_ || data_bytes - end_ > kMaxSstPaddingBytes) {
-      return Refused("has data blocks up to " + std::to_string(end_) +
-                     ", its properties say " + std::to_string(data_bytes));
-    }
-    end_ = data_bytes;
-    return Status::OK();
-  }
-
-  // Both kinds of top-level blocks have an index's form.
-  [[nodiscard]] Status ForEachPartition(const SstBlockHandle& top,
-                                        const SstBlockVisitor& visitor) const {
-    SstBlockLayout layout;
-    layout.values_are_handles = true;
-    layout.delta_handles =
-        reader_.properties().index_value_is_delta_encoded != 0;
-    SstBlock block;
-    SstBlockCursor cursor;
-    Status s = ReadSstBlock(reader_.source(), reader_.footer(), top,
-                            kMaxSstBlockBytes, Slice(), &block);
-    if (s.ok()) {
-      s = cursor.Init(block.contents(), layout, top.offset);
-    }
-    if (s.ok()) {
-      s = cursor.Next();
-    }
-    while (s.ok() && cursor.valid()) {
-      s = visitor(cursor.handle());
-      if (s.ok()) {
-        s = cursor.Next();
-      }
-    }
-    return s;
-  }
-
-  [[nodiscard]] Status AddPartitions(const SstBlockHandle& top) {
-    bool any = false;
-    return ForEachPartition(top, [&](const SstBlockHandle& handle) {
-      if (!any) {
-        stretches_.push_back({handle.offset, top, true});
-        any = true;
-      }
-      return Status::OK();
-    });
-  }
-
-  [[nodiscard]] Status VisitPartitions(const SstBlockHandle& top) {
-    return ForEachPartition(top, [this](const SstBlockHandle& handle) {
-      return Visit(handle, 0);
-    });
-  }
-
-  [[nodiscard]] Status CollectStretches() {
-    Status s;
-    const SstBlockHandle index = reader_.index_handle();
-    stretches_.push_back({index.offset, index, false});
-    if (reader_.properties().index_type == SstIndexType::kTwoLevel) {
-      s = AddPartitions(index);
-    }
-    for (const SstMetaBlock& meta : reader_.meta_blocks()) {
-      if (!s.ok()) {
-        return s;
-      }
-      if (meta.name == kPropertiesName || meta.name == kIndexName) {
-        continue;
-      }
-      stretches_.push_back({meta.handle.offset, meta.handle, false});
-      if (meta.name.starts_with(kPartitionedFilterPrefix)) {
-        s = AddPartitions(meta.handle);
-      }
-    }
-    std::sort(stretches_.begin(), stretches_.end(),
-              [](const Stretch& a, const Stretch& b) {
-                return a.offset < b.offset;
-              });
-    return s;
-  }
-
-  const SstReader& reader_;
-  const SstTail& tail_;
-  const SstBlockVisitor& visitor_;
-  std::vector<Stretch> stretches_;
-  uint64_t end_ = 0;  // behind the previous block
-};
-
 }  // namespace
 
 Status RewriteSstTail(const SstReader& reader, SstTail* tail) {
@@ -626,19 +476,14 @@ Status RewriteSstTail(const SstReader& reader, const SstStamp* stamp,
   rewritten.format_version = reader.footer().format_version;
   // Without shared prefixes a block may grow beyond what readers take.
   if (rewritten.bytes.size() > kMaxSstMetaBlockBytes) {
-    return Refused("has a tail of " + std::to_string(rewritten.bytes.size()) +
-                   " bytes");
+    return RefuseToCarry("has a tail of " +
+                         std::to_string(rewritten.bytes.size()) + " bytes");
   }
   s = CheckRewritten(reader, properties, stamp, rewritten);
   if (s.ok()) {
     *tail = std::move(rewritten);
   }
   return s;
-}
-
-Status ForEachBodyBlock(const SstReader& reader, const SstTail& tail,
-                        const SstBlockVisitor& visitor) {
-  return BodyWalk(reader, tail, visitor).Run();
 }
 
 }  // namespace sstferry

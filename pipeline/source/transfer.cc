@@ -321,18 +321,6 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;
 }
 
-Status Transfer::SendPlanItems(Channel* control) {
-  Status status;
-  for (size_t at = 0; at < items_.size() && status.ok();) {
-    const size_t next = BatchEnd(items_, at);
-    PlanItems batch;
-    batch.items.assign(items_.begin() + at, items_.begin() + next);
-    at = next;
-    status = control->SendMessage(FrameType::kPlanItems, batch);
-  }
-  return status;
-}
-
 bool Transfer::IsControl(const Channel* control) const {
   std::lock_guard<std::mutex> lock(mu_);
   return control_ == control;

@@ -156,4 +156,16 @@ void Transfer::AddSegmentItem(const TransferFamily& family,
   }
 }
 
+Status Transfer::SendPlanItems(Channel* control) {
+  Status status;
+  for (size_t at = 0; at < items_.size() && status.ok();) {
+    const size_t next = BatchEnd(items_, at);
+    PlanItems batch;
+    batch.items.assign(items_.begin() + at, items_.begin() + next);
+    at = next;
+    status = control->SendMessage(FrameType::kPlanItems, batch);
+  }
+  return status;
+}
+
 }  // namespace sstferry

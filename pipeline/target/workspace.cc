@@ -138,7 +138,7 @@ Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
                              const LogFunction& log,
                              std::unique_ptr<Workspace>* workspace) {
   std::unique_ptr<Workspace> opened(
-      new Workspace(WithoutTrailingSlash(target_dir), /*replace=*/false,
+      new Workspace(WithoutTrailingSlash(target_dir), Existing::kRefuse,
                     std::move(file_system), log));
   opened->beside_ = true;
   opened->held_here_ = held_here;

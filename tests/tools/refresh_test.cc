@@ -31,10 +31,12 @@ std::string Noting(const ReplicaWorld& world, const std::string& line) {
 
 // A pull by a config file, as the systemd unit starts it.
 struct Night {
-  explicit Night(const ReplicaWorld& world, const std::string& more = "") {
+  explicit Night(const ReplicaWorld& world, const std::string& more = "",
+                 const std::string& visibility = "swap") {
     WriteBytes(world.root() + "/shard.conf",
                "source = " + world.source() + "\ntarget = " + world.target() +
-                   "\nmode = refresh\nvisibility = swap\n" + more);
+                   "\nmode = refresh\nvisibility = " + visibility + "\n" +
+                   more);
     conf = world.root() + "/shard.conf";
   }
   int Run() {
@@ -76,10 +78,42 @@ TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
   REQUIRE(pull.before_swap == "stop it");
   REQUIRE(pull.after_swap == "start it");
   REQUIRE(Refusal({"s", "t", "--mode", "copy"}).find("--mode") == 0);
-  REQUIRE(Refusal({"s", "t", "--mode", "refresh"}).find("--visibility") == 0);
+  pull = PullArguments();
+  REQUIRE_OK(ParsePull({"s", "t", "--mode", "refresh"}, &pull));
+  REQUIRE(pull.options.visibility == Visibility::kAll);
+  REQUIRE(pull.options.compare == CompareMode::kFiles);
+  REQUIRE(pull.options.compact);
+  pull = PullArguments();
+  REQUIRE_OK(ParsePull({"s", "t", "--mode", "refresh", "--visibility", "chunk",
+                        "--compare", "digest", "--drop-missing", "--compact",
+                        "none", "--compact-rate", "1M", "--min-rate", "2M"},
+                       &pull));
+  REQUIRE(pull.options.visibility == Visibility::kChunk);
+  REQUIRE(pull.options.compare == CompareMode::kDigest);
+  REQUIRE(pull.options.drop_missing);
+  REQUIRE_FALSE(pull.options.compact);
+  REQUIRE(pull.options.compact_rate_bytes_per_sec == 1'000'000);
+  REQUIRE(pull.options.min_rate_bytes_per_sec == 2'000'000);
+  for (const Words& wrong : std::vector<Words>{{"--visibility", "some"},
+                                               {"--compare", "all"},
+                                               {"--compact", "fast"},
+                                               {"--before-swap", "a"},
+                                               {"--delete-rate", "1M"}}) {
+    Words words = {"s", "t", "--mode", "refresh"};
+    words.insert(words.end(), wrong.begin(), wrong.end());
+    REQUIRE(Refusal(words).find(wrong[0]) == 0);
+  }
+  REQUIRE(Refusal({"s", "t", "--mode", "refresh", "--drop-missing", "--cf",
+                   "a"})
+              .find("--drop-missing") == 0);
   const Words refresh = {"s", "t", "--mode", "refresh", "--visibility", "swap"};
   for (const Words& more : std::vector<Words>{
-           {"--replace"}, {"--before-swap", " "}, {"--source-id", ""}}) {
+           {"--replace"},
+           {"--before-swap", " "},
+           {"--source-id", ""},
+           {"--compare", "files"},
+           {"--compact", "none"},
+           {"--drop-missing"}}) {
     Words words = refresh;
     words.insert(words.end(), more.begin(), more.end());
     REQUIRE(Refusal(words).find(more[0]) == 0);
@@ -88,6 +122,8 @@ TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
                                                {"--before-swap", "a"},
                                                {"--after-swap", "a"},
                                                {"--delete-rate", "1M"},
+                                               {"--compare", "full"},
+                                               {"--drop-missing"},
                                                {"--adopt"}}) {
     Words words = {"s", "t"};
     words.insert(words.end(), alone.begin(), alone.end());
@@ -111,6 +147,36 @@ TEST_CASE("A night by a config file: the first seeds, the next refreshes",
   REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
   REQUIRE(BytesOf(world.root() + "/calls") == "stop\nstart\nstop\nstart\n");
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+}
+
+TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
+          "[tools]") {
+  const std::string visibility = GENERATE("all", "chunk");
+  ReplicaWorld world;
+  Night night(world, "", visibility);
+  REQUIRE(night.Run() == 0);
+  REQUIRE(night.json["mode"] == "seed");
+  world.ChangeSource();
+  {
+    ServingApplication application(world.target());
+    REQUIRE(night.Run() == 5);
+    REQUIRE(night.json["status"] == "BUSY");
+    REQUIRE(night.err.find("library") != std::string::npos);
+    REQUIRE(night.err.find("swap") != std::string::npos);
+  }
+  REQUIRE(night.Run() == 0);
+  INFO(night.json.dump(2));
+  REQUIRE(night.json["mode"] == "refresh");
+  REQUIRE(night.json["visibility"] == visibility);
+  REQUIRE(night.json["state"] == "complete");
+  REQUIRE(night.json["ranges_sent"] > 0);
+  REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  REQUIRE_FALSE(fs::exists(world.target() + ".sstferry"));
+  REQUIRE(night.Run() == 0);
+  INFO(night.json.dump(2));
+  REQUIRE(night.json["ranges_sent"] == 0);
+  REQUIRE(night.json["sst_bytes"] == 0);
 }
 
 TEST_CASE("Each end of a night has the exit code that a scheduler acts on",
