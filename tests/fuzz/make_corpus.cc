@@ -38,6 +38,16 @@ void MakeFormatSeeds(const fs::path& directory) {
     Write(directory / "journal" / ("cut" + std::to_string(offset)),
           SampleJournal().substr(0, offset));
   }
+  Lease lease = SampleLease();
+  std::string whole;
+  MustWork(EncodeLease(lease, &whole));
+  Write(directory / "lease" / "file", whole);
+  Write(directory / "lease" / "payload", whole.substr(kLeaseHeaderBytes));
+  lease.request = SampleOpenRequest();
+  lease.target = SampleHello();
+  whole.clear();
+  MustWork(EncodeLease(lease, &whole));
+  Write(directory / "lease" / "full", whole.substr(kLeaseHeaderBytes));
   for (const SampleFrame& sample : SampleFrames()) {
     const std::string name = FrameTypeName(sample.type);
     Write(directory / "frame" / name,
