@@ -69,10 +69,10 @@ struct World {
 Status OpenNext(Slice* script, fuzz::ScriptChunk* chunk,
                 std::unique_ptr<Channel>* open, Channel** channel) {
   if (script->empty()) {
-    return MakeStatus(EndState::kDeadPeer, "nobody listens");
+    return MakeStatus(EndState::kRefused, "no more connections");
   }
   *open = std::make_unique<Channel>(std::make_unique<fuzz::ScriptConnection>(
-      fuzz::TakeConnection(script), false, nullptr, chunk));
+      fuzz::TakeConnection(script), nullptr, nullptr, chunk));
   Hello hello = MakeHello();
   hello.kind = ConnectionKind::kLane;
   HelloAck ack;
@@ -111,7 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.open_lane = [&](uint32_t, Channel** channel) {
     return OpenNext(&script, &chunk, &open, channel);
   };
-  state.retry_for = std::chrono::milliseconds(1);
+  state.retry_for = std::chrono::hours(1);  // while the script has more
   LaneClient(&state, 0).Run().PermitUncheckedError();
   world.ClearStaging();
   if (ingestor.ingest_calls() > 0) {

@@ -166,7 +166,7 @@ void MakeServerControlSeeds(const fs::path& directory) {
   Write(directory / "all", all);
   Finish finish;
   finish.families.resize(2);
-  for (const char* name : {"db", "gone", "unknown"}) {
+  for (const char* name : {"db", "opened", "gone", "unknown"}) {
     for (const Purpose purpose :
          {Purpose::kPull, Purpose::kPlan, Purpose::kVerify}) {
       OpenRequest request;

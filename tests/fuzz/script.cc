@@ -16,9 +16,6 @@ using rocksdb::Status;
 
 namespace {
 
-// A gate that nothing will open ends by itself.
-constexpr std::chrono::milliseconds kGateLimit{10};
-
 const std::string kPeer = "script";
 
 void Require(bool holds, const char* what) {
@@ -75,10 +72,10 @@ Slice TakeConnection(Slice* script) {
   return Slice(begin, static_cast<size_t>(script->data() - begin));
 }
 
-ScriptConnection::ScriptConnection(const Slice& script, bool gates,
+ScriptConnection::ScriptConnection(const Slice& script, Gate* gate,
                                    std::function<void()> on_end,
                                    ScriptChunk* chunk)
-    : gates_(gates),
+    : gate_(gate),
       on_end_(std::move(on_end)),
       script_(script),
       chunk_(chunk != nullptr ? chunk : &own_chunk_) {}
@@ -93,17 +90,16 @@ void ScriptConnection::PrepareStep() {
   const FrameType type = static_cast<FrameType>(TakeByte(&script_));
   const uint8_t flags = TakeByte(&script_);
   std::string payload = TakeBytes(&script_).ToString();
-  if ((flags & kGate) != 0 && gates_) {
-    AwaitFrame();
-  }
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    frames_seen_ = frames_written_;
+  if ((flags & kGate) != 0 && gate_ != nullptr) {
+    gate_->Await();
   }
   drip_ = (flags & kDrip) != 0;
   cut_ = (flags & kCut) != 0;
   ready_at_ = 0;
   if ((flags & kRaw) != 0) {
+    if (gate_ != nullptr) {
+      gate_->Close();  // nobody knows where frames begin any more
+    }
     ready_ = payload;
     return;
   }
@@ -120,6 +116,9 @@ void ScriptConnection::PrepareStep() {
   }
   ++sequence_;
   Note(type, payload, digest);
+  if (gate_ != nullptr) {
+    gate_->Said(type);
+  }
   ready_ += payload;
 }
 
@@ -175,13 +174,6 @@ void ScriptConnection::Note(FrameType type, const std::string& payload,
   }
 }
 
-void ScriptConnection::AwaitFrame() {
-  std::unique_lock<std::mutex> lock(mu_);
-  changed_.wait_for(lock, kGateLimit, [this] {
-    return closed_ || frames_written_ > frames_seen_;
-  });
-}
-
 Status ScriptConnection::Read(char* buffer, size_t capacity,
                               const WaitLimit& limit, size_t* bytes) {
   *bytes = 0;
@@ -199,6 +191,9 @@ Status ScriptConnection::Read(char* buffer, size_t capacity,
     return MakeStatus(EndState::kDeadPeer, "peer " + kPeer + ": nothing yet");
   }
   if (*bytes == 0) {
+    if (gate_ != nullptr) {
+      gate_->SaidAll();
+    }
     Ended();
   }
   if (drip_) {
@@ -230,7 +225,9 @@ Status ScriptConnection::Write(const Slice* parts, size_t part_count,
     Require(header.sequence == frames_written_, "sequence");
     ++frames_written_;
   }
-  changed_.notify_all();
+  if (gate_ != nullptr) {
+    gate_->Heard(header.type);
+  }
   return Status::OK();
 }
 
@@ -239,21 +236,25 @@ void ScriptConnection::Close() {
     std::lock_guard<std::mutex> lock(mu_);
     closed_ = true;
   }
-  changed_.notify_all();
+  if (gate_ != nullptr) {
+    gate_->Close();
+  }
   Ended();
 }
 
 const std::string& ScriptConnection::peer() const { return kPeer; }
 
-ScriptDialer::ScriptDialer(const Slice& first, const Slice& second)
-    : scripts_{first, second} {}
+ScriptDialer::ScriptDialer(const Slice& first, Gate* gate,
+                           const Slice& second)
+    : scripts_{first, second}, gate_(gate) {}
 
 Status ScriptDialer::Dial(const WaitLimit& limit,
                           std::unique_ptr<Connection>* connection) {
   if (next_ >= std::size(scripts_)) {
     return PeerGone("connect " + kPeer + ": nobody listens");
   }
-  *connection = std::make_unique<ScriptConnection>(scripts_[next_++], true);
+  Gate* const gate = next_ == 0 ? gate_ : nullptr;
+  *connection = std::make_unique<ScriptConnection>(scripts_[next_++], gate);
   return Status::OK();
 }
 
