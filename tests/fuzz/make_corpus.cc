@@ -298,15 +298,30 @@ void MakeClientControlSeeds(const fs::path& directory) {
   Write(directory / "refused", ClientInput(2, refused));
 }
 
-void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, size_t frame_bytes,
+struct How {
+  size_t frame_bytes = 60'000;
+  ChunkKind kind = ChunkKind::kRebuilt;
+  bool zstd = false;
+};
+
+void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, const How& how,
               std::string* script) {
   ChunkBegin begin;
   begin.range_id = range;
   begin.ordinal = ordinal;
+  begin.kind = how.kind;
+  if (how.kind == ChunkKind::kCarried) {
+    begin.file_bytes = chunk.file.size();
+  }
   AddStep(FrameType::kChunkBegin, 0, Encode(begin), script);
-  for (size_t at = 0; at < chunk.file.size(); at += frame_bytes) {
-    AddStep(FrameType::kChunkData, 0, chunk.file.substr(at, frame_bytes),
-            script);
+  WireCompressor compressor(1);
+  for (size_t at = 0; at < chunk.file.size(); at += how.frame_bytes) {
+    const std::string raw = chunk.file.substr(at, how.frame_bytes);
+    rocksdb::Slice packed;
+    const bool zstd =
+        how.zstd && compressor.Compress(raw, kMaxPayloadBytes, &packed);
+    AddStep(FrameType::kChunkData, zstd ? kZstd : 0,
+            zstd ? packed.ToString() : raw, script);
   }
   chunk.end.range_id = range;
   chunk.end.ordinal = ordinal;
@@ -337,20 +352,32 @@ std::string CutScript() {
 void MakeClientLaneSeeds(const fs::path& directory) {
   RangeEnd end;
   std::string whole = AckScript();
-  AddChunk(0, 0, MakeChunk({}, 100, 110), 60'000, &whole);
-  AddChunk(0, 1, MakeChunk({}, 110, 120), 700, &whole);
+  AddChunk(0, 0, MakeChunk({}, 100, 110), {}, &whole);
+  AddChunk(0, 1, MakeChunk({}, 110, 120), {.frame_bytes = 700}, &whole);
   AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
   Write(directory / "one-range", whole);
   end.range_id = 1;
   AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
   const Shape reverse = {.name = "reverse", .reverse = true};
-  AddChunk(2, 0, MakeChunk(reverse, 100, 110), 60'000, &whole);
+  AddChunk(2, 0, MakeChunk(reverse, 100, 110), {}, &whole);
   end.range_id = 2;
   AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
   Write(directory / "whole", whole);
   Write(directory / "cut", CutScript());
+  end.range_id = 0;
+  for (const bool zstd : {false, true}) {
+    std::string carried = AckScript();
+    AddChunk(0, 0, MakeChunk({}, 100, 110),
+             {.kind = ChunkKind::kCarried, .zstd = zstd}, &carried);
+    AddStep(FrameType::kRangeEnd, kMend, Encode(end), &carried);
+    Write(directory / (zstd ? "carried-zstd" : "carried"), carried);
+  }
+  std::string packed = AckScript();
+  AddChunk(0, 0, MakeChunk({}, 100, 110), {.frame_bytes = 900, .zstd = true},
+           &packed);
+  Write(directory / "zstd", packed);
   std::string outside = AckScript();
-  AddChunk(0, 0, MakeChunk({}, 200, 210), 60'000, &outside);
+  AddChunk(0, 0, MakeChunk({}, 200, 210), {}, &outside);
   Write(directory / "outside", outside);
   for (const SampleFrame& sample : SampleFrames()) {
     std::string script = AckScript();

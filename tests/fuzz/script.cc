@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "format/wire_compression.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/wire/patience.h"
 #include "tests/format/samples.h"
@@ -17,6 +18,13 @@ using rocksdb::Status;
 namespace {
 
 const std::string kPeer = "script";
+
+uint64_t RawBytes(const std::string& payload) {
+  CompressedPayload compressed;
+  return ParseCompressedPayload(payload, &compressed).ok()
+             ? compressed.raw_bytes
+             : 0;
+}
 
 void Require(bool holds, const char* what) {
   if (!holds) {
@@ -109,13 +117,15 @@ void ScriptConnection::PrepareStep() {
   ready_.assign(kFrameHeaderBytes, '\0');
   const Slice part(payload);
   uint64_t digest = 0;
+  const bool zstd = (flags & kZstd) != 0;
   EncodeFrameHeader(type, sequence_ + ((flags & kWrongSequence) != 0 ? 1 : 0),
-                    &part, 1, ready_.data(), &digest);
+                    &part, 1, ready_.data(), &digest,
+                    zstd ? kFrameFlagZstd : 0);
   if ((flags & kWrongDigest) != 0) {
     ready_[kFrameHeaderBytes - 1] ^= 1;
   }
   ++sequence_;
-  Note(type, payload, digest);
+  Note(type, zstd, payload, digest);
   if (gate_ != nullptr) {
     gate_->Said(type);
   }
@@ -140,8 +150,8 @@ void ScriptConnection::Mend(FrameType type, std::string* payload) const {
   }
 }
 
-void ScriptConnection::Note(FrameType type, const std::string& payload,
-                            uint64_t digest) {
+void ScriptConnection::Note(FrameType type, bool zstd,
+                            const std::string& payload, uint64_t digest) {
   switch (type) {
     case FrameType::kChunkBegin: {
       ChunkBegin begin;
@@ -152,7 +162,7 @@ void ScriptConnection::Note(FrameType type, const std::string& payload,
     }
     case FrameType::kChunkData:
       chunk_->digest.AddFrame(digest);
-      chunk_->bytes += payload.size();
+      chunk_->bytes += zstd ? RawBytes(payload) : payload.size();
       break;
     case FrameType::kChunkEnd: {
       ChunkEnd end;

@@ -27,10 +27,11 @@ enum StepFlag : uint8_t {
   kWrongSequence = 1,
   kWrongDigest = 2,
   kRaw = 4,    // the payload as it is, without a header
-  kGate = 8,   // not before the side under test waits for it (tests/fuzz/gate.h)
+  kGate = 8,   // not before the side under test waits for it (gate.h)
   kMend = 16,  // ChunkEnd, RangeEnd: with the digests of what was sent
   kDrip = 32,  // arrives a few bytes at a time
   kCut = 64,   // and then the connection is lost
+  kZstd = 128,  // with the flag of a compressed frame
 };
 
 void AddStep(FrameType type, uint8_t flags, const std::string& payload,
@@ -73,7 +74,8 @@ class ScriptConnection final : public Connection {
  private:
   void PrepareStep();
   void Mend(FrameType type, std::string* payload) const;
-  void Note(FrameType type, const std::string& payload, uint64_t digest);
+  void Note(FrameType type, bool zstd, const std::string& payload,
+            uint64_t digest);
   void Ended();
 
   Gate* const gate_;
