@@ -187,6 +187,36 @@ void MakeServerControlSeeds(const fs::path& directory) {
   }
 }
 
+// Of a transfer that is held: gone on with, and read by a verify beside it.
+void MakeServerHeldSeeds(const fs::path& directory) {
+  OpenRequest request;
+  request.database = "db";
+  request.lanes = 2;
+  request.chunk_bytes = 1u << 20;
+  request.snapshot_use = SnapshotUse::kResume;
+  request.held_transfer[0] = 1;
+  request.compression = WireCompression::kAuto;
+  Held held;
+  held.ranges.resize(2);
+  held.ranges[1].range_id = 1;
+  Finish finish;
+  finish.families.resize(2);
+  std::string script = HelloOf(ConnectionKind::kControl);
+  AddStep(FrameType::kOpenRequest, kMend, Encode(request), &script);
+  AddStep(FrameType::kCompress, kGate, Encode(SampleCompress()), &script);
+  AddStep(FrameType::kHeld, 0, Encode(held), &script);
+  Write(directory / "resume-lost", script);
+  AddStep(FrameType::kFinish, 0, Encode(finish), &script);
+  AddStep(FrameType::kEnd, 0, Encode(End()), &script);
+  Write(directory / "resume", script);
+  request.snapshot_use = SnapshotUse::kShare;
+  request.purpose = Purpose::kVerify;
+  script = HelloOf(ConnectionKind::kControl);
+  AddStep(FrameType::kOpenRequest, kMend, Encode(request), &script);
+  AddStep(FrameType::kEnd, kGate, Encode(End()), &script);
+  Write(directory / "share", script);
+}
+
 void MakeServerLaneSeeds(const fs::path& directory) {
   const std::string hello = HelloOf(ConnectionKind::kLane);
   std::string all = hello;
@@ -474,6 +504,7 @@ int main(int argc, char** argv) {
   MakeTailSeeds(directory / "sst_tail");
   MakeCompressedSeeds(directory);
   MakeServerControlSeeds(directory / "server_control");
+  MakeServerHeldSeeds(directory / "server_control");
   MakeServerLaneSeeds(directory / "server_lane");
   MakeClientControlSeeds(directory / "client_control");
   MakeClientLaneSeeds(directory / "client_lane");

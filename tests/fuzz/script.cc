@@ -147,6 +147,12 @@ void ScriptConnection::Mend(FrameType type, std::string* payload) const {
       end.totals = totals_;
       *payload = Encode(end);
     }
+  } else if (type == FrameType::kOpenRequest && mend_open_) {
+    OpenRequest request;
+    if (request.DecodeFrom(*payload).ok()) {
+      mend_open_(&request);
+      *payload = Encode(request);
+    }
   }
 }
 

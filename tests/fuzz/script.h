@@ -14,6 +14,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "format/messages.h"
 #include "format/frame.h"
@@ -28,7 +29,8 @@ enum StepFlag : uint8_t {
   kWrongDigest = 2,
   kRaw = 4,    // the payload as it is, without a header
   kGate = 8,   // not before the side under test waits for it (gate.h)
-  kMend = 16,  // ChunkEnd, RangeEnd: with the digests of what was sent
+  kMend = 16,  // ChunkEnd, RangeEnd: with the digests of what was sent;
+               // OpenRequest: as set_mend_open() says
   kDrip = 32,  // arrives a few bytes at a time
   kCut = 64,   // and then the connection is lost
   kZstd = 128,  // with the flag of a compressed frame
@@ -64,6 +66,11 @@ class ScriptConnection final : public Connection {
                    std::function<void()> on_end = nullptr,
                    ScriptChunk* chunk = nullptr);
 
+  // Puts into requests what a script cannot know. Before the first Read().
+  void set_mend_open(std::function<void(OpenRequest*)> mend) {
+    mend_open_ = std::move(mend);
+  }
+
   rocksdb::Status Read(char* buffer, size_t capacity, const WaitLimit& limit,
                        size_t* bytes) override;
   rocksdb::Status Write(const rocksdb::Slice* parts, size_t part_count,
@@ -80,6 +87,7 @@ class ScriptConnection final : public Connection {
 
   Gate* const gate_;
   const std::function<void()> on_end_;
+  std::function<void(OpenRequest*)> mend_open_;
   std::atomic<bool> ended_{false};
   bool cut_ = false;       // the reader's alone
   rocksdb::Slice script_;  // what is left; the reader's alone, and all below

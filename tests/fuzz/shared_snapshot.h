@@ -11,21 +11,21 @@
 
 namespace sstferry::fuzz {
 
-// Ownership: borrows the snapshot and the gate (may be null), which planning
-//   waits at.
+// Ownership: borrows the snapshot and the gate (null: none), at which whoever
+//   plans it waits, and whoever announces it.
 class SharedSnapshot final : public Snapshot {
  public:
   explicit SharedSnapshot(const Snapshot* snapshot, Gate* gate = nullptr)
       : snapshot_(snapshot), gate_(gate) {}
+  void set_gate(Gate* gate) { gate_ = gate; }
   rocksdb::DB* db() const override { return snapshot_->db(); }
   const std::vector<SnapshotFamily>& families() const override {
-    if (gate_ != nullptr) {
-      gate_->AwaitRelease();
-    }
+    Await();
     return snapshot_->families();
   }
   uint64_t sequence() const override { return snapshot_->sequence(); }
   const std::string& database_id() const override {
+    Await();
     return snapshot_->database_id();
   }
   const std::string& directory() const override {
@@ -52,8 +52,14 @@ class SharedSnapshot final : public Snapshot {
       "  table_factory=BlockBasedTable\n"
       "[TableOptions/BlockBasedTable \"reverse\"]\n  block_size=4096\n";
 
+  void Await() const {
+    if (gate_ != nullptr) {
+      gate_->AwaitRelease();
+    }
+  }
+
   const Snapshot* const snapshot_;
-  Gate* const gate_;
+  Gate* gate_;
 };
 
 }  // namespace sstferry::fuzz
