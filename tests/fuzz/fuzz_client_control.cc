@@ -1,7 +1,7 @@
 // Input: a byte of what the target does, 16 bits of length and the script of
 // the control connection, then the script of a lane's connection. A source
 // says these to the target's end of a control connection: handshake, list,
-// plan (with the options its families describe), totals.
+// status, plan (with the options its families describe), totals.
 #include "pipeline/family_options.h"
 #include "pipeline/operators.h"
 #include "pipeline/target/plan_check.h"
@@ -22,6 +22,7 @@ enum Action : uint8_t {
   kEnd = 16,
   kFail = 32,
   kCancel = 64,
+  kStatus = 128,
 };
 
 // What a pull does with a plan before it asks for data.
@@ -60,6 +61,10 @@ void Use(uint8_t actions, SourceSession* session, fuzz::Gate* gate) {
   if (next(kList)) {
     std::vector<std::string> names;
     status = session->List(&names);
+  }
+  if (next(kStatus)) {
+    std::vector<HeldSnapshot> held;
+    status = session->AskHeld("db", &held);
   }
   if (next(kOpen)) {
     OpenRequest request;

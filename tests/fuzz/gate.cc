@@ -10,6 +10,8 @@ FrameType AnswerTo(FrameType request) {
       return FrameType::kHelloAck;
     case FrameType::kListRequest:
       return FrameType::kListReply;
+    case FrameType::kStatusRequest:
+      return FrameType::kStatusReply;
     case FrameType::kOpenRequest:
       return FrameType::kPlanEnd;
     case FrameType::kFinish:

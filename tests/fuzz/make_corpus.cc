@@ -323,6 +323,10 @@ void MakeClientControlSeeds(const fs::path& directory) {
     Write(directory / ("planned-" + std::string(FrameTypeName(sample.type))),
           ClientInput(26, script));
   }
+  std::string status = AckScript();
+  AddStep(FrameType::kStatusReply, kGate, Encode(SampleStatusReply()),
+          &status);
+  Write(directory / "status", ClientInput(144, status));
   std::string refused;
   AddStep(FrameType::kEnd, 0, Encode(SampleEnd()), &refused);
   Write(directory / "refused", ClientInput(2, refused));
