@@ -398,6 +398,9 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   transfer_->SetTargetMemory(std::move(memory_));
   transfer_->set_owner(channel_->identity());
   transfer_->set_control(channel_);
+  if (host_.on_transfer) {
+    host_.on_transfer(transfer_.get());
+  }
   // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot
   // come yet, they do not know the id.
   const Status added = host_.store->Add(transfer_);

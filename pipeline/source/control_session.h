@@ -29,6 +29,8 @@ struct SessionHost {
                                 ServedDatabase* database)>
       find_database;
   SnapshotStore* store = nullptr;
+  // Called with each new transfer before it is pinned. Null: nobody is told.
+  std::function<void(Transfer*)> on_transfer;
 };
 
 // Threads: Run() reads on its caller's thread; a worker pins and plans, a

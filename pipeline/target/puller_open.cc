@@ -251,10 +251,10 @@ Status Puller::OpenSession(SnapshotUse use) {
     target_->Describe(&memory);
     session_->SetMemory(std::move(memory));
   }
-  if (options_.mode == PullMode::kRefresh) {
+  if (state_.replaces) {
+    request.mode = TransferMode::kRefresh;
     request.compare = options_.compare;
   }
-  request.mode = state_.replaces ? TransferMode::kRefresh : TransferMode::kSeed;
   asked_ = request;
   state_.chunk_bytes = request.chunk_bytes;
   plan_ = SourcePlan();

@@ -13,22 +13,28 @@
 
 namespace sstferry {
 
-// Memory that O_DIRECT accepts. One per lane, used by one file after another.
+// Memory that O_DIRECT accepts. One per lane, used by one file after another,
+// and taken with the first one.
 class StagingBuffer {
  public:
   static constexpr size_t kAlignment = 4096;
   // What is left of a write is less than a block: a largest frame fits behind.
   static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
 
-  StagingBuffer()
-      : data_(static_cast<char*>(std::aligned_alloc(kAlignment, kBytes))) {}
+  StagingBuffer() = default;
   ~StagingBuffer() { std::free(data_); }
   StagingBuffer(const StagingBuffer&) = delete;
   StagingBuffer& operator=(const StagingBuffer&) = delete;
-  char* data() const { return data_; }
+  // Null: there is no memory.
+  char* data() {
+    if (data_ == nullptr) {
+      data_ = static_cast<char*>(std::aligned_alloc(kAlignment, kBytes));
+    }
+    return data_;
+  }
 
  private:
-  char* const data_;
+  char* data_ = nullptr;
 };
 
 // The bytes are received straight into the buffer and written from there:

@@ -1,11 +1,14 @@
-// Makers of some of the files in tests/golden_errors: frames and journals that
-// are sealed rightly and yet wrong inside. golden_test.cc requires their
-// errors; after a deliberate change of one: test_format "[.rewrite]"
+// Makers of some of the files in tests/golden_errors: frames, journals and
+// leases, most of them sealed rightly and yet wrong inside. golden_test.cc
+// requires their errors; after a deliberate change of one:
+// test_format "[.rewrite]"
 #include <functional>
 
 #include "format/annotate.h"
 #include "format/coding.h"
+#include "format/lease.h"
 #include "format/limits.h"
+#include "format/sealed_file.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
@@ -88,19 +91,68 @@ std::vector<Bad> BadJournals() {
   std::string bit = whole;
   bit[offsets[1] + kJournalHeaderBytes] ^= 1;
   std::string type = whole;
-  type[offsets[2] + 4] = 9;
+  type[offsets[2] + 4] = 10;
   return {
       {"journal_length",
        "the second record claims to reach behind the end, others follow",
        length},
       {"journal_payload_bit", "one bit of the second record is flipped", bit},
-      {"journal_unknown_type", "record type 9 does not exist, others follow",
+      {"journal_unknown_type", "record type 10 does not exist, others follow",
        type},
       {"journal_reserved", "reserved bytes of a record must be 0", reserved},
       {"journal_moved", "a whole record that belongs to another offset",
        moved},
       {"journal_huge", "a length no record may have, others follow", huge},
   };
+}
+
+std::vector<Bad> BadLeases() {
+  std::string whole;
+  REQUIRE_OK(EncodeLease(SampleLease(), &whole));
+  const std::string payload = whole.substr(kSealedHeaderBytes);
+  const auto file = [&whole](size_t at, const std::string& bytes) {
+    return std::string(whole).replace(at, bytes.size(), bytes);
+  };
+  // With the digest of the bytes that are wrong; `at` counts from the end where
+  // it is negative.
+  const auto sealed = [&payload](ptrdiff_t at, const std::string& bytes) {
+    const ptrdiff_t from_end = static_cast<ptrdiff_t>(payload.size()) + at;
+    return SealedLease(std::string(payload).replace(
+        static_cast<size_t>(at < 0 ? from_end : at), bytes.size(), bytes));
+  };
+  return {
+      {"lease_short", "one byte less than a header",
+       whole.substr(0, kSealedHeaderBytes - 1)},
+      {"lease_magic", "magic of a lease of another format",
+       file(7, "2")},
+      {"lease_cut", "its last byte is missing",
+       whole.substr(0, whole.size() - 1)},
+      {"lease_huge", "a length no lease may have",
+       file(8, Fixed32(UINT32_MAX))},
+      {"lease_reserved", "reserved bytes of the header must be 0",
+       file(12, "\x01")},
+      {"lease_payload_bit", "one bit of the database's name is flipped",
+       file(kSealedHeaderBytes + 20, "e")},
+      {"lease_empty", "whole, and says nothing", SealedLease("")},
+      {"lease_name_too_long", "a name that would reach behind the end",
+       sealed(16, Fixed32(UINT32_MAX))},
+      {"lease_many_names", "an owner of more names than are recorded",
+       sealed(-117, Fixed32(kMaxOwnerNames + 1))},
+      {"lease_lanes_0", "a plan for no lane", sealed(-79, Fixed32(0))},
+      {"lease_bool_2", "a boolean is 0 or 1", sealed(-61, "\x02")},
+      {"lease_ttl", "a time to live of more than a month",
+       sealed(-12, Fixed32(static_cast<uint32_t>(kMaxLeaseSeconds) + 1))},
+      {"lease_trailing_byte", "one byte behind the last field",
+       SealedLease(payload + '\0')},
+  };
+}
+
+Status ErrorOf(const Bad& bad, const std::string& kind) {
+  std::string text;
+  Lease lease;
+  return kind == "journal" ? AnnotateJournal(bad.bytes, &text)
+         : kind == "lease" ? DecodeLease(bad.bytes, &lease)
+                           : AnnotateFrame(bad.bytes, &text);
 }
 
 void ForEach(const std::function<void(const Bad&, const std::string& kind)>&
@@ -111,6 +163,9 @@ void ForEach(const std::function<void(const Bad&, const std::string& kind)>&
   for (const Bad& bad : BadJournals()) {
     visit(bad, "journal");
   }
+  for (const Bad& bad : BadLeases()) {
+    visit(bad, "lease");
+  }
 }
 
 std::filesystem::path PathOf(const Bad& bad) {
@@ -119,7 +174,7 @@ std::filesystem::path PathOf(const Bad& bad) {
 
 }  // namespace
 
-TEST_CASE("Bad golden frames and journals are what their makers make",
+TEST_CASE("Bad golden frames, journals and leases are what their makers make",
           "[format][corruption]") {
   ForEach([](const Bad& bad, const std::string& kind) {
     INFO(bad.name);
@@ -130,13 +185,11 @@ TEST_CASE("Bad golden frames and journals are what their makers make",
   });
 }
 
-TEST_CASE("The bad golden frames and journals are written anew",
+TEST_CASE("The bad golden frames, journals and leases are written anew",
           "[.rewrite]") {
   ForEach([](const Bad& bad, const std::string& kind) {
     INFO(bad.name);
-    std::string text;
-    const Status status = kind == "journal" ? AnnotateJournal(bad.bytes, &text)
-                                            : AnnotateFrame(bad.bytes, &text);
+    const Status status = ErrorOf(bad, kind);
     REQUIRE_FALSE(status.ok());
     WriteText(PathOf(bad),
               "# kind: " + kind + "\n# why: " + bad.why + "\n# status: " +

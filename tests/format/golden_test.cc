@@ -2,7 +2,7 @@
 // bad bytes, each with a note why it is bad and the error it must give.
 //
 // A .hex file: lines "# key: value", then hex digits with any white space.
-// "kind" is frame, journal or sst (golden_sst_test.cc), "status" the code,
+// "kind" is frame, journal, lease or sst (golden_sst_test.cc), "status" the code,
 // "error" the exact message.
 // To write the files of tests/golden anew after a deliberate change of format:
 //   test_format "[.rewrite]"
@@ -10,6 +10,7 @@
 
 #include "format/annotate.h"
 #include "format/coding.h"
+#include "format/lease.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"
@@ -22,7 +23,9 @@ namespace {
 
 Status Annotate(const std::string& kind, const std::string& bytes,
                 std::string* text) {
+  Lease lease;
   return kind == "journal" ? AnnotateJournal(bytes, text)
+         : kind == "lease" ? DecodeLease(bytes, &lease)
                            : AnnotateFrame(bytes, text);
 }
 
@@ -74,7 +77,7 @@ TEST_CASE("Bad golden bytes give the error their note tells",
     INFO(entry.path().string());
     Golden golden = ReadGolden(entry.path());
     const std::string kind = golden.notes["kind"];
-    if (kind != "frame" && kind != "journal") {
+    if (kind == "sst") {
       continue;  // golden_sst_test.cc
     }
     REQUIRE_FALSE(golden.notes["why"].empty());
@@ -87,7 +90,7 @@ TEST_CASE("Bad golden bytes give the error their note tells",
     REQUIRE(message == golden.notes["error"]);
     ++files;
   }
-  REQUIRE(files >= 12);
+  REQUIRE(files >= 47);
 }
 
 TEST_CASE("FORMAT.md's worked example is what the codec produces",

@@ -3,46 +3,15 @@
 
 #include <rapidcheck.h>
 
-#include "format/coding.h"
-#include "format/digest.h"
 #include "format/limits.h"
 #include "format/sealed_file.h"
+#include "tests/format/samples.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-
-Lease SampleLease() {
-  Lease lease;
-  lease.transfer_id[0] = 0xab;
-  lease.transfer_id[15] = 0xcd;
-  lease.database = "db";
-  lease.directory = "/data/db";
-  lease.request.database = "db";
-  lease.request.families = {"default", "meta"};
-  lease.request.interval.begin = std::string("\0k", 2);
-  lease.request.lanes = 4;
-  lease.request.chunk_bytes = 64'000'000;
-  lease.target.software = "sstferry 0.1.0";
-  lease.target.max_format_version = 5;
-  lease.target.compressions = {0, 1, 4};
-  lease.owner_subject = "CN=replica-2";
-  lease.owner_names = {"replica-2", "replica-2.example"};
-  lease.plan_lanes = 4;
-  lease.source_database_id = "id";
-  lease.snapshot_sequence = 12345;
-  lease.read_only = true;
-  lease.wal_bytes = 77;
-  lease.plan = {1, 2};
-  lease.pinned_bytes = 1'000'000;
-  lease.created_seconds = 1000;
-  lease.renewed_seconds = 2000;
-  lease.ttl_seconds = 3600;
-  lease.readers = 1;
-  return lease;
-}
 
 std::string Encoded(const Lease& lease) {
   std::string file;
@@ -74,25 +43,16 @@ TEST_CASE("A lease with any bit flipped, cut or longer is refused",
   REQUIRE(DecodeLease(good + '\0', &read).IsCorruption());
 }
 
-// A whole file around a payload that its writer never made.
-std::string Sealed(const std::string& payload) {
-  std::string file(kLeaseMagic, 8);
-  PutFixed32(&file, static_cast<uint32_t>(payload.size()));
-  PutFixed32(&file, 0);
-  PutFixed64(&file, Digest64(payload, Digest64(file)));
-  return file + payload;
-}
-
 TEST_CASE("A whole lease with fields that none has is refused",
           "[format][lease]") {
   const std::string good = Encoded(SampleLease()).substr(kSealedHeaderBytes);
   Lease read;
-  REQUIRE_OK(DecodeLease(Sealed(good), &read));
+  REQUIRE_OK(DecodeLease(SealedLease(good), &read));
   const auto refuse = [&](size_t at, const std::string& bytes,
                           const std::string& sentence) {
     std::string bad = good;
     bad.replace(at, bytes.size(), bytes);
-    const Status status = DecodeLease(Sealed(bad), &read);
+    const Status status = DecodeLease(SealedLease(bad), &read);
     INFO(status.ToString());
     REQUIRE(status.IsCorruption());
     REQUIRE(status.ToString().find(sentence) != std::string::npos);
@@ -100,9 +60,9 @@ TEST_CASE("A whole lease with fields that none has is refused",
   refuse(16, std::string("\xff\xff\xff\xff", 4), "database");
   refuse(good.size() - 12, std::string(8, '\xff'), "ttl_seconds");
   refuse(22, std::string("\xff\xff\xff\x7f", 4), "directory");
-  REQUIRE(DecodeLease(Sealed(good + "x"), &read).IsCorruption());
-  REQUIRE(DecodeLease(Sealed(""), &read).IsCorruption());
-  REQUIRE(DecodeLease(Sealed(std::string(kMaxLeasePayloadBytes + 1, 'x')),
+  REQUIRE(DecodeLease(SealedLease(good + "x"), &read).IsCorruption());
+  REQUIRE(DecodeLease(SealedLease(""), &read).IsCorruption());
+  REQUIRE(DecodeLease(SealedLease(std::string(kMaxLeasePayloadBytes + 1, 'x')),
                       &read)
               .IsCorruption());
 }
@@ -135,7 +95,7 @@ TEST_CASE("Any bytes are a lease or are refused", "[format][lease]") {
   rc::check([](const std::string& bytes) {
     Lease lease;
     DecodeLease(bytes, &lease).PermitUncheckedError();
-    DecodeLease(Sealed(bytes), &lease).PermitUncheckedError();
+    DecodeLease(SealedLease(bytes), &lease).PermitUncheckedError();
   });
 }
 

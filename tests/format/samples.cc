@@ -1,6 +1,8 @@
 #include "tests/format/samples.h"
 
 #include "format/coding.h"
+#include "format/digest.h"
+#include "format/sealed_file.h"
 
 namespace sstferry {
 
@@ -335,6 +337,42 @@ std::vector<uint64_t> SampleJournalOffsets() {
     offsets.push_back(offsets.back() + kJournalHeaderBytes + payload_bytes);
   }
   return offsets;
+}
+
+Lease SampleLease() {
+  Lease lease;
+  lease.transfer_id[0] = 0xab;
+  lease.transfer_id[15] = 0xcd;
+  lease.database = "db";
+  lease.directory = "/data/db";
+  lease.request.database = "db";
+  lease.request.families = {"default", "meta"};
+  lease.request.interval.begin = std::string("\0k", 2);
+  lease.request.lanes = 4;
+  lease.request.chunk_bytes = 64'000'000;
+  lease.target.software = "sstferry 0.1.0";
+  lease.target.max_format_version = 5;
+  lease.target.compressions = {0, 1, 4};
+  lease.owner_subject = "CN=replica-2";
+  lease.owner_names = {"replica-2", "replica-2.example"};
+  lease.plan_lanes = 4;
+  lease.source_database_id = "id";
+  lease.snapshot_sequence = 12345;
+  lease.read_only = true;
+  lease.wal_bytes = 77;
+  lease.plan = {1, 2};
+  lease.pinned_bytes = 1'000'000;
+  lease.created_seconds = 1000;
+  lease.renewed_seconds = 2000;
+  lease.ttl_seconds = 3600;
+  lease.readers = 1;
+  return lease;
+}
+
+std::string SealedLease(const std::string& payload) {
+  std::string file;
+  SealFile(kLeaseMagic, payload, &file);
+  return file;
 }
 
 Status DecodePayload(FrameType type, const Slice& payload) {

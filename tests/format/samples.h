@@ -7,6 +7,7 @@
 
 #include "format/frame.h"
 #include "format/journal.h"
+#include "format/lease.h"
 #include "format/messages.h"
 
 namespace sstferry {
@@ -74,6 +75,10 @@ std::vector<SampleFrame> SampleFrames();
 std::string SampleJournal();
 // Offsets of the sample journal's records, then its size.
 std::vector<uint64_t> SampleJournalOffsets();
+
+Lease SampleLease();
+// A whole lease file around any payload.
+std::string SealedLease(const std::string& payload);
 
 // DecodeFrom of the message that `type` carries; OK for ChunkData.
 [[nodiscard]] rocksdb::Status DecodePayload(FrameType type,

@@ -1,7 +1,7 @@
 // Input: a byte of what the target does, 16 bits of length and the script of
 // the control connection, then the script of a lane's connection. A source
 // says these to the target's end of a control connection: handshake, list,
-// plan (with the options its families describe), totals.
+// status, plan (with the options its families describe), totals.
 #include "pipeline/family_options.h"
 #include "pipeline/operators.h"
 #include "pipeline/target/plan_check.h"
@@ -22,6 +22,7 @@ enum Action : uint8_t {
   kEnd = 16,
   kFail = 32,
   kCancel = 64,
+  kStatus = 128,
 };
 
 // What a pull does with a plan before it asks for data.
@@ -50,13 +51,22 @@ void UsePlan(const SourcePlan& plan) {
   status.PermitUncheckedError();
 }
 
-void Use(uint8_t actions, SourceSession* session) {
+void Use(uint8_t actions, SourceSession* session, fuzz::Gate* gate) {
   Status status;
-  if ((actions & kList) != 0) {
+  // What the source says unasked is read before it is asked.
+  const auto next = [&](uint8_t action) {
+    gate->AwaitRelease();
+    return status.ok() && (actions & action) != 0;
+  };
+  if (next(kList)) {
     std::vector<std::string> names;
     status = session->List(&names);
   }
-  if (status.ok() && (actions & kOpen) != 0) {
+  if (next(kStatus)) {
+    std::vector<HeldSnapshot> held;
+    status = session->AskHeld("db", &held);
+  }
+  if (next(kOpen)) {
     OpenRequest request;
     request.database = "db";
     request.lanes = 2;
@@ -67,11 +77,11 @@ void Use(uint8_t actions, SourceSession* session) {
       UsePlan(plan);
     }
   }
-  if (status.ok() && (actions & kLane) != 0) {
+  if (next(kLane)) {
     std::unique_ptr<Channel> lane;
     status = session->ConnectLane(0, &lane);
   }
-  if (status.ok() && (actions & kFinish) != 0) {
+  if (next(kFinish)) {
     Finish ours;
     ours.families.resize(1);
     ours.families[0] = {1, 2, 3, 4};
@@ -96,12 +106,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Slice input(reinterpret_cast<const char*>(data), size);
   const uint8_t actions = fuzz::TakeByte(&input);
   const Slice control = fuzz::TakeBytes(&input);
-  fuzz::ScriptDialer dialer(control, input);
+  fuzz::Gate gate(fuzz::Gate::Tests::kTarget);
+  fuzz::ScriptDialer dialer(control, &gate, input);
   SourceSessionOptions options;
-  options.on_fail = [](const Status&, const std::string&) {};
+  options.on_fail = [&gate](const Status&, const std::string&) {
+    gate.Close();
+  };
   std::unique_ptr<SourceSession> session;
   if (SourceSession::Connect(&dialer, options, &session).ok()) {
-    Use(actions, session.get());
+    Use(actions, session.get(), &gate);
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 // Input: scripts that a source says on the connections of a lane, one after the
 // other, to a target that asked for three ranges of two column families:
-// handshake, then chunks and totals.
+// handshake, then chunks, rebuilt, carried and compressed, and totals.
 // What passes the checks is ingested by RocksDB, which must not abort.
 #include <filesystem>
 
@@ -69,14 +69,15 @@ struct World {
 Status OpenNext(Slice* script, fuzz::ScriptChunk* chunk,
                 std::unique_ptr<Channel>* open, Channel** channel) {
   if (script->empty()) {
-    return MakeStatus(EndState::kDeadPeer, "nobody listens");
+    return MakeStatus(EndState::kRefused, "no more connections");
   }
   *open = std::make_unique<Channel>(std::make_unique<fuzz::ScriptConnection>(
-      fuzz::TakeConnection(script), false, nullptr, chunk));
+      fuzz::TakeConnection(script), nullptr, nullptr, chunk));
   Hello hello = MakeHello();
   hello.kind = ConnectionKind::kLane;
   HelloAck ack;
   *channel = open->get();
+  (*channel)->AllowFlags(kFrameFlagZstd);
   return ClientHandshake(open->get(), hello,
                          WaitLimit::Within(std::chrono::seconds(1)), &ack);
 }
@@ -100,6 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.families = {{rocksdb::BytewiseComparator(), 5},
                     {rocksdb::ReverseBytewiseComparator(), 5}};
   state.chunk_bytes = 1u << 20;
+  state.takes_carried = true;
   state.staging_dir = world.scratch / "staging";
   state.file_system = world.files.get();
   state.sync_chunks = false;
@@ -111,7 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.open_lane = [&](uint32_t, Channel** channel) {
     return OpenNext(&script, &chunk, &open, channel);
   };
-  state.retry_for = std::chrono::milliseconds(1);
+  state.retry_for = std::chrono::hours(1);  // while the script has more
   LaneClient(&state, 0).Run().PermitUncheckedError();
   world.ClearStaging();
   if (ingestor.ingest_calls() > 0) {

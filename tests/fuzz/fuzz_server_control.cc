@@ -1,8 +1,13 @@
 // Input: a script that a target says to the source's end of a connection:
-// handshake, then whatever comes on a control connection. "db" is served and
-// costs a snapshot; "gone" is served and its directory is not there.
+// handshake, then whatever comes on a control connection. "db" is served from a
+// snapshot that all inputs share, and a request that the script has mended is
+// for a transfer of it that is held. "opened" has a snapshot of its own in the
+// first of a thousand inputs, for that takes longer than hundreds of others.
+// "gone" is served and its directory is not there.
 #include "pipeline/source/control_session.h"
+#include "pipeline/target/source_session.h"
 #include "tests/fuzz/script.h"
+#include "tests/fuzz/shared_snapshot.h"
 #include "tests/fuzz/tiny_database.h"
 
 namespace sstferry {
@@ -10,52 +15,130 @@ namespace {
 
 using rocksdb::Slice;
 using rocksdb::Status;
+using std::chrono::seconds;
 
-struct World {
-  fuzz::TinyDatabase tiny;
-  ServeOptions options;
-  TokenBucket bucket{0};
-  SessionHost host;
-  std::unique_ptr<SnapshotStore> store;
+class World {
+ public:
+  World();
+  void Run(const Slice& script);
 
-  World() {
-    ServedDatabase database;
-    database.name = "db";
-    database.directory = tiny.directory();
-    options.databases.push_back(database);
-    database.name = "gone";
-    database.directory = tiny.directory() + "-gone";
-    options.databases.push_back(database);
-    options.peer_timeout = std::chrono::milliseconds(1);
-    host.options = &options;
-    host.wire_bucket = &bucket;
-    host.find_database = [this](const std::string& name, const PeerIdentity*,
-                                ServedDatabase* found) {
-      for (const ServedDatabase& served : options.databases) {
-        if (served.name == name) {
-          *found = served;
-          return Status::OK();
-        }
-      }
-      return MakeStatus(EndState::kRefused, "no database named '" + name +
-                                                "' is served here");
-    };
-    options.snapshot_ttl = std::chrono::seconds(0);
-    store = std::make_unique<SnapshotStore>(&options, &bucket);
-    host.store = store.get();
-  }
+ private:
+  void Serve(const std::string& name, const std::string& directory);
+  Status Find(const std::string& name, ServedDatabase* found);
+  // The id of a transfer that waits for its target.
+  TransferId Hold();
+
+  fuzz::TinyDatabase tiny_;
+  ServeOptions options_;
+  TokenBucket bucket_{0};
+  SessionHost host_;
+  std::unique_ptr<Snapshot> snapshot_;
+  std::unique_ptr<SnapshotStore> store_;
+  uint64_t inputs_ = 0;
+  // Of the input at hand:
+  fuzz::Gate* gate_ = nullptr;
+  std::vector<TransferId> transfers_;
 };
+
+World::World() {
+  SnapshotOptions how;
+  how.database_dir = tiny_.directory();
+  fuzz::MustWork(Snapshot::Create(how, &snapshot_));
+  // Without a directory no lease is written.
+  Serve("db", "");
+  Serve("opened", tiny_.directory());
+  Serve("gone", tiny_.directory() + "-gone");
+  options_.peer_timeout = std::chrono::milliseconds(1);
+  store_ = std::make_unique<SnapshotStore>(&options_, &bucket_);
+  host_.options = &options_;
+  host_.wire_bucket = &bucket_;
+  host_.store = store_.get();
+  host_.find_database = [this](const std::string& name, const PeerIdentity*,
+                               ServedDatabase* found) {
+    return Find(name, found);
+  };
+  host_.on_transfer = [this](Transfer* transfer) {
+    transfers_.push_back(transfer->id());
+    if (transfer->name() == "db") {
+      transfer->UseSnapshot(
+          std::make_unique<fuzz::SharedSnapshot>(snapshot_.get(), gate_));
+    }
+  };
+}
+
+void World::Serve(const std::string& name, const std::string& directory) {
+  ServedDatabase database;
+  database.name = name;
+  database.directory = directory;
+  options_.databases.push_back(database);
+}
+
+Status World::Find(const std::string& name, ServedDatabase* found) {
+  for (const ServedDatabase& served : options_.databases) {
+    if (served.name == name) {
+      *found = served;
+      if (name == "opened" && inputs_ % 1000 != 1) {
+        *found = options_.databases.front();
+      } else if (!served.directory.empty()) {
+        options_.snapshot_ttl = seconds(0);  // nothing of it stays
+      }
+      return Status::OK();
+    }
+  }
+  return MakeStatus(EndState::kRefused,
+                    "no database named '" + name + "' is served here");
+}
+
+TransferId World::Hold() {
+  OpenRequest request;
+  request.database = "db";
+  request.lanes = 2;
+  request.chunk_bytes = 1u << 20;
+  auto transfer = std::make_shared<Transfer>(
+      options_.databases.front(), options_, request, MakeHello(), "held",
+      &bucket_);
+  auto snapshot = std::make_unique<fuzz::SharedSnapshot>(snapshot_.get());
+  fuzz::SharedSnapshot* const shared = snapshot.get();
+  transfer->UseSnapshot(std::move(snapshot));
+  fuzz::MustWork(transfer->Pin());
+  shared->set_gate(gate_);
+  const TransferId id = transfer->id();
+  fuzz::MustWork(store_->Add(std::move(transfer)));
+  transfers_.push_back(id);
+  return id;
+}
+
+void World::Run(const Slice& script) {
+  fuzz::Gate gate(fuzz::Gate::Tests::kSource);
+  gate_ = &gate;
+  ++inputs_;
+  options_.snapshot_ttl = seconds(60);
+  auto connection = std::make_unique<fuzz::ScriptConnection>(script, &gate);
+  connection->set_mend_open([this](OpenRequest* request) {
+    if (request->snapshot_use != SnapshotUse::kNew) {
+      request->held_transfer = Hold();
+    }
+  });
+  Channel channel(std::move(connection));
+  Hello hello;
+  if (fuzz::ShakesHands(&channel, ConnectionKind::kControl, &hello)) {
+    ControlSession(host_, hello, &channel).Run();
+  }
+  for (const TransferId& id : transfers_) {
+    const std::shared_ptr<Transfer> kept = store_->Find(id);
+    if (kept != nullptr) {
+      kept->End();
+      store_->Remove(kept);
+    }
+  }
+  transfers_.clear();
+}
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static World world;
-  const Slice script(reinterpret_cast<const char*>(data), size);
-  Channel channel(std::make_unique<fuzz::ScriptConnection>(script, true));
-  Hello hello;
-  if (fuzz::ShakesHands(&channel, ConnectionKind::kControl, &hello)) {
-    ControlSession(world.host, hello, &channel).Run();
-  }
+  world.Run(Slice(reinterpret_cast<const char*>(data), size));
   return 0;
 }
 

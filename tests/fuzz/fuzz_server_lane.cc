@@ -3,10 +3,11 @@
 // then requests of every kind. A connection that ends in the midst of a chunk
 // leaves its thread parked for the next.
 #include <list>
-#include <thread>
 
 #include "pipeline/source/lane_session.h"
+#include "tests/fuzz/crew.h"
 #include "tests/fuzz/script.h"
+#include "tests/fuzz/shared_snapshot.h"
 #include "tests/fuzz/tiny_database.h"
 
 namespace sstferry {
@@ -14,34 +15,6 @@ namespace {
 
 using rocksdb::Slice;
 using rocksdb::Status;
-
-// One snapshot for the transfers of all inputs.
-class SharedSnapshot final : public Snapshot {
- public:
-  explicit SharedSnapshot(const Snapshot* snapshot) : snapshot_(snapshot) {}
-  rocksdb::DB* db() const override { return snapshot_->db(); }
-  const std::vector<SnapshotFamily>& families() const override {
-    return snapshot_->families();
-  }
-  uint64_t sequence() const override { return snapshot_->sequence(); }
-  const std::string& database_id() const override {
-    return snapshot_->database_id();
-  }
-  const std::string& directory() const override {
-    return snapshot_->directory();
-  }
-  const std::string& options_text() const override {
-    return snapshot_->options_text();
-  }
-  const std::vector<std::string>& notes() const override {
-    return snapshot_->notes();
-  }
-  bool wal_not_flushed() const override { return snapshot_->wal_not_flushed(); }
-  const Counters& counters() const override { return snapshot_->counters(); }
-
- private:
-  const Snapshot* const snapshot_;
-};
 
 struct World {
   fuzz::TinyDatabase tiny;
@@ -68,7 +41,7 @@ struct World {
 // last the transfer does.
 class Lane {
  public:
-  explicit Lane(const Slice& script) : rest_(script) {}
+  Lane(const Slice& script, fuzz::Crew* crew) : rest_(script), crew_(*crew) {}
 
   void Run() {
     Next();
@@ -83,9 +56,7 @@ class Lane {
       }
     }
     lock.unlock();
-    for (std::thread& thread : threads_) {
-      thread.join();
-    }
+    crew_.Await();
   }
 
  private:
@@ -98,7 +69,7 @@ class Lane {
     }
     channels_.push_back(
         std::make_unique<Channel>(std::make_unique<fuzz::ScriptConnection>(
-            fuzz::TakeConnection(&rest_), false, [this] {
+            fuzz::TakeConnection(&rest_), nullptr, [this] {
               std::lock_guard<std::mutex> lock(mu_);
               ended_ = true;
               changed_.notify_all();
@@ -114,7 +85,7 @@ class Lane {
       std::lock_guard<std::mutex> lock(mu_);
       ++running_;
     }
-    threads_.emplace_back([this, channel, lane = hello.lane] {
+    crew_.Do([this, channel, lane = hello.lane] {
       LaneSession(transfer_, channel, lane).Run();
       channel->Close();
       std::lock_guard<std::mutex> lock(mu_);
@@ -133,7 +104,7 @@ class Lane {
         std::make_shared<Transfer>(world.database, world.options, world.request,
                                    hello, channel->peer(), &world.bucket);
     transfer->UseSnapshot(
-        std::make_unique<SharedSnapshot>(world.snapshot.get()));
+        std::make_unique<fuzz::SharedSnapshot>(world.snapshot.get()));
     // A hello may name format versions that nobody has.
     if (transfer->Pin().ok()) {
       transfer_ = std::move(transfer);
@@ -142,9 +113,9 @@ class Lane {
   }
 
   Slice rest_;
+  fuzz::Crew& crew_;
   std::shared_ptr<Transfer> transfer_;
   std::list<std::unique_ptr<Channel>> channels_;
-  std::list<std::thread> threads_;
 
   std::mutex mu_;
   std::condition_variable changed_;
@@ -155,7 +126,8 @@ class Lane {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  Lane(Slice(reinterpret_cast<const char*>(data), size)).Run();
+  static fuzz::Crew crew;
+  Lane(Slice(reinterpret_cast<const char*>(data), size), &crew).Run();
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "format/limits.h"
+#include "format/sealed_file.h"
 #include "format/sst_tail.h"
 #include "format/wire_compression.h"
 #include "pipeline/target/source_session.h"
@@ -38,6 +39,16 @@ void MakeFormatSeeds(const fs::path& directory) {
     Write(directory / "journal" / ("cut" + std::to_string(offset)),
           SampleJournal().substr(0, offset));
   }
+  Lease lease = SampleLease();
+  std::string whole;
+  MustWork(EncodeLease(lease, &whole));
+  Write(directory / "lease" / "file", whole);
+  Write(directory / "lease" / "payload", whole.substr(kSealedHeaderBytes));
+  lease.request = SampleOpenRequest();
+  lease.target = SampleHello();
+  whole.clear();
+  MustWork(EncodeLease(lease, &whole));
+  Write(directory / "lease" / "full", whole.substr(kSealedHeaderBytes));
   for (const SampleFrame& sample : SampleFrames()) {
     const std::string name = FrameTypeName(sample.type);
     Write(directory / "frame" / name,
@@ -166,7 +177,7 @@ void MakeServerControlSeeds(const fs::path& directory) {
   Write(directory / "all", all);
   Finish finish;
   finish.families.resize(2);
-  for (const char* name : {"db", "gone", "unknown"}) {
+  for (const char* name : {"db", "opened", "gone", "unknown"}) {
     for (const Purpose purpose :
          {Purpose::kPull, Purpose::kPlan, Purpose::kVerify}) {
       OpenRequest request;
@@ -185,6 +196,36 @@ void MakeServerControlSeeds(const fs::path& directory) {
             script);
     }
   }
+}
+
+// Of a transfer that is held: gone on with, and read by a verify beside it.
+void MakeServerHeldSeeds(const fs::path& directory) {
+  OpenRequest request;
+  request.database = "db";
+  request.lanes = 2;
+  request.chunk_bytes = 1u << 20;
+  request.snapshot_use = SnapshotUse::kResume;
+  request.held_transfer[0] = 1;
+  request.compression = WireCompression::kAuto;
+  Held held;
+  held.ranges.resize(2);
+  held.ranges[1].range_id = 1;
+  Finish finish;
+  finish.families.resize(2);
+  std::string script = HelloOf(ConnectionKind::kControl);
+  AddStep(FrameType::kOpenRequest, kMend, Encode(request), &script);
+  AddStep(FrameType::kCompress, kGate, Encode(SampleCompress()), &script);
+  AddStep(FrameType::kHeld, 0, Encode(held), &script);
+  Write(directory / "resume-lost", script);
+  AddStep(FrameType::kFinish, 0, Encode(finish), &script);
+  AddStep(FrameType::kEnd, 0, Encode(End()), &script);
+  Write(directory / "resume", script);
+  request.snapshot_use = SnapshotUse::kShare;
+  request.purpose = Purpose::kVerify;
+  script = HelloOf(ConnectionKind::kControl);
+  AddStep(FrameType::kOpenRequest, kMend, Encode(request), &script);
+  AddStep(FrameType::kEnd, kGate, Encode(End()), &script);
+  Write(directory / "share", script);
 }
 
 void MakeServerLaneSeeds(const fs::path& directory) {
@@ -293,20 +334,39 @@ void MakeClientControlSeeds(const fs::path& directory) {
     Write(directory / ("planned-" + std::string(FrameTypeName(sample.type))),
           ClientInput(26, script));
   }
+  std::string status = AckScript();
+  AddStep(FrameType::kStatusReply, kGate, Encode(SampleStatusReply()),
+          &status);
+  Write(directory / "status", ClientInput(144, status));
   std::string refused;
   AddStep(FrameType::kEnd, 0, Encode(SampleEnd()), &refused);
   Write(directory / "refused", ClientInput(2, refused));
 }
 
-void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, size_t frame_bytes,
+struct How {
+  size_t frame_bytes = 60'000;
+  ChunkKind kind = ChunkKind::kRebuilt;
+  bool zstd = false;
+};
+
+void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, const How& how,
               std::string* script) {
   ChunkBegin begin;
   begin.range_id = range;
   begin.ordinal = ordinal;
+  begin.kind = how.kind;
+  if (how.kind == ChunkKind::kCarried) {
+    begin.file_bytes = chunk.file.size();
+  }
   AddStep(FrameType::kChunkBegin, 0, Encode(begin), script);
-  for (size_t at = 0; at < chunk.file.size(); at += frame_bytes) {
-    AddStep(FrameType::kChunkData, 0, chunk.file.substr(at, frame_bytes),
-            script);
+  WireCompressor compressor(1);
+  for (size_t at = 0; at < chunk.file.size(); at += how.frame_bytes) {
+    const std::string raw = chunk.file.substr(at, how.frame_bytes);
+    rocksdb::Slice packed;
+    const bool zstd =
+        how.zstd && compressor.Compress(raw, kMaxPayloadBytes, &packed);
+    AddStep(FrameType::kChunkData, zstd ? kZstd : 0,
+            zstd ? packed.ToString() : raw, script);
   }
   chunk.end.range_id = range;
   chunk.end.ordinal = ordinal;
@@ -337,20 +397,32 @@ std::string CutScript() {
 void MakeClientLaneSeeds(const fs::path& directory) {
   RangeEnd end;
   std::string whole = AckScript();
-  AddChunk(0, 0, MakeChunk({}, 100, 110), 60'000, &whole);
-  AddChunk(0, 1, MakeChunk({}, 110, 120), 700, &whole);
+  AddChunk(0, 0, MakeChunk({}, 100, 110), {}, &whole);
+  AddChunk(0, 1, MakeChunk({}, 110, 120), {.frame_bytes = 700}, &whole);
   AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
   Write(directory / "one-range", whole);
   end.range_id = 1;
   AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
   const Shape reverse = {.name = "reverse", .reverse = true};
-  AddChunk(2, 0, MakeChunk(reverse, 100, 110), 60'000, &whole);
+  AddChunk(2, 0, MakeChunk(reverse, 100, 110), {}, &whole);
   end.range_id = 2;
   AddStep(FrameType::kRangeEnd, kMend, Encode(end), &whole);
   Write(directory / "whole", whole);
   Write(directory / "cut", CutScript());
+  end.range_id = 0;
+  for (const bool zstd : {false, true}) {
+    std::string carried = AckScript();
+    AddChunk(0, 0, MakeChunk({}, 100, 110),
+             {.kind = ChunkKind::kCarried, .zstd = zstd}, &carried);
+    AddStep(FrameType::kRangeEnd, kMend, Encode(end), &carried);
+    Write(directory / (zstd ? "carried-zstd" : "carried"), carried);
+  }
+  std::string packed = AckScript();
+  AddChunk(0, 0, MakeChunk({}, 100, 110), {.frame_bytes = 900, .zstd = true},
+           &packed);
+  Write(directory / "zstd", packed);
   std::string outside = AckScript();
-  AddChunk(0, 0, MakeChunk({}, 200, 210), 60'000, &outside);
+  AddChunk(0, 0, MakeChunk({}, 200, 210), {}, &outside);
   Write(directory / "outside", outside);
   for (const SampleFrame& sample : SampleFrames()) {
     std::string script = AckScript();
@@ -447,6 +519,7 @@ int main(int argc, char** argv) {
   MakeTailSeeds(directory / "sst_tail");
   MakeCompressedSeeds(directory);
   MakeServerControlSeeds(directory / "server_control");
+  MakeServerHeldSeeds(directory / "server_control");
   MakeServerLaneSeeds(directory / "server_lane");
   MakeClientControlSeeds(directory / "client_control");
   MakeClientLaneSeeds(directory / "client_lane");

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "format/wire_compression.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/wire/patience.h"
 #include "tests/format/samples.h"
@@ -16,10 +17,14 @@ using rocksdb::Status;
 
 namespace {
 
-// A gate that nothing will open ends by itself.
-constexpr std::chrono::milliseconds kGateLimit{10};
-
 const std::string kPeer = "script";
+
+uint64_t RawBytes(const std::string& payload) {
+  CompressedPayload compressed;
+  return ParseCompressedPayload(payload, &compressed).ok()
+             ? compressed.raw_bytes
+             : 0;
+}
 
 void Require(bool holds, const char* what) {
   if (!holds) {
@@ -75,10 +80,10 @@ Slice TakeConnection(Slice* script) {
   return Slice(begin, static_cast<size_t>(script->data() - begin));
 }
 
-ScriptConnection::ScriptConnection(const Slice& script, bool gates,
+ScriptConnection::ScriptConnection(const Slice& script, Gate* gate,
                                    std::function<void()> on_end,
                                    ScriptChunk* chunk)
-    : gates_(gates),
+    : gate_(gate),
       on_end_(std::move(on_end)),
       script_(script),
       chunk_(chunk != nullptr ? chunk : &own_chunk_) {}
@@ -93,17 +98,16 @@ void ScriptConnection::PrepareStep() {
   const FrameType type = static_cast<FrameType>(TakeByte(&script_));
   const uint8_t flags = TakeByte(&script_);
   std::string payload = TakeBytes(&script_).ToString();
-  if ((flags & kGate) != 0 && gates_) {
-    AwaitFrame();
-  }
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    frames_seen_ = frames_written_;
+  if ((flags & kGate) != 0 && gate_ != nullptr) {
+    gate_->Await();
   }
   drip_ = (flags & kDrip) != 0;
   cut_ = (flags & kCut) != 0;
   ready_at_ = 0;
   if ((flags & kRaw) != 0) {
+    if (gate_ != nullptr) {
+      gate_->Close();  // nobody knows where frames begin any more
+    }
     ready_ = payload;
     return;
   }
@@ -113,13 +117,18 @@ void ScriptConnection::PrepareStep() {
   ready_.assign(kFrameHeaderBytes, '\0');
   const Slice part(payload);
   uint64_t digest = 0;
+  const bool zstd = (flags & kZstd) != 0;
   EncodeFrameHeader(type, sequence_ + ((flags & kWrongSequence) != 0 ? 1 : 0),
-                    &part, 1, ready_.data(), &digest);
+                    &part, 1, ready_.data(), &digest,
+                    zstd ? kFrameFlagZstd : 0);
   if ((flags & kWrongDigest) != 0) {
     ready_[kFrameHeaderBytes - 1] ^= 1;
   }
   ++sequence_;
-  Note(type, payload, digest);
+  Note(type, zstd, payload, digest);
+  if (gate_ != nullptr) {
+    gate_->Said(type);
+  }
   ready_ += payload;
 }
 
@@ -138,11 +147,17 @@ void ScriptConnection::Mend(FrameType type, std::string* payload) const {
       end.totals = totals_;
       *payload = Encode(end);
     }
+  } else if (type == FrameType::kOpenRequest && mend_open_) {
+    OpenRequest request;
+    if (request.DecodeFrom(*payload).ok()) {
+      mend_open_(&request);
+      *payload = Encode(request);
+    }
   }
 }
 
-void ScriptConnection::Note(FrameType type, const std::string& payload,
-                            uint64_t digest) {
+void ScriptConnection::Note(FrameType type, bool zstd,
+                            const std::string& payload, uint64_t digest) {
   switch (type) {
     case FrameType::kChunkBegin: {
       ChunkBegin begin;
@@ -153,7 +168,7 @@ void ScriptConnection::Note(FrameType type, const std::string& payload,
     }
     case FrameType::kChunkData:
       chunk_->digest.AddFrame(digest);
-      chunk_->bytes += payload.size();
+      chunk_->bytes += zstd ? RawBytes(payload) : payload.size();
       break;
     case FrameType::kChunkEnd: {
       ChunkEnd end;
@@ -175,13 +190,6 @@ void ScriptConnection::Note(FrameType type, const std::string& payload,
   }
 }
 
-void ScriptConnection::AwaitFrame() {
-  std::unique_lock<std::mutex> lock(mu_);
-  changed_.wait_for(lock, kGateLimit, [this] {
-    return closed_ || frames_written_ > frames_seen_;
-  });
-}
-
 Status ScriptConnection::Read(char* buffer, size_t capacity,
                               const WaitLimit& limit, size_t* bytes) {
   *bytes = 0;
@@ -199,6 +207,9 @@ Status ScriptConnection::Read(char* buffer, size_t capacity,
     return MakeStatus(EndState::kDeadPeer, "peer " + kPeer + ": nothing yet");
   }
   if (*bytes == 0) {
+    if (gate_ != nullptr) {
+      gate_->SaidAll();
+    }
     Ended();
   }
   if (drip_) {
@@ -230,7 +241,9 @@ Status ScriptConnection::Write(const Slice* parts, size_t part_count,
     Require(header.sequence == frames_written_, "sequence");
     ++frames_written_;
   }
-  changed_.notify_all();
+  if (gate_ != nullptr) {
+    gate_->Heard(header.type);
+  }
   return Status::OK();
 }
 
@@ -239,21 +252,25 @@ void ScriptConnection::Close() {
     std::lock_guard<std::mutex> lock(mu_);
     closed_ = true;
   }
-  changed_.notify_all();
+  if (gate_ != nullptr) {
+    gate_->Close();
+  }
   Ended();
 }
 
 const std::string& ScriptConnection::peer() const { return kPeer; }
 
-ScriptDialer::ScriptDialer(const Slice& first, const Slice& second)
-    : scripts_{first, second} {}
+ScriptDialer::ScriptDialer(const Slice& first, Gate* gate,
+                           const Slice& second)
+    : scripts_{first, second}, gate_(gate) {}
 
 Status ScriptDialer::Dial(const WaitLimit& limit,
                           std::unique_ptr<Connection>* connection) {
   if (next_ >= std::size(scripts_)) {
     return PeerGone("connect " + kPeer + ": nobody listens");
   }
-  *connection = std::make_unique<ScriptConnection>(scripts_[next_++], true);
+  Gate* const gate = next_ == 0 ? gate_ : nullptr;
+  *connection = std::make_unique<ScriptConnection>(scripts_[next_++], gate);
   return Status::OK();
 }
 

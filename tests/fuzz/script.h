@@ -10,16 +10,17 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "format/messages.h"
 #include "format/frame.h"
 #include "pipeline/wire/channel.h"
 #include "pipeline/wire/transport.h"
+#include "tests/fuzz/gate.h"
 
 namespace sstferry::fuzz {
 
@@ -27,10 +28,12 @@ enum StepFlag : uint8_t {
   kWrongSequence = 1,
   kWrongDigest = 2,
   kRaw = 4,    // the payload as it is, without a header
-  kGate = 8,   // not before the side under test has sent a frame
-  kMend = 16,  // ChunkEnd, RangeEnd: with the digests of what was sent
+  kGate = 8,   // not before the side under test waits for it (gate.h)
+  kMend = 16,  // ChunkEnd, RangeEnd: with the digests of what was sent;
+               // OpenRequest: as set_mend_open() says
   kDrip = 32,  // arrives a few bytes at a time
   kCut = 64,   // and then the connection is lost
+  kZstd = 128,  // with the flag of a compressed frame
 };
 
 void AddStep(FrameType type, uint8_t flags, const std::string& payload,
@@ -54,14 +57,19 @@ rocksdb::Slice TakeConnection(rocksdb::Slice* script);
 // Threads: as Connection says.
 class ScriptConnection final : public Connection {
  public:
-  // Without `gates` kGate means nothing: for a side of one thread, which
+  // Without a gate (null) kGate means nothing: for a side of one thread, which
   // writes nothing while it reads.
   // `on_end` (may be null) is called once, when the end was read or the
   // connection closed, from any thread. `chunk` (may be null: its own) is what
   // connections share, and kMend goes by.
-  ScriptConnection(const rocksdb::Slice& script, bool gates,
+  ScriptConnection(const rocksdb::Slice& script, Gate* gate,
                    std::function<void()> on_end = nullptr,
                    ScriptChunk* chunk = nullptr);
+
+  // Puts into requests what a script cannot know. Before the first Read().
+  void set_mend_open(std::function<void(OpenRequest*)> mend) {
+    mend_open_ = std::move(mend);
+  }
 
   rocksdb::Status Read(char* buffer, size_t capacity, const WaitLimit& limit,
                        size_t* bytes) override;
@@ -73,13 +81,13 @@ class ScriptConnection final : public Connection {
  private:
   void PrepareStep();
   void Mend(FrameType type, std::string* payload) const;
-  void Note(FrameType type, const std::string& payload, uint64_t digest);
-  void AwaitFrame();
-
+  void Note(FrameType type, bool zstd, const std::string& payload,
+            uint64_t digest);
   void Ended();
 
-  const bool gates_;
+  Gate* const gate_;
   const std::function<void()> on_end_;
+  std::function<void(OpenRequest*)> mend_open_;
   std::atomic<bool> ended_{false};
   bool cut_ = false;       // the reader's alone
   rocksdb::Slice script_;  // what is left; the reader's alone, and all below
@@ -93,17 +101,16 @@ class ScriptConnection final : public Connection {
   Totals totals_;
 
   std::mutex mu_;
-  std::condition_variable changed_;
   bool closed_ = false;          // under mu_
   uint64_t frames_written_ = 0;  // under mu_
-  uint64_t frames_seen_ = 0;     // under mu_: when the last step began
 };
 
-// Dial() gives a connection with the first script, then one with the second,
-// then nobody listens.
+// Dial() gives a connection with the first script and the gate, then one with
+// the second, then nobody listens.
 class ScriptDialer final : public Dialer {
  public:
-  ScriptDialer(const rocksdb::Slice& first, const rocksdb::Slice& second);
+  ScriptDialer(const rocksdb::Slice& first, Gate* gate,
+               const rocksdb::Slice& second);
   rocksdb::Status Dial(const WaitLimit& limit,
                        std::unique_ptr<Connection>* connection) override;
   void Close() override {}
@@ -111,6 +118,7 @@ class ScriptDialer final : public Dialer {
 
  private:
   rocksdb::Slice scripts_[2];
+  Gate* const gate_;
   size_t next_ = 0;
 };
 

@@ -21,7 +21,9 @@ const std::vector<std::string> kKeys = {
     "chunks_unchecked", "sst_bytes_carried", "sst_bytes_resumed", "entries",
     "key_value_bytes", "sst_bytes", "wire_bytes", "ingest_calls", "levels",
     "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",
-    "stage_seconds", "peak_rss_bytes", "lanes", "retries",
+    "stage_seconds", "peak_rss_bytes", "lanes", "ranges_unchanged",
+    "ranges_sent", "ranges_compared", "ranges_left", "bytes_skipped",
+    "write_blocked_micros", "compaction_debt_bytes", "retries",
     "visibility", "state", "sequence_old", "sequence_new", "outage_seconds"};
 
 json Parse(const Summary& summary, const std::string& command) {

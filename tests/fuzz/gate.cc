@@ -1,0 +1,79 @@
+#include "tests/fuzz/gate.h"
+
+namespace sstferry::fuzz {
+namespace {
+
+// The last frame of it; kEnd: none is owed.
+FrameType AnswerTo(FrameType request) {
+  switch (request) {
+    case FrameType::kHello:
+      return FrameType::kHelloAck;
+    case FrameType::kListRequest:
+      return FrameType::kListReply;
+    case FrameType::kStatusRequest:
+      return FrameType::kStatusReply;
+    case FrameType::kOpenRequest:
+      return FrameType::kPlanEnd;
+    case FrameType::kFinish:
+      return FrameType::kFinished;
+    default:
+      return FrameType::kEnd;
+  }
+}
+
+}  // namespace
+
+Gate::Gate(Tests side) : side_(side), waits_(side == Tests::kSource) {}
+
+void Gate::Said(FrameType type) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (side_ == Tests::kSource ? type == FrameType::kOpenRequest
+                              : waits_ && type == answer_) {
+    waits_ = false;
+  }
+}
+
+void Gate::Heard(FrameType type) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (type == FrameType::kEnd) {
+      closed_ = true;  // its last word
+    } else if (side_ == Tests::kSource) {
+      waits_ = waits_ || type == FrameType::kPlanEnd;
+    } else if (AnswerTo(type) != FrameType::kEnd) {
+      waits_ = true;
+      answer_ = AnswerTo(type);
+    }
+  }
+  changed_.notify_all();
+}
+
+// What a source is at goes on until it has read that its target is gone.
+void Gate::SaidAll() {
+  if (side_ == Tests::kTarget) {
+    Close();
+  }
+}
+
+void Gate::Close() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Gate::Await() {
+  std::unique_lock<std::mutex> lock(mu_);
+  released_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return closed_ || waits_; });
+  released_ = false;
+}
+
+void Gate::AwaitRelease() {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait(lock, [this] { return closed_ || released_; });
+}
+
+}  // namespace sstferry::fuzz
