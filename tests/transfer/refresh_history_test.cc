@@ -79,7 +79,9 @@ rc::Gen<World> WorldGen() {
   using rc::gen::inRange;
   const auto night = rc::gen::build<Night>(
       rc::gen::set(&Night::source,
-                   rc::gen::container<std::vector<Step>>(StepGen())),
+                   rc::gen::oneOf(
+                       rc::gen::just(std::vector<Step>()),
+                       rc::gen::container<std::vector<Step>>(StepGen()))),
       rc::gen::set(&Night::target, rc::gen::oneOf(
                                        rc::gen::just(std::vector<Step>()),
                                        TargetSteps())),
