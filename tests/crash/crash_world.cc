@@ -76,11 +76,14 @@ void MakeSource(const std::string& path) {
 // What a night changes: keys that go, among them the last ones, and new ones.
 void ChangeSource(const std::string& path) {
   test::OpenDb db(path, test::OneFamily(test::SmallFiles()));
+  // Each in a file of its own, beside which others can be carried.
   db.DeleteRange(test::NumberedKey(100), test::NumberedKey(140));
+  db.Flush();
   for (uint64_t i = 5600; i < 5800; ++i) {
     db.Delete(test::NumberedKey(i));
   }
-  for (uint64_t i = 300; i < 700; ++i) {
+  db.Flush();
+  for (uint64_t i = 300; i < 500; ++i) {
     db.Put(test::NumberedKey(i), test::RandomBytes(1000, i));
   }
   db.Flush();
