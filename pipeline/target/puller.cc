@@ -113,14 +113,14 @@ Status Puller::RunSteps() {
   for (const Step step :
        {&Puller::OpenWorkspace, &Puller::Connect, &Puller::PrepareTarget,
         &Puller::WriteJournalHead, &Puller::Transfer, &Puller::Reconcile,
-        &Puller::FinishDatabase, &Puller::Publish, &Puller::Settle}) {
+        &Puller::FinishDatabase, &Puller::Publish}) {
     Status status = failed_ ? failure() : (this->*step)();
     if (!status.ok()) {
       return status;
     }
   }
   // A cancellation that came after the rename came too late.
-  return Status::OK();
+  return Settle();
 }
 
 Status Puller::OpenLane(uint32_t lane, Channel** channel) {
