@@ -85,8 +85,15 @@ std::string PullReport(const Summary& summary) {
   if (summary.mode == "refresh") {
     text += "refreshed: from sequence " +
             std::to_string(summary.sequence_old) + " to " +
-            std::to_string(summary.sequence_new) + ", out of service for " +
-            Seconds(summary.outage_seconds) + "\n";
+            std::to_string(summary.sequence_new) +
+            (summary.visibility == "swap"
+                 ? ", out of service for " + Seconds(summary.outage_seconds)
+                 : "; ranges: " + std::to_string(summary.ranges_unchanged) +
+                       " unchanged, " +
+                       std::to_string(summary.ranges_compared) +
+                       " compared, " + std::to_string(summary.ranges_sent) +
+                       " sent") +
+            "\n";
   }
   text += summary.verified
               ? "verified: equal\n"
