@@ -8,6 +8,7 @@
 #include "pipeline/endpoint.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/puller.h"
+#include "pipeline/target/refresh_plan.h"
 #include "pipeline/target/refresh_target.h"
 #include "pipeline/target/seed_target.h"
 #include "pipeline/verifier.h"
@@ -253,12 +254,26 @@ class PlanOperation : public Operation {
   Status AskForPlan(SourceSession* session, const std::string& name,
                     Summary* summary) {
     SourcePlan plan;
-    const Status status = session->Open(
-        MakeOpenRequest(options_, name, Purpose::kPlan), &plan);
+    OpenRequest request = MakeOpenRequest(options_, name, Purpose::kPlan);
+    std::vector<std::string> notes;
+    const bool refreshes = options_.mode == PullMode::kRefresh &&
+                           !IsSwap(options_) &&
+                           HoldsSomething(options_.target_dir);
+    Status status;
+    if (refreshes) {
+      request.mode = TransferMode::kRefresh;
+      request.compare = options_.compare;
+      TargetMemory memory;
+      status = ReadTargetMemory(options_, &memory, &notes);
+      session->SetMemory(std::move(memory));
+    }
+    if (status.ok()) {
+      status = session->Open(request, &plan);
+    }
     if (!status.ok()) {
       return status;
     }
-    summary->mode = "seed";
+    summary->mode = refreshes ? "refresh" : "seed";
     summary->target = options_.target_dir;
     summary->selection = options_.selection;
     summary->source_versions.software = session->source().software;
@@ -271,6 +286,7 @@ class PlanOperation : public Operation {
     summary->ranges = plan.ranges.size();
     summary->lanes = plan.opened.lanes;
     summary->notes = plan.opened.notes;
+    summary->notes.insert(summary->notes.end(), notes.begin(), notes.end());
     for (const Family& family : plan.families) {
       summary->column_families.push_back(family.description.name);
       summary->entries += family.estimated_entries;

@@ -210,6 +210,7 @@ class Transfer {
                                             uint64_t target_bytes);
   void CompareFamilyAt(size_t index);
   uint64_t BytesToRebuild(const TransferFamily& family) const;
+  void AddUnchanged(const PlanSegment& segment, TransferFamily* family);
   [[nodiscard]] rocksdb::Status CutSegment(const PlanSegment& segment,
                                            uint64_t target_bytes,
                                            TransferFamily* family);

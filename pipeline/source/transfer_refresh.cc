@@ -76,8 +76,36 @@ uint64_t Transfer::BytesToRebuild(const TransferFamily& family) const {
   return RebuiltBytes(sent);
 }
 
+// One range, weighed without a look into any file.
+void Transfer::AddUnchanged(const PlanSegment& segment,
+                            TransferFamily* family) {
+  const rocksdb::Comparator* const order = family->handle->GetComparator();
+  Range range;
+  range.id = static_cast<uint32_t>(ranges_.size());
+  range.family = family->wire.index;
+  range.interval = segment.interval;
+  range.need = RangeNeed::kUnchanged;
+  for (const FilePlan& file : family->plan.files) {
+    if (!MeetsSpan(segment.interval, order, file.smallest, file.largest)) {
+      continue;
+    }
+    const auto parts = std::count_if(
+        family->segments.begin(), family->segments.end(),
+        [&](const PlanSegment& other) {
+          return MeetsSpan(other.interval, order, file.smallest, file.largest);
+        });
+    range.estimated_bytes += file.bytes / static_cast<uint64_t>(parts);
+  }
+  family->plan.estimated_bytes += range.estimated_bytes;
+  ranges_.push_back(std::move(range));
+}
+
 Status Transfer::CutSegment(const PlanSegment& segment, uint64_t target_bytes,
                             TransferFamily* family) {
+  if (segment.need == RangeNeed::kUnchanged) {
+    AddUnchanged(segment, family);
+    return Status::OK();
+  }
   const rocksdb::Comparator* const order = family->handle->GetComparator();
   FamilyPlan part;
   part.blob_factor = family->plan.blob_factor;
@@ -98,8 +126,6 @@ Status Transfer::CutSegment(const PlanSegment& segment, uint64_t target_bytes,
   if (segment.need == RangeNeed::kCompare) {
     target_bytes = std::max(request_.chunk_bytes / kComparedPerChunk,
                             kMinRangeBytes);
-  } else if (segment.need == RangeNeed::kUnchanged) {
-    target_bytes = UINT64_MAX;
   }
   std::vector<CarriedFile> carried;
   const Status status = CutFamily(planner_family(*family), options,

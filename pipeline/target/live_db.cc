@@ -84,6 +84,23 @@ Status LiveDb::Open(const std::string& dir, const OperatorRegistry& registry,
                     std::shared_ptr<rocksdb::FileSystem> file_system,
                     std::unique_ptr<LiveDb>* live,
                     std::vector<std::string>* notes) {
+  return OpenAt(dir, registry, /*to_read=*/false, std::move(file_system), live,
+                notes);
+}
+
+Status LiveDb::OpenToRead(const std::string& dir,
+                          const OperatorRegistry& registry,
+                          std::unique_ptr<LiveDb>* live,
+                          std::vector<std::string>* notes) {
+  return OpenAt(dir, registry, /*to_read=*/true,
+                rocksdb::FileSystem::Default(), live, notes);
+}
+
+Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
+                      bool to_read,
+                      std::shared_ptr<rocksdb::FileSystem> file_system,
+                      std::unique_ptr<LiveDb>* live,
+                      std::vector<std::string>* notes) {
   std::unique_ptr<LiveDb> opened(new LiveDb);
   opened->env_ = rocksdb::NewCompositeEnv(std::move(file_system));
   rocksdb::DBOptions options;
@@ -97,8 +114,12 @@ Status LiveDb::Open(const std::string& dir, const OperatorRegistry& registry,
   options.info_log = std::make_shared<SilentLogger>();
   options.create_if_missing = false;
   options.error_if_exists = false;
-  status = rocksdb::DB::Open(options, dir, descriptors,
-                             &opened->owned_handles_, IntoDb(&opened->owned_));
+  status = to_read ? rocksdb::DB::OpenForReadOnly(
+                         options, dir, descriptors, &opened->owned_handles_,
+                         IntoDb(&opened->owned_))
+                   : rocksdb::DB::Open(options, dir, descriptors,
+                                       &opened->owned_handles_,
+                                       IntoDb(&opened->owned_));
   if (!status.ok()) {
     const bool locked = status.ToString().find("/LOCK") != std::string::npos;
     return locked ? MakeStatus(EndState::kBusy, "target " + dir +

@@ -28,6 +28,10 @@ class LiveDb {
       const std::string& dir, const OperatorRegistry& registry,
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
+  // The same to look at it: nothing is written, whoever has it open.
+  [[nodiscard]] static rocksdb::Status OpenToRead(
+      const std::string& dir, const OperatorRegistry& registry,
+      std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
   // Of an application, which keeps it.
   static std::unique_ptr<LiveDb> Borrow(const OpenReplica& replica);
   ~LiveDb();
@@ -47,6 +51,10 @@ class LiveDb {
 
  private:
   LiveDb() = default;
+  [[nodiscard]] static rocksdb::Status OpenAt(
+      const std::string& dir, const OperatorRegistry& registry, bool to_read,
+      std::shared_ptr<rocksdb::FileSystem> file_system,
+      std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
 
   OpenReplica replica_;  // of an application; else all null
   rocksdb::DB* db_ = nullptr;

@@ -173,6 +173,16 @@ TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
   REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
   REQUIRE_FALSE(fs::exists(world.target() + ".sstferry"));
+  Process plan(Sstferry({"plan", world.source(), world.target(), "--mode",
+                         "refresh", "--json"}));
+  REQUIRE(plan.Wait() == 0);
+  const auto planned = nlohmann::json::parse(plan.out());
+  INFO(planned.dump(2));
+  REQUIRE(planned["mode"] == "refresh");
+  REQUIRE_FALSE(planned["items"].empty());
+  for (const auto& item : planned["items"]) {
+    REQUIRE(item["action"] == "skip");
+  }
   REQUIRE(night.Run() == 0);
   INFO(night.json.dump(2));
   REQUIRE(night.json["ranges_sent"] == 0);

@@ -58,6 +58,38 @@ TEST_CASE("A refresh leaves what the source holds, and nothing else",
   }
 }
 
+TEST_CASE("A refresh carries files, which clear what lies between them",
+          "[transfer][refresh][carry]") {
+  for (const Visibility visibility : kBoth) {
+    const TempDir dir;
+    rocksdb::ColumnFamilyOptions small = Quiet();
+    small.compression = rocksdb::kNoCompression;
+    small.target_file_size_base = 100'000;
+    {
+      OpenDb source(dir / "source", OneFamily(small));
+      for (uint64_t i = 100; i < 500; i += 2) {
+        source.Put(NumberedKey(i), RandomBytes(1000, i));
+      }
+      source.Flush();
+      source.Compact();
+    }
+    {
+      OpenDb target(dir / "target", OneFamily(small));
+      for (uint64_t i = 0; i < 600; ++i) {
+        target.Put(NumberedKey(i), "old");
+      }
+      target.Flush();
+    }
+    PullOptions options = By(visibility);
+    options.adopt = true;
+    const Ferried refreshed =
+        Refresh(dir / "source", dir / "target", options);
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.chunks_carried > 1);
+    ExpectSameEntries(dir / "source", dir / "target");
+  }
+}
+
 TEST_CASE("A refresh of a source that did not change moves nothing",
           "[transfer][refresh]") {
   for (const Visibility visibility : kBoth) {

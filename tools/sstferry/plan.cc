@@ -101,7 +101,7 @@ std::string PlanReport(const Summary& summary) {
   }
   uint64_t bytes = 0;
   for (const PlanItemSummary& item : summary.items) {
-    bytes += item.bytes;
+    bytes += item.action == "skip" ? 0 : item.bytes;
   }
   std::string text = "plan: " + summary.source;
   if (!summary.target.empty()) {

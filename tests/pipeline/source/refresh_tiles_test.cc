@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <random>
 
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/source/chunk_builder.h"
