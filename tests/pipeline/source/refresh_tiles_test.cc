@@ -66,6 +66,9 @@ struct World {
     made.create_if_missing = true;
     made.comparator = order;
     made.disable_auto_compactions = true;
+    // With dynamic levels what replaces data of the last level lands in level
+    // 0: no other is in use.
+    made.level_compaction_dynamic_level_bytes = false;
     return made;
   }
   void Open() {
