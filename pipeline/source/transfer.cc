@@ -5,6 +5,7 @@
 #include <random>
 #include <system_error>
 
+#include "format/for_each_batch.h"
 #include "format/limits.h"
 #include "pipeline/family_options.h"
 #include "pipeline/options_file.h"
@@ -297,24 +298,23 @@ Status Transfer::Announce(Channel* control, bool resumed) {
     }
   }
   PlanEnd end;
-  for (size_t at = 0; at < ranges_.size() && status.ok();) {
-    const size_t next = BatchEnd(ranges_, at);
-    Ranges batch;
-    for (; at < next; ++at) {
-      end.estimated_bytes += ranges_[at].estimated_bytes;
-      batch.ranges.push_back(ranges_[at]);
-    }
-    status = control->SendMessage(FrameType::kRanges, batch);
+  for (const Range& range : ranges_) {
+    end.estimated_bytes += range.estimated_bytes;
+  }
+  if (status.ok()) {
+    status = ForEachBatch(ranges_, [control](std::vector<Range> batch) {
+      return control->SendMessage(FrameType::kRanges,
+                                  Ranges{std::move(batch)});
+    });
   }
   if (status.ok() && request_.purpose == Purpose::kPlan) {
     status = SendPlanItems(control);
   }
-  for (size_t at = 0; at < covers_.size() && status.ok();) {
-    const size_t next = BatchEnd(covers_, at);
-    Covers batch;
-    batch.covers.assign(covers_.begin() + at, covers_.begin() + next);
-    at = next;
-    status = control->SendMessage(FrameType::kCovers, batch);
+  if (status.ok()) {
+    status = ForEachBatch(covers_, [control](std::vector<Cover> batch) {
+      return control->SendMessage(FrameType::kCovers,
+                                  Covers{std::move(batch)});
+    });
   }
   end.cover_count = static_cast<uint32_t>(covers_.size());
   end.range_count = static_cast<uint32_t>(ranges_.size());

@@ -2,6 +2,7 @@
 // fill, new ones or those of an unfinished pull.
 #include <algorithm>
 
+#include "format/for_each_batch.h"
 #include "pipeline/target/deferred_sync.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/free_space.h"
@@ -434,13 +435,11 @@ Status Puller::WriteJournalHead() {
       status = journal_->Append(JournalRecordType::kFamily, family);
     }
   }
-  for (size_t at = 0; at < plan_.covers.size() && status.ok();) {
-    const size_t next = BatchEnd(plan_.covers, at);
-    Covers batch;
-    batch.covers.assign(plan_.covers.begin() + at,
-                        plan_.covers.begin() + next);
-    at = next;
-    status = journal_->Append(JournalRecordType::kCovers, batch);
+  if (status.ok()) {
+    status = ForEachBatch(plan_.covers, [this](std::vector<Cover> batch) {
+      return journal_->Append(JournalRecordType::kCovers,
+                              Covers{std::move(batch)});
+    });
   }
   for (const Range& range : plan_.ranges) {
     if (status.ok()) {

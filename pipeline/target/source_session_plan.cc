@@ -1,6 +1,7 @@
 // What a SourceSession makes of the frames of a plan.
 #include <algorithm>
 
+#include "format/for_each_batch.h"
 #include "format/limits.h"
 #include "pipeline/target/source_session.h"
 
@@ -174,41 +175,30 @@ Status SourceSession::AddCovers(Covers batch) {
 // What the target has, for a source that is to plan a refresh of it.
 Status SourceSession::SendMemory(Channel* channel,
                                  const TargetMemory& memory) {
-  Status status;
-  for (size_t at = 0; at < memory.families.size() && status.ok();) {
-    const size_t next = BatchEnd(memory.families, at);
-    TargetFamilies batch;
-    batch.families.assign(memory.families.begin() + at,
-                          memory.families.begin() + next);
-    at = next;
-    status = channel->SendMessage(FrameType::kTargetFamilies, batch,
-                                  WaitLimit::Within(kSendLimit));
-  }
-  for (size_t at = 0; at < memory.covers.size() && status.ok();) {
-    const size_t next = BatchEnd(memory.covers, at);
-    Covers batch;
-    batch.covers.assign(memory.covers.begin() + at,
-                        memory.covers.begin() + next);
-    at = next;
-    status = channel->SendMessage(FrameType::kCovers, batch,
-                                  WaitLimit::Within(kSendLimit));
-  }
-  return status;
+  const WaitLimit limit = WaitLimit::Within(kSendLimit);
+  const Status status = ForEachBatch(
+      memory.families, [&](std::vector<TargetFamily> batch) {
+        return channel->SendMessage(FrameType::kTargetFamilies,
+                                    TargetFamilies{std::move(batch)}, limit);
+      });
+  return status.ok() ? ForEachBatch(memory.covers,
+                                    [&](std::vector<Cover> batch) {
+                                      return channel->SendMessage(
+                                          FrameType::kCovers,
+                                          Covers{std::move(batch)}, limit);
+                                    })
+                     : status;
 }
 
 // A source that was asked again on another connection, perhaps another process,
 // is told what it need not have sent.
 void SourceSession::SendHeld(Channel* channel,
                              const std::vector<HeldRange>& ranges) {
-  Status status;
-  for (size_t at = 0; at < ranges.size() && status.ok();) {
-    const size_t next = BatchEnd(ranges, at);
-    Held batch;
-    batch.ranges.assign(ranges.begin() + at, ranges.begin() + next);
-    at = next;
-    status = channel->SendMessage(FrameType::kHeld, batch,
-                                  WaitLimit::Within(kSendLimit));
-  }
+  const Status status =
+      ForEachBatch(ranges, [channel](std::vector<HeldRange> batch) {
+        return channel->SendMessage(FrameType::kHeld, Held{std::move(batch)},
+                                    WaitLimit::Within(kSendLimit));
+      });
   // A send that fails is found by the reader.
   status.PermitUncheckedError();
 }
