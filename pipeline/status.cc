@@ -1,12 +1,10 @@
 #include "pipeline/status.h"
 
-#include <atomic>
 #include <filesystem>
-#include <mutex>
 
 #include "pipeline/endpoint.h"
+#include "pipeline/one_session.h"
 #include "pipeline/source/held_snapshots.h"
-#include "pipeline/target/source_session.h"
 #include "pipeline/target/target_state.h"
 
 namespace sstferry {
@@ -29,17 +27,7 @@ class Query : public StatusQuery {
     return report->status;
   }
 
-  void Cancel() override {
-    std::lock_guard<std::mutex> lock(mu_);
-    cancelled_ = true;
-    handshakes_.CloseAll();
-    if (endpoint_ != nullptr) {
-      endpoint_->dialer()->Close();
-    }
-    if (session_ != nullptr) {
-      session_->Cancel();
-    }
-  }
+  void Cancel() override { session_.Cancel(); }
 
  private:
   Status Look(StatusReport* report) {
@@ -70,58 +58,19 @@ class Query : public StatusQuery {
     endpoint.address = options_.where;
     endpoint.tls = options_.tls;
     std::unique_ptr<Endpoint> opened;
-    Status status = Endpoint::Open(endpoint, &opened);
-    if (status.ok()) {
-      {
-        std::lock_guard<std::mutex> lock(mu_);
-        endpoint_ = opened.get();
-      }
-      status = AskThere(opened.get(), report);
-      std::lock_guard<std::mutex> lock(mu_);
-      endpoint_ = nullptr;
-    }
-    return status;
-  }
-
-  Status AskThere(Endpoint* endpoint, StatusReport* report) {
-    SourceSessionOptions options;
-    options.connect_timeout = options_.connect_timeout;
-    options.peer_timeout = options_.peer_timeout;
-    options.ping_interval = options_.peer_timeout / 2;
-    options.handshakes = &handshakes_;
-    std::unique_ptr<SourceSession> session;
-    Status status =
-        cancelled_ ? Cancelled()
-                   : SourceSession::Connect(endpoint->dialer(), options,
-                                            &session);
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      session_ = session.get();
-      if (status.ok() && cancelled_) {
-        status = Cancelled();
-      }
-    }
-    if (status.ok()) {
-      status = session->AskHeld(endpoint->name(), &report->snapshots);
-    }
-    if (session != nullptr) {
-      session->End(status, "status");
-    }
-    std::lock_guard<std::mutex> lock(mu_);
-    session_ = nullptr;
-    return cancelled_ && !status.ok() ? Cancelled() : status;
-  }
-
-  static Status Cancelled() {
-    return MakeStatus(EndState::kCancelled, "stopped on request");
+    const Status status = Endpoint::Open(endpoint, &opened);
+    return !status.ok()
+               ? status
+               : session_.Run(opened->dialer(), options_.connect_timeout,
+                              options_.peer_timeout, "status",
+                              [&](SourceSession* session) {
+                                return session->AskHeld(opened->name(),
+                                                        &report->snapshots);
+                              });
   }
 
   const StatusOptions options_;
-  std::atomic<bool> cancelled_{false};
-  ChannelSet handshakes_;
-  std::mutex mu_;
-  Endpoint* endpoint_ = nullptr;      // under mu_
-  SourceSession* session_ = nullptr;  // under mu_
+  OneSession session_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "pipeline/endpoint.h"
+#include "pipeline/one_session.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/puller.h"
 #include "pipeline/target/refresh_plan.h"
@@ -194,17 +195,7 @@ class PlanOperation : public Operation {
     return status;
   }
 
-  void Cancel() override {
-    cancelled_ = true;
-    handshakes_.CloseAll();
-    std::lock_guard<std::mutex> lock(mu_);
-    if (dialer_ != nullptr) {
-      dialer_->Close();
-    }
-    if (session_ != nullptr) {
-      session_->Cancel();
-    }
-  }
+  void Cancel() override { session_.Cancel(); }
 
   Progress progress() const override {
     Progress progress;
@@ -215,40 +206,15 @@ class PlanOperation : public Operation {
 
  private:
   Status Ask(Endpoint* endpoint, Summary* summary) {
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      dialer_ = endpoint->dialer();
-    }
-    SourceSessionOptions options;
-    options.connect_timeout = options_.connect_timeout;
-    options.peer_timeout = options_.peer_timeout;
-    options.ping_interval = options_.peer_timeout / 2;
-    options.handshakes = &handshakes_;
-    std::unique_ptr<SourceSession> session;
-    Status status =
-        cancelled_ ? CancelledBeforeStart()
-                   : SourceSession::Connect(endpoint->dialer(), options,
-                                            &session);
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      session_ = session.get();
-      if (status.ok() && cancelled_) {
-        status = CancelledBeforeStart();
-      }
-    }
-    if (status.ok()) {
-      status = endpoint->name().empty()
-                   ? session->List(&summary->served_names)
-                   : AskForPlan(session.get(), endpoint->name(), summary);
-    }
-    if (session != nullptr) {
-      session->End(status, "plan");
-    }
-    std::lock_guard<std::mutex> lock(mu_);
-    session_ = nullptr;
-    dialer_ = nullptr;
+    const Status status = session_.Run(
+        endpoint->dialer(), options_.connect_timeout, options_.peer_timeout,
+        "plan", [&](SourceSession* session) {
+          return endpoint->name().empty()
+                     ? session->List(&summary->served_names)
+                     : AskForPlan(session, endpoint->name(), summary);
+        });
     finished_ = true;
-    return cancelled_ && !status.ok() ? CancelledBeforeStart() : status;
+    return status;
   }
 
   Status AskForPlan(SourceSession* session, const std::string& name,
@@ -308,12 +274,8 @@ class PlanOperation : public Operation {
   }
 
   const PullOptions options_;
-  std::atomic<bool> cancelled_{false};
   std::atomic<bool> finished_{false};
-  ChannelSet handshakes_;
-  std::mutex mu_;
-  Dialer* dialer_ = nullptr;          // under mu_
-  SourceSession* session_ = nullptr;  // under mu_
+  OneSession session_;
 };
 
 }  // namespace
