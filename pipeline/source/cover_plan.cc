@@ -152,6 +152,22 @@ void Backings::Fill(Cover* cover) const {
   cover->backing = DigestOf(all);
 }
 
+SegmentSpan SegmentsOf(const Comparator* order,
+                       const std::vector<PlanSegment>& segments,
+                       const rocksdb::Slice& smallest,
+                       const rocksdb::Slice& largest) {
+  const auto first = std::partition_point(
+      segments.begin(), segments.end(), [&](const PlanSegment& segment) {
+        return !EndsAfter(segment.interval, order, smallest);
+      });
+  const auto end = std::partition_point(
+      first, segments.end(), [&](const PlanSegment& segment) {
+        return BeginsAtOrBefore(segment.interval, order, largest);
+      });
+  return {static_cast<size_t>(first - segments.begin()),
+          static_cast<size_t>(end - segments.begin())};
+}
+
 std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
                                        const Backings& backings,
                                        std::vector<Cover> known) {

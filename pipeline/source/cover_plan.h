@@ -40,6 +40,17 @@ struct PlanSegment {
   std::optional<Cover> cover;
 };
 
+// The segments, by index, that hold keys of [smallest, largest]: from `first`
+// up to, but not, `end`. REQUIRES: segments in order, without gaps.
+struct SegmentSpan {
+  size_t first = 0;
+  size_t end = 0;
+};
+SegmentSpan SegmentsOf(const rocksdb::Comparator* order,
+                       const std::vector<PlanSegment>& segments,
+                       const rocksdb::Slice& smallest,
+                       const rocksdb::Slice& largest);
+
 struct CoverComparison {
   const rocksdb::Comparator* order = nullptr;
   CompareMode compare = CompareMode::kFiles;

@@ -210,8 +210,17 @@ class Transfer {
                                             uint64_t target_bytes);
   void CompareFamilyAt(size_t index);
   uint64_t BytesToRebuild(const TransferFamily& family) const;
-  void AddUnchanged(const PlanSegment& segment, TransferFamily* family);
+  struct FilePart {
+    const FilePlan* file = nullptr;
+    uint64_t of = 1;  // so many parts
+  };
+  std::vector<std::vector<FilePart>> PartsOf(
+      const TransferFamily& family) const;
+  void AddUnchanged(const PlanSegment& segment,
+                    const std::vector<FilePart>& files,
+                    TransferFamily* family);
   [[nodiscard]] rocksdb::Status CutSegment(const PlanSegment& segment,
+                                           const std::vector<FilePart>& files,
                                            uint64_t target_bytes,
                                            TransferFamily* family);
   void AddCovers(const PlanSegment& segment, size_t first_range,

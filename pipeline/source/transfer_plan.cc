@@ -249,11 +249,13 @@ Status Transfer::CutFamilyAt(size_t index, uint64_t target_bytes) {
   TransferFamily& family = families_[index];
   FamilyPlan& plan = family.plan;
   const Backings backings(family.handle->GetComparator(), &plan.files, nonce_);
-  for (const PlanSegment& segment : family.segments) {
+  const std::vector<std::vector<FilePart>> parts = PartsOf(family);
+  for (size_t i = 0; i < family.segments.size(); ++i) {
+    const PlanSegment& segment = family.segments[i];
     const size_t first_range = ranges_.size();
     const Status status =
         ended() ? MakeStatus(EndState::kCancelled, "while planning")
-                : CutSegment(segment, target_bytes, &family);
+                : CutSegment(segment, parts[i], target_bytes, &family);
     if (!status.ok()) {
       return status;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "format/for_each_batch.h"
 #include "format/limits.h"
 #include "pipeline/key_interval.h"
 #include "pipeline/source/transfer.h"
@@ -62,12 +63,12 @@ uint64_t Transfer::BytesToRebuild(const TransferFamily& family) const {
   FamilyPlan sent;
   sent.blob_factor = family.plan.blob_factor;
   for (const FilePlan& file : family.plan.files) {
+    const SegmentSpan span =
+        SegmentsOf(order, family.segments, file.smallest, file.largest);
     const bool meets = std::any_of(
-        family.segments.begin(), family.segments.end(),
-        [&](const PlanSegment& segment) {
-          return segment.need == RangeNeed::kSend &&
-                 MeetsSpan(segment.interval, order, file.smallest,
-                           file.largest);
+        family.segments.begin() + span.first,
+        family.segments.begin() + span.end, [](const PlanSegment& segment) {
+          return segment.need == RangeNeed::kSend;
         });
     if (meets) {
       sent.files.push_back(file);
@@ -76,48 +77,54 @@ uint64_t Transfer::BytesToRebuild(const TransferFamily& family) const {
   return RebuiltBytes(sent);
 }
 
+// By segment: the files that hold keys of it, and into how many parts segments
+// cut each of them.
+std::vector<std::vector<Transfer::FilePart>> Transfer::PartsOf(
+    const TransferFamily& family) const {
+  const rocksdb::Comparator* const order = family.handle->GetComparator();
+  std::vector<std::vector<FilePart>> parts(family.segments.size());
+  for (const FilePlan& file : family.plan.files) {
+    const SegmentSpan span =
+        SegmentsOf(order, family.segments, file.smallest, file.largest);
+    for (size_t i = span.first; i < span.end; ++i) {
+      parts[i].push_back({&file, span.end - span.first});
+    }
+  }
+  return parts;
+}
+
 // One range, weighed without a look into any file.
 void Transfer::AddUnchanged(const PlanSegment& segment,
+                            const std::vector<FilePart>& files,
                             TransferFamily* family) {
-  const rocksdb::Comparator* const order = family->handle->GetComparator();
   Range range;
   range.id = static_cast<uint32_t>(ranges_.size());
   range.family = family->wire.index;
   range.interval = segment.interval;
   range.need = RangeNeed::kUnchanged;
-  for (const FilePlan& file : family->plan.files) {
-    if (!MeetsSpan(segment.interval, order, file.smallest, file.largest)) {
-      continue;
-    }
-    const auto parts = std::count_if(
-        family->segments.begin(), family->segments.end(),
-        [&](const PlanSegment& other) {
-          return MeetsSpan(other.interval, order, file.smallest, file.largest);
-        });
-    range.estimated_bytes += file.bytes / static_cast<uint64_t>(parts);
+  for (const FilePart& part : files) {
+    range.estimated_bytes += part.file->bytes / part.of;
   }
   family->plan.estimated_bytes += range.estimated_bytes;
   ranges_.push_back(std::move(range));
 }
 
-Status Transfer::CutSegment(const PlanSegment& segment, uint64_t target_bytes,
-                            TransferFamily* family) {
+Status Transfer::CutSegment(const PlanSegment& segment,
+                            const std::vector<FilePart>& files,
+                            uint64_t target_bytes, TransferFamily* family) {
   if (segment.need == RangeNeed::kUnchanged) {
-    AddUnchanged(segment, family);
+    AddUnchanged(segment, files, family);
     return Status::OK();
   }
   const rocksdb::Comparator* const order = family->handle->GetComparator();
   FamilyPlan part;
   part.blob_factor = family->plan.blob_factor;
-  for (const FilePlan& file : family->plan.files) {
-    if (!MeetsSpan(segment.interval, order, file.smallest, file.largest)) {
-      continue;
-    }
-    part.files.push_back(file);
+  for (const FilePart& one : files) {
+    part.files.push_back(*one.file);
     FilePlan& mine = part.files.back();
     mine.carry = mine.carry && segment.need == RangeNeed::kSend &&
-                 HoldsSpan(segment.interval, order, file.smallest,
-                           file.largest);
+                 HoldsSpan(segment.interval, order, mine.smallest,
+                           mine.largest);
   }
   PlannerOptions options = planner_options();
   options.interval = segment.interval;
@@ -183,15 +190,10 @@ void Transfer::AddSegmentItem(const TransferFamily& family,
 }
 
 Status Transfer::SendPlanItems(Channel* control) {
-  Status status;
-  for (size_t at = 0; at < items_.size() && status.ok();) {
-    const size_t next = BatchEnd(items_, at);
-    PlanItems batch;
-    batch.items.assign(items_.begin() + at, items_.begin() + next);
-    at = next;
-    status = control->SendMessage(FrameType::kPlanItems, batch);
-  }
-  return status;
+  return ForEachBatch(items_, [control](std::vector<PlanItem> batch) {
+    return control->SendMessage(FrameType::kPlanItems,
+                                PlanItems{std::move(batch)});
+  });
 }
 
 }  // namespace sstferry

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/key_interval.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {
@@ -173,6 +174,17 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
       }
       if (segments[i].cover.has_value()) {
         RC_ASSERT(segments[i].cover->interval == interval);
+      }
+    }
+    for (const FilePlan& file : kFiles) {
+      const SegmentSpan span =
+          SegmentsOf(rocksdb::BytewiseComparator(), segments, file.smallest,
+                     file.largest);
+      for (size_t i = 0; i < segments.size(); ++i) {
+        RC_ASSERT(MeetsSpan(segments[i].interval,
+                            rocksdb::BytewiseComparator(), file.smallest,
+                            file.largest) ==
+                  (i >= span.first && i < span.end));
       }
     }
   }));
