@@ -1,0 +1,74 @@
+// What a refresh reads of table files.
+#include "tests/support/catch.h"
+#include "tests/support/refreshed.h"
+#include "tests/support/table_reads.h"
+
+namespace sstferry::test {
+namespace {
+
+// Tables several times as long as what RocksDB reads to open one.
+rocksdb::ColumnFamilyOptions LongTables() {
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.compression = rocksdb::kNoCompression;
+  options.target_file_size_base = 4 * kTableTailBytes;
+  return options;
+}
+
+void Fill(const std::string& dir) {
+  OpenDb db(dir, OneFamily(LongTables()));
+  for (uint64_t i = 0; i < 8000; ++i) {
+    db.Put(NumberedKey(i), RandomBytes(1000, i));
+  }
+  db.Flush();
+  db.Compact();
+}
+
+PullOptions By(Visibility visibility) {
+  PullOptions options;
+  options.visibility = visibility;
+  options.chunk_bytes = 4 * kTableTailBytes;
+  options.lanes = 2;
+  return options;
+}
+
+TEST_CASE("A refresh of what did not change reads no data block of either side",
+          "[transfer][refresh]") {
+  for (const Visibility visibility : {Visibility::kAll, Visibility::kChunk}) {
+    for (const bool is_open : {false, true}) {
+      const TempDir dir;
+      const std::string source = dir / "source";
+      const std::string target = dir / "target";
+      Fill(source);
+      REQUIRE_OK(Refresh(source, target, By(visibility)).status);
+      std::unique_ptr<OpenDb> open;
+      if (is_open) {
+        open = std::make_unique<OpenDb>(target, OneFamily(LongTables()));
+      }
+      const TableReads reads({source, target});
+      REQUIRE(reads.tables() >= 6);
+      const Ferried again =
+          is_open ? RefreshOpen(source, open.get(), {"default"}, By(visibility))
+                  : Refresh(source, target, By(visibility));
+      REQUIRE_OK(again.status);
+      REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
+      REQUIRE(reads.all_reads() > 0);
+      REQUIRE(reads.data_reads() == 0);
+    }
+  }
+}
+
+TEST_CASE("A refresh that sends all in full reads data blocks, and it shows",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source");
+  REQUIRE_OK(
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  PullOptions options = By(Visibility::kAll);
+  options.compare = CompareMode::kFull;
+  const TableReads reads({dir / "source", dir / "target"});
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+  REQUIRE(reads.data_reads() > 0);
+}
+
+}  // namespace
+}  // namespace sstferry::test
