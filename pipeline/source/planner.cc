@@ -96,8 +96,16 @@ Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
     }
     if (has_files) {
       region.interval.end = EndOf(region, file);
-      CutRegion(&region);
-      const std::optional<std::string> begin = region.interval.end;
+      // Files of nothing but the empty key leave nothing behind its range.
+      const bool is_empty =
+          region.interval.begin.has_value() &&
+          comparator_->Compare(*region.interval.begin,
+                               *region.interval.end) >= 0;
+      if (!is_empty) {
+        CutRegion(&region);
+      }
+      const std::optional<std::string> begin =
+          is_empty ? region.interval.begin : region.interval.end;
       region = Region{};
       region.interval.begin = begin;
       has_files = false;

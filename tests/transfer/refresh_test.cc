@@ -90,6 +90,32 @@ TEST_CASE("A refresh carries files, which clear what lies between them",
   }
 }
 
+TEST_CASE("A refresh takes an empty key that lies beside a file it carries",
+          "[transfer][refresh][carry]") {
+  for (const Visibility visibility : kBoth) {
+    const TempDir dir;
+    {
+      OpenDb source(dir / "source", OneFamily(Quiet()));
+      source.Put("once", "compacted");
+      source.Flush();
+      source.Compact();
+      source.Put("", "only in the WAL");
+    }
+    {
+      OpenDb target(dir / "target", OneFamily(Quiet()));
+      target.Put("", "old");
+      target.Flush();
+    }
+    PullOptions options = By(visibility);
+    options.adopt = true;
+    const Ferried refreshed =
+        Refresh(dir / "source", dir / "target", options);
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.chunks_carried == 1);
+    ExpectSameEntries(dir / "source", dir / "target");
+  }
+}
+
 TEST_CASE("A refresh of a source that did not change moves nothing",
           "[transfer][refresh]") {
   for (const Visibility visibility : kBoth) {
