@@ -10,11 +10,18 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
+template <typename A, FieldsOf<CoveredTable> M>
+void Fields(A& a, M& m) {
+  a.Digest("id", m.id);
+  a.Bytes("smallest", m.smallest, kMaxKeyBytes);
+  a.Bytes("largest", m.largest, kMaxKeyBytes);
+}
+
 template <typename A, FieldsOf<CoveredFamily> M>
 void Fields(A& a, M& m) {
   a.Bytes("name", m.name, kMaxFamilyNameBytes);
-  a.List("files", m.files, kMaxTargetFiles, 16,
-         [](auto& archive, auto& item) { archive.Digest("id", item); });
+  a.List("files", m.files, kMaxTargetFiles, 24,
+         [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<CoverFile> M>

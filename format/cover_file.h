@@ -18,10 +18,17 @@ inline constexpr char kCoverMagic[9] = "SFCOVER1";
 inline constexpr uint64_t kMaxCoverPayloadBytes = 1ull << 28;
 inline constexpr uint32_t kMaxTargetFiles = 1u << 22;
 
+// A live file of the target: where it lay counts once it has gone.
+struct CoveredTable {
+  Digest128 id;          // RocksDB's unique id
+  std::string smallest;  // user keys, those of tombstones included
+  std::string largest;
+  friend bool operator==(const CoveredTable&, const CoveredTable&) = default;
+};
+
 struct CoveredFamily {
   std::string name;
-  // Unique ids of the target's live files of the family, ascending.
-  std::vector<Digest128> files;
+  std::vector<CoveredTable> files;
   friend bool operator==(const CoveredFamily&, const CoveredFamily&) = default;
 };
 

@@ -113,6 +113,8 @@ const char* JournalRecordTypeName(JournalRecordType type) {
       return "Covers";
     case JournalRecordType::kIngested:
       return "Ingested";
+    case JournalRecordType::kTargetSequence:
+      return "TargetSequence";
     case JournalRecordType::kFamily:
       return "Family";
   }
@@ -145,6 +147,13 @@ void JournalIngested::EncodeTo(std::string* out) const {
 }
 Status JournalIngested::DecodeFrom(const Slice& payload) {
   return DecodeFields("JournalIngested", payload, this);
+}
+
+void JournalTargetSequence::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status JournalTargetSequence::DecodeFrom(const Slice& payload) {
+  return DecodeFields("JournalTargetSequence", payload, this);
 }
 
 void JournalRangeDone::EncodeTo(std::string* out) const {

@@ -38,8 +38,9 @@ enum class JournalRecordType : uint8_t {
   kFamily = 7,    // one per column family of the plan, as it came
   kCovers = 8,    // a batch of what to remember, as it came
   kIngested = 9,  // the chunk was ingested
+  kTargetSequence = 10,  // where the target stands, which holds data
 };
-inline constexpr uint8_t kMaxJournalRecordType = 9;
+inline constexpr uint8_t kMaxJournalRecordType = 10;
 const char* JournalRecordTypeName(JournalRecordType type);
 
 struct JournalTransfer {
@@ -95,6 +96,17 @@ struct JournalIngested {
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalIngested&,
                          const JournalIngested&) = default;
+};
+
+// Of a refresh: where its target stood when it was judged, and behind each
+// ingestion. Whoever writes there leaves another sequence.
+struct JournalTargetSequence {
+  std::string database_id;  // RocksDB's identity of the target
+  uint64_t sequence = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const JournalTargetSequence&,
+                         const JournalTargetSequence&) = default;
 };
 
 struct JournalRangeDone {

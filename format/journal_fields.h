@@ -46,6 +46,12 @@ void Fields(A& a, M& m) {
   Number(a, "ordinal", m.ordinal);
 }
 
+template <typename A, FieldsOf<JournalTargetSequence> M>
+void Fields(A& a, M& m) {
+  a.Bytes("database_id", m.database_id, kMaxIdentifierBytes);
+  Number(a, "sequence", m.sequence);
+}
+
 template <typename A, FieldsOf<JournalRangeDone> M>
 void Fields(A& a, M& m) {
   Number(a, "range_id", m.range_id, kMaxRanges - 1);

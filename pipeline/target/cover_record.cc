@@ -20,39 +20,64 @@ struct DigestLess {
 };
 using TableIds = std::set<Digest128, DigestLess>;
 
+struct Span {
+  std::string smallest;
+  std::string largest;
+};
+
+TableIds IdsOf(const CoveredFamily& family) {
+  TableIds ids;
+  for (const CoveredTable& table : family.files) {
+    ids.insert(table.id);
+  }
+  return ids;
+}
+
 // Tells whether an interval meets one of many spans of keys.
 class Spans {
  public:
-  Spans(const Comparator* order, std::vector<const LiveTable*> tables)
-      : order_(order), tables_(std::move(tables)) {
-    std::sort(tables_.begin(), tables_.end(),
-              [order](const LiveTable* a, const LiveTable* b) {
-                return order->Compare(a->smallest, b->smallest) < 0;
+  Spans(const Comparator* order, std::vector<Span> spans)
+      : order_(order), spans_(std::move(spans)) {
+    std::sort(spans_.begin(), spans_.end(),
+              [order](const Span& a, const Span& b) {
+                return order->Compare(a.smallest, b.smallest) < 0;
               });
-    const LiveTable* furthest = nullptr;
-    for (const LiveTable* table : tables_) {
+    const Span* furthest = nullptr;
+    for (const Span& span : spans_) {
       if (furthest == nullptr ||
-          order->Compare(furthest->largest, table->largest) < 0) {
-        furthest = table;
+          order->Compare(furthest->largest, span.largest) < 0) {
+        furthest = &span;
       }
       furthest_.push_back(furthest);
     }
   }
+  Spans(const Spans&) = delete;
+  Spans& operator=(const Spans&) = delete;
 
   bool Meet(const KeyInterval& interval) const {
     const auto after = std::partition_point(
-        tables_.begin(), tables_.end(), [&](const LiveTable* table) {
-          return EndsAfter(interval, order_, table->smallest);
+        spans_.begin(), spans_.end(), [&](const Span& span) {
+          return EndsAfter(interval, order_, span.smallest);
         });
-    const size_t count = static_cast<size_t>(after - tables_.begin());
+    const size_t count = static_cast<size_t>(after - spans_.begin());
     return count != 0 && BeginsAtOrBefore(interval, order_,
                                           furthest_[count - 1]->largest);
   }
 
+  bool Meet(const Span& other) const {
+    const auto after = std::partition_point(
+        spans_.begin(), spans_.end(), [&](const Span& span) {
+          return order_->Compare(span.smallest, other.largest) <= 0;
+        });
+    const size_t count = static_cast<size_t>(after - spans_.begin());
+    return count != 0 && order_->Compare(other.smallest,
+                                         furthest_[count - 1]->largest) <= 0;
+  }
+
  private:
   const Comparator* const order_;
-  std::vector<const LiveTable*> tables_;  // by smallest key
-  std::vector<const LiveTable*> furthest_;
+  std::vector<Span> spans_;  // by smallest key
+  std::vector<const Span*> furthest_;
 };
 
 const CoveredFamily* FindFamily(const CoverFile& record,
@@ -96,25 +121,36 @@ bool IsOutside(const KeyInterval& interval, const KeyInterval& selected,
           order->Compare(*interval.begin, *selected.end) >= 0);
 }
 
-std::vector<const LiveTable*> DoubtedTables(
-    const CoveredFamily& family, const std::vector<LiveTable>& tables,
-    bool untouched, bool* lost) {
-  const TableIds known(family.files.begin(), family.files.end());
-  TableIds missing = known;
-  std::vector<const LiveTable*> doubted;
-  bool unknown = false;
+// Where files lie that nobody remembers, and where files lay that are gone: a
+// deletion leaves no other trace once it was compacted. While nothing was
+// written only compactions did that, which leave files in place of others.
+std::vector<Span> DoubtedSpans(const Comparator* order,
+                               const CoveredFamily& family,
+                               const std::vector<LiveTable>& tables,
+                               bool untouched) {
+  const TableIds known = IdsOf(family);
+  TableIds live;
+  std::vector<Span> doubted;
+  std::vector<Span> unknown;
   for (const LiveTable& table : tables) {
     const bool is_known = table.id && known.count(*table.id) != 0;
     if (table.id) {
-      missing.erase(*table.id);
+      live.insert(*table.id);
     }
-    unknown = unknown || !is_known;
+    if (!is_known) {
+      unknown.push_back({table.smallest, table.largest});
+    }
     if (!is_known && !(untouched && table.id && !table.external)) {
-      doubted.push_back(&table);
+      doubted.push_back(unknown.back());
     }
   }
-  // No compaction takes files away and leaves none.
-  *lost = !unknown && !missing.empty();
+  const Spans successors(order, std::move(unknown));
+  for (const CoveredTable& table : family.files) {
+    const Span span{table.smallest, table.largest};
+    if (live.count(table.id) == 0 && !(untouched && successors.Meet(span))) {
+      doubted.push_back(span);
+    }
+  }
   return doubted;
 }
 
@@ -139,13 +175,12 @@ void AddFamily(const CoverFile& record, bool untouched,
   if (known == nullptr) {
     return;
   }
-  bool lost = false;
-  const Spans doubted(order, DoubtedTables(*known, tables, untouched, &lost));
+  const Spans doubted(order, DoubtedSpans(order, *known, tables, untouched));
   for (const Cover& cover : record.covers) {
     if (cover.family == recorded && memory->covers.size() < kMaxRanges) {
       memory->covers.push_back(cover);
       memory->covers.back().family = index;
-      memory->covers.back().doubted = lost || doubted.Meet(cover.interval);
+      memory->covers.back().doubted = doubted.Meet(cover.interval);
     }
   }
 }
@@ -159,25 +194,25 @@ bool MayBeOurs(const LiveTable& table, const KeyInterval& selected,
 
 Status TablesOf(rocksdb::DB* db, const FamilyHandle& family,
                 const KeyInterval& selected, const CoveredFamily* before,
-                std::vector<Digest128>* files) {
+                std::vector<CoveredTable>* files) {
   std::vector<LiveTable> tables;
   const Status status = ListLiveTables(db, family.handle, &tables);
   if (!status.ok()) {
     return status;
   }
-  TableIds known;
-  if (before != nullptr) {
-    known.insert(before->files.begin(), before->files.end());
-  }
-  TableIds ids;
-  for (const LiveTable& table : tables) {
-    if (table.id && (known.count(*table.id) != 0 ||
-                     MayBeOurs(table, selected,
-                               family.handle->GetComparator()))) {
-      ids.insert(*table.id);
+  const TableIds known = before != nullptr ? IdsOf(*before) : TableIds();
+  const Comparator* const order = family.handle->GetComparator();
+  files->clear();
+  for (LiveTable& table : tables) {
+    const bool is_ours = table.id && (known.count(*table.id) != 0 ||
+                                      MayBeOurs(table, selected, order));
+    // One whose keys are too long to write down is doubted next time.
+    if (is_ours && table.smallest.size() <= kMaxKeyBytes &&
+        table.largest.size() <= kMaxKeyBytes) {
+      files->push_back({*table.id, std::move(table.smallest),
+                        std::move(table.largest)});
     }
   }
-  files->assign(ids.begin(), ids.end());
   return Status::OK();
 }
 
@@ -312,7 +347,7 @@ Status RecordTables(const Selection& selection, rocksdb::DB* db,
     if (FindFamily(*covers, family.name, &index) == nullptr) {
       continue;
     }
-    std::vector<Digest128> files;
+    std::vector<CoveredTable> files;
     const Status status =
         TablesOf(db, family, selection.interval, &covers->families[index],
                  &files);

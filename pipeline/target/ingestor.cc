@@ -9,6 +9,7 @@
 #include "format/key_for_message.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/durable.h"
+#include "pipeline/target/live_tables.h"
 #include "rocksdb/comparator.h"
 
 namespace sstferry {
@@ -264,6 +265,10 @@ Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
       ingested.ordinal = chunk.record.chunk.ordinal;
       status = journal_->Append(JournalRecordType::kIngested, ingested);
     }
+  }
+  if (status.ok() && rules_.replaces) {
+    status = journal_->Append(JournalRecordType::kTargetSequence,
+                              SequenceOf(db_));
   }
   return WithContext(status, EndStateOf(status),
                      "ingest of " + std::to_string(batch.size()) +

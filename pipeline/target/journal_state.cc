@@ -30,7 +30,8 @@ class Reader {
   }
 
   Status Add(const JournalRecord& record) {
-    if (state_->complete && record.type != JournalRecordType::kIngested) {
+    if (state_->complete && record.type != JournalRecordType::kIngested &&
+        record.type != JournalRecordType::kTargetSequence) {
       return Contradiction(record, "expected none after Complete");
     }
     switch (record.type) {
@@ -43,6 +44,8 @@ class Reader {
         return AddCovers(record);
       case JournalRecordType::kIngested:
         return AddIngested(record);
+      case JournalRecordType::kTargetSequence:
+        return AddTargetSequence(record);
       case JournalRecordType::kChunk:
         return AddChunk(record);
       case JournalRecordType::kRangeDone:
@@ -130,6 +133,14 @@ class Reader {
     }
     of_range[ingested.ordinal] = true;
     return status;
+  }
+
+  Status AddTargetSequence(const JournalRecord& record) {
+    if (!head_is_whole()) {
+      return Contradiction(record, "out of turn");
+    }
+    state_->target_sequence.emplace();
+    return state_->target_sequence->DecodeFrom(record.payload);
   }
 
   Status CheckRange(const JournalRecord& record, uint32_t id) const {

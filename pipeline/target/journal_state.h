@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct JournalState {
   std::vector<std::vector<JournalChunk>> chunks;
   // The same: which of them are known to have been ingested.
   std::vector<std::vector<bool>> ingested;
+  // Of a refresh: where its target stood last, if that is known.
+  std::optional<JournalTargetSequence> target_sequence;
   // By range id: every chunk of the range has its record.
   std::vector<bool> whole;
   bool complete = false;

@@ -78,6 +78,15 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   return Status::OK();
 }
 
+JournalTargetSequence SequenceOf(rocksdb::DB* db) {
+  JournalTargetSequence now;
+  now.sequence = db->GetLatestSequenceNumber();
+  if (!db->GetDbIdentity(now.database_id).ok()) {
+    now.database_id.clear();
+  }
+  return now;
+}
+
 std::optional<Digest128> TableIdOf(const JournalChunk& chunk) {
   TableProperties properties;
   properties.db_id = chunk.creating_database_id;

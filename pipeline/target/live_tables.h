@@ -35,6 +35,9 @@ struct LiveTable {
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     std::vector<LiveTable>* tables);
 
+// Without an id where RocksDB does not tell it.
+JournalTargetSequence SequenceOf(rocksdb::DB* db);
+
 // The unique id of a chunk's file.
 std::optional<Digest128> TableIdOf(const JournalChunk& chunk);
 

@@ -58,6 +58,10 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status Inspect() = 0;
   // Whether a journal is of a pull that had ended but for its workspace.
   virtual bool HasEnded(const JournalTransfer& head) const = 0;
+  // Whether nobody but that pull wrote to it since it was judged for it: then
+  // what the journal tells is still so.
+  [[nodiscard]] virtual rocksdb::Status CheckAsLeft(
+      const JournalState& journal, bool* as_left) = 0;
   // What a new transfer is asked for with.
   virtual void Describe(TargetMemory* memory) const = 0;
 

@@ -97,8 +97,13 @@ Status Puller::ReadUnfinished() {
     dropped_ = head.transfer_id;
     return Status::OK();
   }
-  resuming_ = true;
-  return Status::OK();
+  const Status judged = target_->CheckAsLeft(unfinished_, &resuming_);
+  if (judged.ok() && !resuming_) {
+    Say("starting anew, since the target was written to after the unfinished "
+        "pull had stopped");
+    dropped_ = head.transfer_id;
+  }
+  return judged;
 }
 
 // What was begun without syncs ends with a sync of everything, and the other

@@ -69,6 +69,7 @@ Status RefreshTarget::OpenAndJudge() {
     status = ReadRecord();
   }
   if (status.ok()) {
+    judged_at_ = SequenceOf(live_->db());
     status = live_->Flush(Selected());
   }
   return status.ok() ? JudgeCovers(record_, live_->db(), Selected(), &memory_)
@@ -278,6 +279,7 @@ Status RefreshTarget::ClearStaging(const HeldChunks& held) {
 }
 
 std::unique_ptr<Ingestor> RefreshTarget::MakeIngestor(JournalFile* journal) {
+  journal_ = journal;
   std::vector<IngestFamily> families;
   for (const FamilyHandle& family : planned_) {
     families.push_back({family.handle, false});
@@ -296,9 +298,14 @@ std::unique_ptr<Ingestor> RefreshTarget::MakeIngestor(JournalFile* journal) {
 
 // Nobody shall take for unchanged what is being replaced.
 Status RefreshTarget::Begin() {
-  if (!by_chunk()) {
-    return Status::OK();
+  Status status;
+  if (!reopened_) {
+    status = journal_->Append(JournalRecordType::kTargetSequence, judged_at_);
   }
+  return status.ok() && by_chunk() ? RecordMixed() : status;
+}
+
+Status RefreshTarget::RecordMixed() {
   state_ = State::kMixed;
   if (record_.mixed && record_.transfer_id == plan().opened.transfer_id) {
     return Status::OK();

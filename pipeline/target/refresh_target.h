@@ -27,6 +27,8 @@ class RefreshTarget : public PullTarget {
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status Inspect() override;
   bool HasEnded(const JournalTransfer& head) const override;
+  [[nodiscard]] rocksdb::Status CheckAsLeft(const JournalState& journal,
+                                            bool* as_left) override;
   void Describe(TargetMemory* memory) const override {
     *memory = memory_;
   }
@@ -63,6 +65,7 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status ReadRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
   [[nodiscard]] rocksdb::Status CheckVersion();
+  [[nodiscard]] rocksdb::Status RecordMixed();
   [[nodiscard]] rocksdb::Status CreateFamilies();
   [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
                                            const BuiltFamily& built,
@@ -79,6 +82,8 @@ class RefreshTarget : public PullTarget {
   const OpenReplica replica_;
   const std::string dir_;
   std::unique_ptr<LiveDb> live_;
+  JournalTargetSequence judged_at_;
+  JournalFile* journal_ = nullptr;
   bool remembers_ = false;  // record_ was there
   CoverFile record_;        // of the last transfer
   CoverFile covers_;        // of this one

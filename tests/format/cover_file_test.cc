@@ -21,7 +21,7 @@ CoverFile SampleCoverFile() {
   file.sequence_new = 200;
   file.target_database_id = "aa-bb";
   file.target_sequence = 77;
-  file.families = {{"default", {{1, 2}, {3, 4}}}, {std::string("\0", 1), {}}};
+  file.families = {{"default", {{{1, 2}, "", "k"}, {{3, 4}, "a", "z"}}}, {std::string("\0", 1), {}}};
   file.covers = SampleCovers().covers;
   return file;
 }

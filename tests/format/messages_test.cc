@@ -83,7 +83,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleEntriesReply(), SampleChunkAck());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
                     SampleJournalChunk(), SampleJournalIngested(),
-                    SampleJournalRangeDone(), SampleJournalComplete());
+                    SampleJournalTargetSequence(), SampleJournalRangeDone(),
+                    SampleJournalComplete());
 }
 
 TEST_CASE("Every message round-trips with random contents", "[format]") {
@@ -96,7 +97,8 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
-                   JournalIngested, JournalRangeDone, JournalComplete>();
+                   JournalIngested, JournalTargetSequence, JournalRangeDone,
+                   JournalComplete>();
   }));
 }
 

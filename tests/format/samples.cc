@@ -237,6 +237,10 @@ JournalChunk SampleJournalChunk() {
 
 JournalIngested SampleJournalIngested() { return JournalIngested{2, 1}; }
 
+JournalTargetSequence SampleJournalTargetSequence() {
+  return JournalTargetSequence{"target-id", 4712};
+}
+
 JournalRangeDone SampleJournalRangeDone() {
   return JournalRangeDone{2, {3, 300, 81600, 70000}};
 }
@@ -317,6 +321,8 @@ std::string SampleJournal() {
   AppendRecord(JournalRecordType::kChunk, SampleJournalChunk(), &journal);
   AppendRecord(JournalRecordType::kIngested, SampleJournalIngested(),
                &journal);
+  AppendRecord(JournalRecordType::kTargetSequence,
+               SampleJournalTargetSequence(), &journal);
   AppendRecord(JournalRecordType::kRangeDone, SampleJournalRangeDone(),
                &journal);
   AppendRecord(JournalRecordType::kComplete, SampleJournalComplete(),
@@ -332,6 +338,7 @@ std::vector<uint64_t> SampleJournalOffsets() {
         Encode(SampleCovers()).size(), Encode(SampleJournalRange()).size(),
         Encode(SampleJournalChunk()).size(),
         Encode(SampleJournalIngested()).size(),
+        Encode(SampleJournalTargetSequence()).size(),
         Encode(SampleJournalRangeDone()).size(),
         Encode(SampleJournalComplete()).size()}) {
     offsets.push_back(offsets.back() + kJournalHeaderBytes + payload_bytes);
@@ -431,6 +438,8 @@ Status DecodeRecord(const JournalRecord& record) {
       return DecodeAs<Covers>(record.payload);
     case JournalRecordType::kIngested:
       return DecodeAs<JournalIngested>(record.payload);
+    case JournalRecordType::kTargetSequence:
+      return DecodeAs<JournalTargetSequence>(record.payload);
     case JournalRecordType::kFamily:
       return DecodeAs<Family>(record.payload);
   }

@@ -45,6 +45,7 @@ JournalTransfer SampleJournalTransfer();
 JournalRange SampleJournalRange();
 JournalChunk SampleJournalChunk();
 JournalIngested SampleJournalIngested();
+JournalTargetSequence SampleJournalTargetSequence();
 JournalRangeDone SampleJournalRangeDone();
 JournalComplete SampleJournalComplete();
 

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            Held, StatusRequest, StatusReply, TargetFamilies, Covers, ChunkAck,
            RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,
-           JournalRange, JournalChunk, JournalIngested, JournalRangeDone,
-           JournalComplete>(data[0], payload);
+           JournalRange, JournalChunk, JournalIngested, JournalTargetSequence,
+           JournalRangeDone, JournalComplete>(data[0], payload);
   return 0;
 }

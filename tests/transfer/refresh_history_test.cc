@@ -35,6 +35,7 @@ struct Night {
   uint32_t compact_from;  // above 700: the source is not compacted
   uint32_t crash_at;      // the fault point that is met so late; 0: none
   bool loses_power;       // else it is killed
+  std::vector<Step> meddled;  // at the target, after a crash
 };
 
 struct World {
@@ -55,6 +56,11 @@ void showValue(const Night& night, std::ostream& os) {
   }
   os << "\n  target";
   for (const Step& step : night.target) {
+    os << " ";
+    showValue(step, os);
+  }
+  os << "\n  meddled";
+  for (const Step& step : night.meddled) {
     os << " ";
     showValue(step, os);
   }
@@ -105,7 +111,10 @@ rc::Gen<World> WorldGen() {
       rc::gen::set(&Night::crash_at,
                    rc::gen::oneOf(rc::gen::just(uint32_t{0}),
                                   inRange<uint32_t>(1, 40))),
-      rc::gen::set(&Night::loses_power, rc::gen::arbitrary<bool>()));
+      rc::gen::set(&Night::loses_power, rc::gen::arbitrary<bool>()),
+      rc::gen::set(&Night::meddled,
+                   rc::gen::oneOf(rc::gen::just(std::vector<Step>()),
+                                  TargetSteps())));
   const auto kind =
       rc::gen::suchThat(inRange<uint32_t>(0, kKinds), [](uint32_t made) {
         return made != kUniversalKind || kUniversalIngestsOverData;
@@ -270,6 +279,9 @@ void PlayNight(const TempDir& dir, const Night& night, Player* source,
   const PullOptions options = OptionsOf(night, dir.path(), first);
   if (night.crash_at > 0) {
     CrashFirst(dir, night, source->families(), first, counts);
+    if (!seeds) {
+      target->Play(night.meddled);
+    }
     TEST_SetBootId(night.loses_power ? "the next one" : "");
   }
   Ferried ended;

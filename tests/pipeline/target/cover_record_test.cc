@@ -111,14 +111,27 @@ TEST_CASE("An ingested file is doubted although it leaves no sequence",
   REQUIRE(world.Doubts() == "-d");
 }
 
-TEST_CASE("Everything is doubted when recorded files went without successors",
+TEST_CASE("Where a file lay that went is doubted, whatever came after it",
+          "[target][covers]") {
+  CoverWorld world;
+  // What is left of it ends before the interval in which its last key was.
+  world.db->Delete("o");
+  world.db->Delete("m");
+  world.db->Flush();
+  REQUIRE(world.Doubts() == "-d");
+  const rocksdb::Slice begin("m");
+  REQUIRE_OK((*world.db)->CompactRange({}, &begin, nullptr));
+  REQUIRE(world.Doubts() == "-d");
+}
+
+TEST_CASE("Where recorded files went without successors is doubted",
           "[target][covers]") {
   CoverWorld world;
   const rocksdb::Slice begin("m");
   const rocksdb::Slice end("o");
   REQUIRE_OK(rocksdb::DeleteFilesInRange(
       world.db->get(), world.db->cf("default"), &begin, &end));
-  REQUIRE(world.Doubts() == "dd");
+  REQUIRE(world.Doubts() == "-d");
 }
 
 TEST_CASE("A mixed record trusts files alone", "[target][covers]") {
