@@ -55,7 +55,8 @@ struct OpenRequest {
   uint32_t lanes = 0;
   uint64_t chunk_bytes = 0;
   uint32_t format_version = 0;        // 0: the highest in the source's files
-  uint64_t max_rate_bytes_per_sec = 0;  // SST bytes; 0: no limit
+  // SST bytes that S sends; 0: no limit, or T keeps to one by itself.
+  uint64_t max_rate_bytes_per_sec = 0;
   CarryMode carry = CarryMode::kAuto;
   WireCompression compression = WireCompression::kNone;
   uint32_t compression_level = 0;       // 0: the source's choice

@@ -95,7 +95,9 @@ struct PullOptions {
   Selection selection;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
-  uint64_t max_rate_bytes_per_sec = 0;  // SST bytes; 0: no limit
+  // SST bytes that all lanes write; 0: no limit. Operation::SetMaxRate()
+  // changes it while a pull runs.
+  uint64_t max_rate_bytes_per_sec = 0;
   WireCompression compression = WireCompression::kAuto;
   uint32_t compression_level = 0;  // 1 to 19; 0: the source's choice
   Durability durability = Durability::kChunk;

@@ -71,6 +71,13 @@ class WorkerSlot {
     std::lock_guard<std::mutex> lock(mu_);
     return worker_ != nullptr ? worker_->progress() : last_;
   }
+  // Of the value as it is when nobody else applies one.
+  void ApplyMaxRate(const std::atomic<uint64_t>& bytes_per_sec) {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (worker_ != nullptr) {
+      worker_->SetMaxRate(bytes_per_sec);
+    }
+  }
 
  private:
   mutable std::mutex mu_;
@@ -94,7 +101,9 @@ bool HoldsSomething(const std::string& dir) {
 class PullOperation : public Operation {
  public:
   PullOperation(const PullOptions& options, const OpenReplica& replica)
-      : options_(options), replica_(replica) {}
+      : options_(options),
+        replica_(replica),
+        max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
 
   Status Run(Summary* summary) override {
     std::unique_ptr<Endpoint> endpoint;
@@ -108,8 +117,9 @@ class PullOperation : public Operation {
                     [this](const PullContext* context) {
                       return MakeTarget(context);
                     });
-      status = slot_.Set(&puller) ? puller.Run(summary)
-                                  : CancelledBeforeStart();
+      const bool starts = slot_.Set(&puller);
+      slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
+      status = starts ? puller.Run(summary) : CancelledBeforeStart();
       where = puller.error_where();
       slot_.Clear(puller.progress());
     }
@@ -117,6 +127,10 @@ class PullOperation : public Operation {
     return status;
   }
   void Cancel() override { slot_.Cancel(); }
+  void SetMaxRate(uint64_t bytes_per_sec) override {
+    max_rate_bytes_per_sec_ = bytes_per_sec;
+    slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
+  }
   Progress progress() const override { return slot_.progress(); }
 
  private:
@@ -133,6 +147,7 @@ class PullOperation : public Operation {
 
   const PullOptions options_;
   const OpenReplica replica_;
+  std::atomic<uint64_t> max_rate_bytes_per_sec_;
   WorkerSlot<Puller> slot_;
 };
 
@@ -171,6 +186,7 @@ class VerifyOperation : public Operation {
     return status;
   }
   void Cancel() override { slot_.Cancel(); }
+  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
   Progress progress() const override { return slot_.progress(); }
 
  private:
@@ -196,6 +212,7 @@ class PlanOperation : public Operation {
   }
 
   void Cancel() override { session_.Cancel(); }
+  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
 
   Progress progress() const override {
     Progress progress;

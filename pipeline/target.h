@@ -31,7 +31,7 @@ struct OpenReplica {
 //
 // Ownership: options are copied; what the registry borrows must outlive Run().
 // Threads:   Run() blocks its thread and starts lanes of its own, all joined
-//   when it returns. Cancel() and progress() may be called from any thread.
+//   when it returns. All else may be called from any thread.
 // Results:   *summary is complete whatever Run() returns, and
 //   summary->status equals the returned status.
 class Operation {
@@ -40,6 +40,10 @@ class Operation {
   [[nodiscard]] virtual rocksdb::Status Run(Summary* summary) = 0;
   // Run() returns kCancelled within five seconds.
   virtual void Cancel() = 0;
+  // Instead of PullOptions::max_rate_bytes_per_sec, before or while it runs: at
+  // once, and for what waits, too. 0: no limit. A verify or a plan has no rate
+  // and ignores it.
+  virtual void SetMaxRate(uint64_t bytes_per_sec) = 0;
   virtual Progress progress() const = 0;
 };
 

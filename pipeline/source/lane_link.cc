@@ -61,6 +61,7 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
   if (status.ok()) {
     // Bytes that do not come were never sent: a length was damaged.
     WaitLimit limit = transfer_->send_limit();
+    limit.progress = nullptr;  // of others
     if (transfer_->peer_timeout().count() > 0) {
       limit.idle = std::min(limit.idle, transfer_->peer_timeout());
     }
@@ -112,7 +113,9 @@ Status LaneLink::TakeArrived(bool wait) {
       return Status::OK();
     }
     WaitLimit limit = transfer_->send_limit();
-    limit.idle = block ? limit.idle : std::chrono::milliseconds(0);
+    if (!block) {
+      limit = {std::chrono::milliseconds(0)};
+    }
     Frame frame;
     bool nothing = false;
     Status status = ReceiveFrame(limit, &nothing, &frame);

@@ -157,10 +157,11 @@ class Transfer {
   std::chrono::milliseconds peer_timeout() const {
     return serve_.peer_timeout;
   }
-  // Of a lane's sends: a target that is there and takes no byte for so long is
-  // too slow.
+  // Of a lane's sends: a target that is there and takes no byte for so long, on
+  // whatever lane, is too slow.
   WaitLimit send_limit() const {
-    return {serve_.stall_timeout, Clock::time_point::max()};
+    return {serve_.stall_timeout, Clock::time_point::max(),
+            &counters_.sst_bytes};
   }
   const OperatorRegistry& registry() const { return serve_.registry; }
   bool target_takes_entities() const {

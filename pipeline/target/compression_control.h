@@ -9,7 +9,8 @@
 //   source: blocked while sending / building or sending
 //   target: blocked while receiving / everything but idle
 // It sees through what forwards the connection (ssh -L), and the rate limit of
-// `serve` looks like a link, that of `pull` does not (lane_session.cc).
+// `serve` looks like a link, that of `pull` does not: the target, which waits
+// for it, does not wait for bytes then.
 //
 // Decisions are made per window of about a second, as the source's Stats come:
 //   off -> on   both shares at least kHeldBack in kWindowsToSwitch windows

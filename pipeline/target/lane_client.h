@@ -68,6 +68,8 @@ class LaneClient {
                                              const ChunkBegin& begin,
                                              const std::string& path);
   void DropChunk();
+  // Waits until so many bytes more may be written.
+  [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
   [[nodiscard]] rocksdb::Status StoreChunk(const Range& range, ChunkEnd* end);
   [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);

@@ -16,6 +16,7 @@
 #include "pipeline/target/range_scheduler.h"
 #include "pipeline/target/stall_guard.h"
 #include "pipeline/target/stop_signal.h"
+#include "pipeline/wire/token_bucket.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 
@@ -49,7 +50,7 @@ struct PullFamily {
 };
 
 // Ownership: borrows all it points to. Constant but for the counters, the
-//   scheduler, the ingestor and the totals.
+//   pace, the scheduler, the ingestor and the totals.
 struct PullState {
   const std::vector<Range>* ranges = nullptr;
   std::vector<RangeStart> starts;  // by range id
@@ -64,6 +65,7 @@ struct PullState {
   std::string staging_dir;
   rocksdb::FileSystem* file_system = nullptr;
   bool sync_chunks = true;
+  TokenBucket pace{0};  // of the SST bytes that go into staging, of all lanes
   RangeScheduler* scheduler = nullptr;
   Ingestor* ingestor = nullptr;
   const StallGuard* guard = nullptr;

@@ -32,6 +32,7 @@ Puller::Puller(const PullOptions& options, Dialer* dialer,
               ? options.peer_timeout
               : options.stall_timeout),
       started_at_(NowRfc3339()) {
+  SetMaxRate(options.max_rate_bytes_per_sec);
   state_.guard = &guard_;
   state_.open_lane = [this](uint32_t lane, Channel** channel) {
     return OpenLane(lane, channel);
@@ -343,6 +344,7 @@ void Puller::Fail(const Status& status, const std::string& where) {
   failure_ = status;
   failure_where_ = where;
   stop_.Stop();
+  state_.pace.Close();
   dialer_->Close();
   handshakes_.CloseAll();
   if (session_ != nullptr) {

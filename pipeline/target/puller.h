@@ -40,6 +40,10 @@ class Puller {
   // operation's own times and status).
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
+  // Any thread: instead of options.max_rate_bytes_per_sec, from now on.
+  void SetMaxRate(uint64_t bytes_per_sec) {
+    state_.pace.SetRate(bytes_per_sec);
+  }
   Progress progress() const;
   // Where the first failure was seen; empty after success.
   std::string error_where() const;

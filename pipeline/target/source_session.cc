@@ -48,7 +48,6 @@ OpenRequest MakeOpenRequest(const PullOptions& options,
   request.chunk_bytes = options.chunk_bytes;
   request.format_version = options.format_version;
   request.carry = options.carry;
-  request.max_rate_bytes_per_sec = options.max_rate_bytes_per_sec;
   return request;
 }
 

@@ -24,6 +24,7 @@ Clock::time_point Patience::Deadline() {
     idle_until_ = limit_.idle > kForever ? Clock::time_point::max()
                                          : Clock::now() + limit_.idle;
     idle_until_known_ = true;
+    seen_ = ProgressElsewhere();
   }
   return std::min(idle_until_, limit_.until);
 }
@@ -41,7 +42,21 @@ int Patience::PollMillis() {
   return static_cast<int>(std::chrono::ceil<milliseconds>(left).count());
 }
 
-bool Patience::Expired() { return Clock::now() >= Deadline(); }
+uint64_t Patience::ProgressElsewhere() const {
+  return limit_.progress != nullptr
+             ? limit_.progress->load(std::memory_order_relaxed)
+             : 0;
+}
+
+bool Patience::Expired() {
+  if (Clock::now() < Deadline()) {
+    return false;
+  }
+  if (idle_until_known_ && seen_ != ProgressElsewhere()) {
+    Progress();
+  }
+  return Clock::now() >= Deadline();
+}
 
 Status Patience::Timeout(const std::string& what) const {
   if (idle_until_ <= limit_.until) {

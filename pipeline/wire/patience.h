@@ -29,8 +29,10 @@ class Patience {
 
  private:
   Clock::time_point Deadline();
+  uint64_t ProgressElsewhere() const;
 
   const WaitLimit limit_;
+  uint64_t seen_ = 0;  // of limit_.progress, when the idle limit began
   bool idle_until_known_ = false;
   Clock::time_point idle_until_;
 };

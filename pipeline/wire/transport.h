@@ -2,8 +2,10 @@
 // one process; nothing above knows the difference.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,10 +18,12 @@ namespace sstferry {
 using Clock = std::chrono::steady_clock;
 
 // How long one call may wait: at most `idle` without a byte of progress, and
-// never past `until`.
+// never past `until`. Where `progress` is set, a change of it while the call
+// waits is progress, too: what a peer takes elsewhere.
 struct WaitLimit {
   std::chrono::milliseconds idle{30'000};
   Clock::time_point until = Clock::time_point::max();
+  const std::atomic<uint64_t>* progress = nullptr;
 
   static WaitLimit Within(std::chrono::milliseconds total) {
     return WaitLimit{total, Clock::now() + total};

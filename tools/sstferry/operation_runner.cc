@@ -7,11 +7,12 @@ namespace sstferry {
 
 int RunOperation(const std::string& command, const CommonArguments& arguments,
                  Console* console, Operation* operation,
-                 const std::function<std::string(const Summary&)>& human) {
+                 const std::function<std::string(const Summary&)>& human,
+                 const std::function<void()>& reload) {
   Summary summary;
   rocksdb::Status status;
   {
-    const StopWatcher watcher([operation] { operation->Cancel(); });
+    const StopWatcher watcher([operation] { operation->Cancel(); }, reload);
     ProgressReporter reporter(arguments, console,
                               [operation] { return operation->progress(); });
     status = operation->Run(&summary);

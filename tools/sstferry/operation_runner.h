@@ -13,11 +13,13 @@
 namespace sstferry {
 
 // Runs `operation` with progress on standard error; SIGINT and SIGTERM cancel
-// it. Prints the JSON object, or on success (and for DIFFERENT) what `human`
-// makes of the summary. Returns the exit code.
+// it, and SIGHUP calls `reload`, if there is one (then HoldReloadSignal() comes
+// before). Prints the JSON object, or on success (and for DIFFERENT) what
+// `human` makes of the summary. Returns the exit code.
 int RunOperation(const std::string& command, const CommonArguments& arguments,
                  Console* console, Operation* operation,
-                 const std::function<std::string(const Summary&)>& human);
+                 const std::function<std::string(const Summary&)>& human,
+                 const std::function<void()>& reload = nullptr);
 
 // Results as an operator reads them, each ending in a newline.
 std::string PullReport(const Summary& summary);

@@ -4,6 +4,8 @@
 #include "tools/sstferry/hook.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
+#include "tools/sstferry/reload.h"
+#include "tools/sstferry/signals.h"
 
 #include <algorithm>
 #include <array>
@@ -130,6 +132,15 @@ void SetHooks(PullArguments* pull) {
   }
 }
 
+void Reload(const std::vector<std::string>& words, Operation* operation,
+            Console* console) {
+  PullArguments again;
+  const rocksdb::Status status = ParsePull(words, &again);
+  ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
+              [operation](uint64_t rate) { operation->SetMaxRate(rate); },
+              console);
+}
+
 }  // namespace
 
 int RunPull(const std::vector<std::string>& arguments) {
@@ -138,13 +149,15 @@ int RunPull(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("pull", usage);
   }
+  HoldReloadSignal();
   Console console(pull.common.log_level);
   pull.options.log = console.log_function();
   LogTlsWarnings(pull.options.tls, &console);
   SetHooks(&pull);
   const std::unique_ptr<Operation> operation = MakePull(pull.options);
-  return RunOperation("pull", pull.common, &console, operation.get(),
-                      PullReport);
+  return RunOperation(
+      "pull", pull.common, &console, operation.get(), PullReport,
+      [&] { Reload(arguments, operation.get(), &console); });
 }
 
 }  // namespace sstferry

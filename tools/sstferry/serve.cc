@@ -9,6 +9,7 @@
 #include "tools/sstferry/commands.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/progress.h"
+#include "tools/sstferry/reload.h"
 #include "tools/sstferry/signals.h"
 
 namespace sstferry {
@@ -108,25 +109,12 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
 }
 
-// What a running server can take of its command line and its config file,
-// read again.
 void Reload(const std::vector<std::string>& words, SourceServer* server,
             Console* console) {
   ServeArguments again;
   const Status status = ParseServe(words, &again);
-  if (!status.ok()) {
-    console->Log(LogLevel::kWarning, "SIGHUP: all stays as it was: " +
-                                         MessageOf(status));
-    return;
-  }
-  console->set_log_level(again.common.log_level);
-  const uint64_t rate = again.options.max_rate_bytes_per_sec;
-  server->SetMaxRate(rate);
-  console->Log(LogLevel::kInfo,
-               "SIGHUP: max-rate is " +
-                   (rate == 0 ? std::string("not limited")
-                              : std::to_string(rate) + " bytes a second") +
-                   ", log-level as given; all else needs a restart");
+  ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
+              [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
 }
 
 // Serves until a signal, or with --once until the first transfer has ended.

@@ -68,8 +68,8 @@ TEST_CASE("Compression stays off when one end works",
       {0.95, 0.74},  // nearly
       {0.05, 0.99},  // one slow source
       {0.0, 0.0},
-      // pull --max-rate: the source waits, but not for the link
-      {0.0, 0.98}};
+      // pull --max-rate: both wait, but the target not for the link
+      {0.98, 0.0}};
   for (const auto& [source, target] : shares) {
     INFO(source << " " << target);
     Fed fed;
