@@ -86,6 +86,10 @@ struct PullOptions {
   bool compact = true;  // replaced intervals, at the end
   // Of what that compaction reads and writes; 0: no limit.
   uint64_t compact_rate_bytes_per_sec = 100'000'000;
+  // Lanes of kAll and kChunk let other threads of this process and machine go
+  // first, but not where a writer of the database could wait for them; the
+  // deletion after a swap does so with its I/O.
+  bool low_priority = true;
   // Of a swap, around the exchange. Once before_swap was called, after_swap is,
   // whatever happens; if the process dies in between, by the next pull.
   SwapHook before_swap;

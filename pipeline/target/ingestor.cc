@@ -244,19 +244,15 @@ std::vector<IngestExternalFileArg> Ingestor::ArgumentsOf(
 Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
                         StageClock* clock) {
   StageScope scope(clock, Stage::kIngest);
-  std::vector<IngestExternalFileArg> args = ArgumentsOf(batch);
-  Status status;
-  if (rules_.admit) {
-    uint64_t bytes = 0;
-    for (const StagedChunk& chunk : batch) {
-      bytes += chunk.record.chunk.file_bytes;
+  const std::vector<IngestExternalFileArg> args = ArgumentsOf(batch);
+  const auto call = [&] {
+    const Status admitted = Admit(batch);
+    if (!admitted.ok()) {
+      return admitted;
     }
-    status = rules_.admit(bytes);
-  }
-  if (status.ok()) {
-    status = rules_.replaces ? IngestOver(std::move(args))
-                             : db_->IngestExternalFiles(args);
-  }
+    return rules_.replaces ? IngestOver(args) : db_->IngestExternalFiles(args);
+  };
+  Status status = rules_.make_call ? rules_.make_call(call) : call();
   FaultPoint("Ingestor:Ingested");
   for (const StagedChunk& chunk : batch) {
     if (status.ok() && rules_.replaces) {
@@ -273,6 +269,14 @@ Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
   return WithContext(status, EndStateOf(status),
                      "ingest of " + std::to_string(batch.size()) +
                          " chunks, the first " + batch.front().path);
+}
+
+Status Ingestor::Admit(const std::vector<StagedChunk>& batch) {
+  uint64_t bytes = 0;
+  for (const StagedChunk& chunk : batch) {
+    bytes += chunk.record.chunk.file_bytes;
+  }
+  return rules_.admit ? rules_.admit(bytes) : Status::OK();
 }
 
 Status Ingestor::FlushFamilies(const std::vector<IngestExternalFileArg>& args) {

@@ -38,6 +38,10 @@ struct IngestRules {
   bool holds = false;
   // Asked before so many bytes are ingested, if set; may wait, may refuse.
   std::function<rocksdb::Status(uint64_t bytes)> admit;
+  // Runs a call of RocksDB (and admit) elsewhere and waits for it, if set: for
+  // lanes at a low priority, which writers must not wait for.
+  std::function<rocksdb::Status(const std::function<rocksdb::Status()>& call)>
+      make_call;
 };
 
 // There is no thread of its own: the lane that finds nobody ingesting does it
@@ -97,6 +101,7 @@ class Ingestor {
       const std::vector<StagedChunk>& batch, StageClock* clock);
   [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,
                                        StageClock* clock);
+  [[nodiscard]] rocksdb::Status Admit(const std::vector<StagedChunk>& batch);
   std::vector<rocksdb::IngestExternalFileArg> ArgumentsOf(
       const std::vector<StagedChunk>& batch) const;
   // Waits for flushes before it makes writers wait.

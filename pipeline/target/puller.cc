@@ -5,6 +5,7 @@
 #include "pipeline/target/durable.h"
 #include "pipeline/target/lane_client.h"
 #include "pipeline/target/seed_target.h"
+#include "pipeline/thread_priority.h"
 
 namespace sstferry {
 namespace {
@@ -149,7 +150,12 @@ Status Puller::OpenLane(uint32_t lane, Channel** channel) {
 Status Puller::ForEachLane(const std::function<void(uint32_t)>& work) {
   std::vector<std::thread> threads;
   for (uint32_t lane = 0; lane < plan_.opened.lanes; ++lane) {
-    threads.emplace_back([&work, lane] { work(lane); });
+    threads.emplace_back([this, &work, lane] {
+      if (options_.low_priority && state_.replaces) {
+        LowerThreadPriority();
+      }
+      work(lane);
+    });
   }
   for (std::thread& thread : threads) {
     thread.join();

@@ -7,6 +7,7 @@
 #include "pipeline/target/pull_identity.h"
 #include "pipeline/target/puller.h"
 #include "pipeline/target/replica.h"
+#include "pipeline/thread_priority.h"
 
 namespace sstferry {
 
@@ -52,6 +53,7 @@ Status Puller::FinishEarlierSwap() {
 
 Status Puller::DeleteOld() {
   SetPhase("delete");
+  const LowIoScope low(options_.low_priority);
   const steady_clock::time_point start = steady_clock::now();
   const Status status =
       workspace_->RemoveOld(options_.delete_rate_bytes_per_sec, &stop_);

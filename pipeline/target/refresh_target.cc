@@ -291,6 +291,12 @@ std::unique_ptr<Ingestor> RefreshTarget::MakeIngestor(JournalFile* journal) {
       [this] { return IsBehind(live_->db(), planned_); },
       options().min_rate_bytes_per_sec, context().stop);
   rules.admit = [this](uint64_t bytes) { return gate_->Pass(bytes); };
+  if (by_chunk() && options().low_priority) {
+    ingests_ = std::make_unique<CallThread>();
+    rules.make_call = [this](const std::function<Status()>& call) {
+      return ingests_->Run(call);
+    };
+  }
   return std::make_unique<Ingestor>(live_->db(), std::move(families), journal,
                                     state()->sync_chunks,
                                     2 * plan().opened.lanes, rules);

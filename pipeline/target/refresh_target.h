@@ -10,6 +10,7 @@
 
 #include "format/cover_file.h"
 #include "pipeline/family_options.h"
+#include "pipeline/target/call_thread.h"
 #include "pipeline/target/ingest_gate.h"
 #include "pipeline/target/live_db.h"
 #include "pipeline/target/pull_target.h"
@@ -96,6 +97,7 @@ class RefreshTarget : public PullTarget {
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
   std::unique_ptr<IngestGate> gate_;
+  std::unique_ptr<CallThread> ingests_;  // where lanes are not to
 };
 
 }  // namespace sstferry

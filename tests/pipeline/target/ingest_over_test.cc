@@ -1,10 +1,14 @@
 // The ingestor over a database that holds data, has writers and is read.
+#include <atomic>
 #include <filesystem>
+#include <future>
 
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/target/ingestor.h"
 #include "pipeline/target/journal_state.h"
+#include "pipeline/target/call_thread.h"
 #include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/stackable_db.h"
 #include "tests/support/catch.h"
 #include "tests/support/journal_records.h"
 #include "tests/support/scratch_dir.h"
@@ -30,15 +34,18 @@ class LiveBench {
 
   void Make(bool holds) {
     IngestRules rules;
-    rules.replaces = true;
     rules.holds = holds;
+    Make(db_.get(), rules);
+  }
+  void Make(rocksdb::DB* db, IngestRules rules) {
+    rules.replaces = true;
     ingestor_ = std::make_unique<Ingestor>(
-        db_.get(),
-        std::vector<IngestFamily>{{db_->DefaultColumnFamily(), false}},
+        db, std::vector<IngestFamily>{{db_->DefaultColumnFamily(), false}},
         journal_.get(), /*sync_journal=*/true, /*max_waiting=*/4, rules);
   }
   Ingestor* ingestor() { return ingestor_.get(); }
   StageClock* clock() { return &clock_; }
+  StageTotals* totals() { return &totals_; }
 
   void Put(const std::string& key, const std::string& value) {
     REQUIRE_OK(db_->Put({}, key, value));
@@ -130,6 +137,111 @@ TEST_CASE("What is held shows when all of it does", "[target][ingest]") {
     levels += level.files.empty() || level.level == 0 ? 0 : 1;
   }
   REQUIRE(levels <= 1);
+}
+
+// A database that writers fill as fast as it is flushed: it refuses so many
+// ingestions first, in RocksDB's words.
+class BusyDb : public rocksdb::StackableDB {
+ public:
+  BusyDb(rocksdb::DB* base, int refusals)
+      : StackableDB(std::shared_ptr<rocksdb::DB>(base, [](rocksdb::DB*) {})),
+        refusals_(refusals) {}
+  rocksdb::Status IngestExternalFiles(
+      const std::vector<rocksdb::IngestExternalFileArg>& args) override {
+    calls += args[0].options.allow_blocking_flush ? "ingest-blocking "
+                                                  : "ingest ";
+    return refusals_-- > 0 ? rocksdb::Status::InvalidArgument(
+                                 "External file requires flush")
+                           : StackableDB::IngestExternalFiles(args);
+  }
+  using StackableDB::Flush;
+  rocksdb::Status Flush(
+      const rocksdb::FlushOptions& options,
+      const std::vector<rocksdb::ColumnFamilyHandle*>& families) override {
+    REQUIRE_FALSE(options.allow_write_stall);
+    REQUIRE(options.wait);
+    calls += "flush ";
+    return StackableDB::Flush(options, families);
+  }
+
+  std::string calls;
+
+ private:
+  int refusals_;
+};
+
+TEST_CASE("Writers wait for an ingestion when flushes that they do not notice "
+          "were in vain, and not before",
+          "[target][ingest]") {
+  LiveBench bench;
+  const int refusals = GENERATE(0, 1, 3);
+  BusyDb busy(bench.db(), refusals);
+  bench.Make(&busy, {});
+  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("b", "c", true), bench.clock()));
+  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
+  std::string expected = kIngestsOverMemtables ? "" : "flush ";
+  for (int i = 0; i < refusals; ++i) {
+    expected += "ingest flush ";
+  }
+  expected += refusals == 3 ? "ingest-blocking " : "ingest ";
+  REQUIRE(busy.calls == expected);
+  REQUIRE(bench.Entries() == "a=old c=new d=old e=old ");
+}
+
+TEST_CASE("However many lanes hand over, one call ingests at a time",
+          "[target][ingest]") {
+  LiveBench bench;
+  std::atomic<int> running{0};
+  std::atomic<int> most{0};
+  std::atomic<int> calls{0};
+  IngestRules rules;
+  rules.make_call = [&](const std::function<rocksdb::Status()>& call) {
+    most = std::max(most.load(), ++running);
+    calls++;
+    const rocksdb::Status status = call();
+    running--;
+    return status;
+  };
+  bench.Make(bench.db(), rules);
+  constexpr size_t kLanes = 4;
+  std::vector<std::vector<StagedChunk>> chunks(kLanes);
+  for (int i = 0; i < 40; ++i) {
+    const std::string key = "f" + std::to_string(100 + i);
+    chunks[i % kLanes].push_back(bench.Tile(key, key + "x", true));
+  }
+  std::vector<std::future<rocksdb::Status>> lanes;
+  for (std::vector<StagedChunk>& of_lane : chunks) {
+    lanes.push_back(std::async(std::launch::async, [&] {
+      StageClock clock(bench.totals(), Stage::kIdle);
+      rocksdb::Status status;
+      for (StagedChunk& chunk : of_lane) {
+        status = status.ok() ? bench.ingestor()->Add(chunk, &clock) : status;
+      }
+      return status.ok() ? bench.ingestor()->Flush(&clock) : status;
+    }));
+  }
+  for (std::future<rocksdb::Status>& lane : lanes) {
+    REQUIRE_OK(lane.get());
+  }
+  REQUIRE(most == 1);
+  REQUIRE(calls > 1);
+}
+
+TEST_CASE("A call that is made for a lane is made elsewhere, and its status "
+          "comes back",
+          "[target][ingest]") {
+  CallThread thread;
+  std::vector<std::thread::id> where;
+  for (const bool ok : {true, false}) {
+    const rocksdb::Status status = thread.Run([&] {
+      where.push_back(std::this_thread::get_id());
+      return ok ? rocksdb::Status::OK() : rocksdb::Status::IOError("no");
+    });
+    REQUIRE(status.IsIOError() == !ok);
+  }
+  REQUIRE(where.size() == 2);
+  REQUIRE(where[0] == where[1]);
+  REQUIRE(where[0] != std::this_thread::get_id());
 }
 
 TEST_CASE("Tiles that overlap are never ingested together",

@@ -1,0 +1,61 @@
+#include "pipeline/thread_priority.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+int Nice() {
+  return getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)));
+}
+
+TEST_CASE("A thread that is lowered stays so, and others are as before",
+          "[pipeline][priority]") {
+  const int nice = Nice();
+  const int io = ThreadIoPriority();
+  int lowered_nice = 0;
+  int lowered_io = 0;
+  std::thread([&] {
+    LowerThreadPriority();
+    {
+      const LowIoScope scope;
+    }
+    lowered_nice = Nice();
+    lowered_io = ThreadIoPriority();
+  }).join();
+  REQUIRE(lowered_nice == std::min(nice + kLowerByNice, 19));
+  REQUIRE(lowered_io == kLowestBestEffortIo);
+  REQUIRE(Nice() == nice);
+  REQUIRE(ThreadIoPriority() == io);
+}
+
+TEST_CASE("The I/O of a thread is low inside its scope only",
+          "[pipeline][priority]") {
+  constexpr int kIdle = 3 << 13;
+  std::thread([&] {
+    syscall(SYS_ioprio_set, 1, 0, (2 << 13) | 2);
+    {
+      const LowIoScope none(false);
+      CHECK(ThreadIoPriority() == ((2 << 13) | 2));
+      const LowIoScope scope;
+      CHECK(ThreadIoPriority() == kLowestBestEffortIo);
+    }
+    CHECK(ThreadIoPriority() == ((2 << 13) | 2));
+    syscall(SYS_ioprio_set, 1, 0, kIdle);
+    {
+      const LowIoScope scope;
+      CHECK(ThreadIoPriority() == kIdle);
+    }
+    CHECK(ThreadIoPriority() == kIdle);
+  }).join();
+}
+
+}  // namespace
+}  // namespace sstferry
