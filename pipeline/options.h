@@ -90,6 +90,9 @@ struct PullOptions {
   // first, but not where a writer of the database could wait for them; the
   // deletion after a swap does so with its I/O.
   bool low_priority = true;
+  // Of the file system that holds target_dir: below it no chunk is begun. If
+  // that lasts, the refresh ends with kNoSpace. 0: all of it may be used.
+  double min_free_percent = 5;
   // Of a swap, around the exchange. Once before_swap was called, after_swap is,
   // whatever happens; if the process dies in between, by the next pull.
   SwapHook before_swap;

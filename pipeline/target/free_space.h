@@ -17,8 +17,10 @@ namespace sstferry {
 struct SpaceNeed {
   uint64_t estimated_bytes = 0;  // of all that is still to come
   uint64_t chunk_bytes = 0;      // one chunk of each lane, the largest ones
+  uint64_t reserve_bytes = 0;    // that stay free
   uint64_t bytes() const {
-    return estimated_bytes + estimated_bytes / 10 + chunk_bytes;
+    return estimated_bytes + estimated_bytes / 10 + chunk_bytes +
+           reserve_bytes;
   }
 };
 
@@ -27,9 +29,21 @@ struct SpaceNeed {
 SpaceNeed SpaceNeedOf(const std::vector<Range>& ranges, uint64_t chunk_bytes,
                       uint32_t lanes);
 
+// Free bytes of the file system that holds `dir`; of one that cannot tell
+// (NotSupported), more than anybody asks for.
+[[nodiscard]] rocksdb::Status FreeBytes(rocksdb::FileSystem* file_system,
+                                        const std::string& dir,
+                                        uint64_t* bytes);
+
+// So much of the size of the file system that holds `dir`; 0 where that cannot
+// be told.
+uint64_t ReserveOf(const std::string& dir, double percent);
+
+// "60.00 MB"
+std::string Megabytes(uint64_t bytes);
+
 // kNoSpace when the file system that holds `dir` has less than `need` free;
-// the message says what is needed, what is there, and what to do. A file
-// system that cannot tell (NotSupported) is taken to have enough.
+// the message says what is needed, what is there, and what to do.
 // `keeps_old_copy`: a replaced database stays, which the message then says.
 [[nodiscard]] rocksdb::Status CheckFreeSpace(rocksdb::FileSystem* file_system,
                                              const std::string& dir,

@@ -70,6 +70,9 @@ class LaneClient {
   void DropChunk();
   // Waits until so many bytes more may be written.
   [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
+  // Waits until the disk has room for a chunk.
+  [[nodiscard]] rocksdb::Status AwaitSpace(const Range& range,
+                                           const ChunkBegin& begin);
   [[nodiscard]] rocksdb::Status StoreChunk(const Range& range, ChunkEnd* end);
   [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);

@@ -1,5 +1,7 @@
 // One chunk of a lane: received into staging at the pace of the pull, checked,
 // handed over.
+#include <algorithm>
+
 #include "format/limits.h"
 #include "pipeline/blocked_time.h"
 #include "pipeline/target/chunk_check.h"
@@ -67,9 +69,29 @@ Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin,
     return Status::OK();
   }
   DropChunk();
+  const Status room = AwaitSpace(range, begin);
+  if (!room.ok()) {
+    return room;
+  }
   open_ = std::make_unique<OpenChunk>(state_, path, &buffer_);
   open_->begin = begin;
   return Final(open_->file.Open());
+}
+
+// What this side lets wait does not count against the source.
+Status LaneClient::AwaitSpace(const Range& range, const ChunkBegin& begin) {
+  if (state_->space == nullptr) {
+    return Status::OK();
+  }
+  StageScope scope(&clock_, Stage::kStageWrite);
+  const Clock::time_point start = Clock::now();
+  const uint64_t bytes =
+      begin.file_bytes != 0
+          ? begin.file_bytes
+          : std::min(range.estimated_bytes, state_->chunk_bytes);
+  const Status status = Final(state_->space->Pass(bytes));
+  until_ += Clock::now() - start;
+  return status;
 }
 
 void LaneClient::DropChunk() {
@@ -171,7 +193,7 @@ Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   return Final(file->Room(bytes, room));
 }
 
-// What this side lets wait does not count against the source.
+// As with AwaitSpace().
 Status LaneClient::AwaitPace(uint64_t bytes) {
   StageScope scope(&clock_, Stage::kReceive);
   const Clock::time_point start = Clock::now();

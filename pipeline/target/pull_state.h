@@ -14,6 +14,7 @@
 #include "pipeline/stage_clock.h"
 #include "pipeline/target/ingestor.h"
 #include "pipeline/target/range_scheduler.h"
+#include "pipeline/target/space_gate.h"
 #include "pipeline/target/stall_guard.h"
 #include "pipeline/target/stop_signal.h"
 #include "pipeline/wire/token_bucket.h"
@@ -66,6 +67,7 @@ struct PullState {
   rocksdb::FileSystem* file_system = nullptr;
   bool sync_chunks = true;
   TokenBucket pace{0};  // of the SST bytes that go into staging, of all lanes
+  SpaceGate* space = nullptr;  // null: nothing is kept free
   RangeScheduler* scheduler = nullptr;
   Ingestor* ingestor = nullptr;
   const StallGuard* guard = nullptr;

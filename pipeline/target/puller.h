@@ -69,6 +69,7 @@ class Puller {
   // Ranges of which the target has what the source has.
   void CountUnchanged();
   [[nodiscard]] rocksdb::Status CheckSpace();
+  void KeepFree(uint64_t reserve_bytes);
   void MakeIngestor();
   [[nodiscard]] rocksdb::Status WriteJournalHead();
   [[nodiscard]] rocksdb::Status Transfer();
@@ -145,6 +146,7 @@ class Puller {
   std::unique_ptr<PullTarget> target_;
   std::unique_ptr<JournalFile> journal_;
   std::unique_ptr<RangeScheduler> scheduler_;
+  std::unique_ptr<SpaceGate> space_;
   std::unique_ptr<Ingestor> ingestor_;  // changes under mu_
   PullState state_;
   StopSignal stop_;  // the pull has failed

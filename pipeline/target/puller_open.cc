@@ -17,6 +17,9 @@ using rocksdb::Status;
 
 namespace {
 
+// How long lanes wait for others to make room.
+constexpr std::chrono::milliseconds kSpacePatience{60'000};
+
 // Of a database or a journal that is not what a pull leaves behind.
 bool IsDamage(const Status& status) {
   return status.IsCorruption() || status.IsInvalidArgument();
@@ -405,12 +408,30 @@ Status Puller::CheckSpace() {
       left.push_back(std::move(range));
     }
   }
-  return left.empty()
-             ? Status::OK()
-             : CheckFreeSpace(
-                   file_system_.get(), workspace_->dir(),
-                   SpaceNeedOf(left, state_.chunk_bytes, options_.lanes),
-                   options_.replace);
+  if (left.empty()) {
+    return Status::OK();
+  }
+  SpaceNeed need = SpaceNeedOf(left, state_.chunk_bytes, options_.lanes);
+  if (options_.mode == PullMode::kRefresh) {
+    need.reserve_bytes =
+        ReserveOf(workspace_->dir(), options_.min_free_percent);
+    KeepFree(need.reserve_bytes);
+  }
+  return CheckFreeSpace(file_system_.get(), workspace_->dir(), need,
+                        options_.replace);
+}
+
+// A source whose lanes are not read from takes that for a while only.
+void Puller::KeepFree(uint64_t reserve_bytes) {
+  state_.space = nullptr;
+  space_.reset();
+  if (reserve_bytes > 0) {
+    space_ = std::make_unique<SpaceGate>(
+        file_system_.get(), workspace_->dir(), reserve_bytes,
+        std::min(options_.stall_timeout / 2, kSpacePatience), &stop_,
+        [this](const std::string& text) { Log(LogLevel::kWarning, text); });
+    state_.space = space_.get();
+  }
 }
 
 void Puller::MakeIngestor() {

@@ -83,10 +83,12 @@ TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
   REQUIRE(pull.options.visibility == Visibility::kAll);
   REQUIRE(pull.options.compare == CompareMode::kFiles);
   REQUIRE(pull.options.compact);
+  REQUIRE(pull.options.min_free_percent == 5);
   pull = PullArguments();
   REQUIRE_OK(ParsePull({"s", "t", "--mode", "refresh", "--visibility", "chunk",
                         "--compare", "digest", "--drop-missing", "--compact",
-                        "none", "--compact-rate", "1M", "--min-rate", "2M"},
+                        "none", "--compact-rate", "1M", "--min-rate", "2M",
+                        "--min-free", "7%"},
                        &pull));
   REQUIRE(pull.options.visibility == Visibility::kChunk);
   REQUIRE(pull.options.compare == CompareMode::kDigest);
@@ -94,9 +96,11 @@ TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
   REQUIRE_FALSE(pull.options.compact);
   REQUIRE(pull.options.compact_rate_bytes_per_sec == 1'000'000);
   REQUIRE(pull.options.min_rate_bytes_per_sec == 2'000'000);
+  REQUIRE(pull.options.min_free_percent == 7);
   for (const Words& wrong : std::vector<Words>{{"--visibility", "some"},
                                                {"--compare", "all"},
                                                {"--compact", "fast"},
+                                               {"--min-free", "5"},
                                                {"--before-swap", "a"},
                                                {"--delete-rate", "1M"}}) {
     Words words = {"s", "t", "--mode", "refresh"};
@@ -123,6 +127,7 @@ TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
                                                {"--after-swap", "a"},
                                                {"--delete-rate", "1M"},
                                                {"--compare", "full"},
+                                               {"--min-free", "1%"},
                                                {"--drop-missing"},
                                                {"--adopt"}}) {
     Words words = {"s", "t"};

@@ -240,6 +240,18 @@ Status ParseNumber(const std::string& what, const std::string& text,
   return Status::OK();
 }
 
+Status ParsePercent(const std::string& what, const std::string& text,
+                    double* percent) {
+  uint64_t number = 0;
+  if (text.empty() || text.back() != '%' ||
+      !ParseNumber(what, text.substr(0, text.size() - 1), 0, 99, &number)
+           .ok()) {
+    return Wrong(what, "0% to 99%", text);
+  }
+  *percent = static_cast<double>(number);
+  return Status::OK();
+}
+
 Status ParseNamedDirectory(const std::string& what, const std::string& text,
                            NamedDirectory* out) {
   const size_t equals = text.find('=');

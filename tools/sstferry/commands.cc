@@ -25,7 +25,8 @@ const OptionSpec kSnapshotOption = {
 const OptionSpec kStallOption = {
     "stall-timeout", "DURATION",
     "give up with TOO_SLOW when the other end is there, but a lane waited so\n"
-    "long in vain; raise it for a --max-rate below 10K (default 120s)"};
+    "long in vain; raise it for a pull with a --max-rate below 50K a lane\n"
+    "(default 120s)"};
 const OptionSpec kTtlOption = {
     "snapshot-ttl", "DURATION",
     "how long the snapshot of a pull that was cut is kept for it to go on,\n"
@@ -111,6 +112,10 @@ std::vector<OptionSpec> RefreshOptionSpecs() {
       {"min-rate", "BYTES",
        "a second, that ingestion may go on at while the target is behind with\n"
        "its compactions (default 8M)"},
+      {"min-free", "N%",
+       "of TARGET_DIR's file system, 0% to 99%: a refresh begins no chunk that\n"
+       "leaves less, waits up to a minute for room, then ends with NO_SPACE\n"
+       "(default 5%)"},
       {"before-swap", "CMD",
        "for /bin/sh: stops what has TARGET_DIR open; then it is exchanged"},
       {"after-swap", "CMD",
@@ -138,7 +143,8 @@ std::vector<OptionSpec> SeedOptionSpecs() {
       {"chunk-bytes", "BYTES",
        "size of an SST chunk before it is cut, 64Ki to 4Gi (default 64M)"},
       {"max-rate", "BYTES",
-       "SST bytes a second before wire compression (default no limit)"},
+       "SST bytes a second that are written, before wire compression (default\n"
+       "no limit); SIGHUP makes a pull read it again, and --log-level"},
       {"compress", "auto|none|zstd[:LEVEL]",
        "on the wire: auto, only while the link is what takes time; zstd,\n"
        "always, LEVEL 1 to 19 (default 1); what does not shrink goes as it\n"

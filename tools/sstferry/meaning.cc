@@ -134,23 +134,6 @@ Status ReadTtl(const OptionTexts& texts, std::chrono::seconds* out) {
   return status;
 }
 
-Status ReadPercent(const OptionTexts& texts, const std::string& name,
-                   double* out) {
-  if (!texts.Has(name)) {
-    return Status::OK();
-  }
-  std::string text = texts.Get(name);
-  uint64_t percent = 0;
-  if (text.empty() || text.back() != '%' ||
-      !ParseNumber("--" + name, text.substr(0, text.size() - 1), 0, 99,
-                   &percent)
-           .ok()) {
-    return Wrong("--" + name, "0% to 99%", text);
-  }
-  *out = static_cast<double>(percent);
-  return Status::OK();
-}
-
 // A path given as an option may not be empty: it would mean the default.
 Status ReadPath(const OptionTexts& texts, const std::string& name,
                 std::string* out) {
@@ -387,8 +370,9 @@ Status ParseServe(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadTtl(texts, &out->options.snapshot_ttl);
   }
-  if (status.ok()) {
-    status = ReadPercent(texts, "min-free", &out->options.min_free_percent);
+  if (status.ok() && texts.Has("min-free")) {
+    status = ParsePercent("--min-free", texts.Get("min-free"),
+                          &out->options.min_free_percent);
   }
   if (status.ok()) {
     status = ReadCount(texts, "max-connections", 1, kMaxConnections,

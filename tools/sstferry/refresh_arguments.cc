@@ -106,7 +106,7 @@ Status ReadSourceId(const OptionTexts& texts, std::string* out) {
 Status RefuseForSeed(const OptionTexts& texts) {
   for (const char* name :
        {"visibility", "compare", "compact", "compact-rate", "min-rate",
-        "before-swap", "after-swap", "delete-rate"}) {
+        "min-free", "before-swap", "after-swap", "delete-rate"}) {
     if (texts.Has(name)) {
       return Wrong(std::string("--") + name, "--mode refresh with it",
                    texts.Get(name));
@@ -160,6 +160,10 @@ Status ReadRefresh(const OptionTexts& texts, PullArguments* out) {
   }
   if (status.ok()) {
     status = ReadCommand(texts, "after-swap", &out->after_swap);
+  }
+  if (status.ok() && texts.Has("min-free")) {
+    status = ParsePercent("--min-free", texts.Get("min-free"),
+                          &options->min_free_percent);
   }
   if (status.ok() && texts.Has("delete-rate")) {
     status = ParseByteCount("--delete-rate", texts.Get("delete-rate"),

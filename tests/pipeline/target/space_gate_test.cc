@@ -1,0 +1,56 @@
+// Lanes that wait for disk space.
+#include "pipeline/target/space_gate.h"
+
+#include "format/end_state.h"
+#include "tests/support/catch.h"
+#include "tests/support/faulty_file_system.h"
+
+namespace sstferry {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+TEST_CASE("A chunk passes that leaves the reserve, one byte more does not",
+          "[target][nospace]") {
+  FaultyFileSystem disk;
+  StopSignal stop;
+  SpaceGate gate(&disk, "/", 1'000'000, milliseconds(0), &stop);
+  disk.SetFreeSpace(1'500'000);
+  REQUIRE_OK(gate.Pass(500'000));
+  const rocksdb::Status status = gate.Pass(500'001);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kNoSpace);
+  REQUIRE(MessageOf(status).find("1.00 MB that --min-free keeps") !=
+          std::string::npos);
+}
+
+TEST_CASE("A chunk waits for room, and says once that it does",
+          "[target][nospace]") {
+  FaultyFileSystem disk;
+  StopSignal stop;
+  int said = 0;
+  SpaceGate gate(&disk, "/", 1'000'000, hours(1), &stop,
+                 [&](const std::string& text) {
+                   REQUIRE(text.find("waits for disk space") == 0);
+                   said++;
+                   disk.SetFreeSpace(1'000'001);
+                 });
+  disk.SetFreeSpace(1'000'000);
+  REQUIRE_OK(gate.Pass(1));
+  REQUIRE(said == 1);
+  REQUIRE_OK(gate.Pass(1));
+  REQUIRE(said == 1);
+}
+
+TEST_CASE("Who waits for room is stopped at once", "[target][nospace]") {
+  FaultyFileSystem disk;
+  disk.SetFreeSpace(0);
+  StopSignal stop;
+  SpaceGate gate(&disk, "/", 1, hours(1), &stop,
+                 [&](const std::string&) { stop.Stop(); });
+  REQUIRE(EndStateOf(gate.Pass(1)) == EndState::kCancelled);
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,155 @@
+// What a refresh of a database that serves leaves to those it serves: CPU,
+// disk and room on it.
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "pipeline/target/free_space.h"
+#include "pipeline/thread_priority.h"
+#include "rocksdb/listener.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/refreshed.h"
+
+namespace sstferry::test {
+namespace {
+
+constexpr uint64_t kEntries = 600;
+
+void Fill(const std::string& dir, uint64_t seed) {
+  OpenDb db(dir, OneFamily(Quiet()));
+  for (uint64_t i = 0; i < kEntries; ++i) {
+    db.Put(NumberedKey(i), RandomBytes(1000, seed + i));
+  }
+  db.Flush();
+}
+
+PullOptions By(Visibility visibility, rocksdb::FileSystem* disk) {
+  PullOptions options;
+  options.visibility = visibility;
+  options.chunk_bytes = 64 << 10;
+  options.lanes = 2;
+  options.adopt = true;
+  options.file_system =
+      std::shared_ptr<rocksdb::FileSystem>(disk, [](rocksdb::FileSystem*) {});
+  return options;
+}
+
+// How nice a thread is, and how its I/O.
+using Manners = std::pair<int, int>;
+Manners MannersOfThisThread() {
+  return {getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid))),
+          ThreadIoPriority()};
+}
+
+// Threads: any.
+class Witness : public rocksdb::EventListener {
+ public:
+  void See(std::set<Manners>* where) {
+    std::lock_guard<std::mutex> lock(mu_);
+    where->insert(MannersOfThisThread());
+  }
+  void OnExternalFileIngested(
+      rocksdb::DB*, const rocksdb::ExternalFileIngestionInfo&) override {
+    See(&ingesting);
+  }
+
+  std::set<Manners> ingesting;  // under mu_, and all below
+  std::set<Manners> staging;
+
+ private:
+  std::mutex mu_;
+};
+
+TEST_CASE("The lanes of a refresh give way to others, and who ingests does not",
+          "[transfer][refresh][priority]") {
+  const TempDir dir;
+  Fill(dir / "source", 0);
+  const auto witness = std::make_shared<Witness>();
+  rocksdb::DBOptions with_witness;
+  with_witness.listeners.push_back(witness);
+  OpenDb target(dir / "target", OneFamily(Quiet()), with_witness);
+  FaultyFileSystem disk;
+  disk.OnStep([&](FileStep step, const std::string& path) {
+    if (step == FileStep::kAppend && path.find("/staging/") != path.npos) {
+      witness->See(&witness->staging);
+    }
+  });
+  PullOptions options =
+      By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
+  options.low_priority = GENERATE(true, false);
+  const Manners ours = MannersOfThisThread();
+  REQUIRE_OK(RefreshOpen(dir / "source", &target, {"default"}, options).status);
+  const Manners low = {std::min(ours.first + kLowerByNice, 19),
+                       kLowestBestEffortIo};
+  REQUIRE(witness->staging ==
+          std::set<Manners>{options.low_priority ? low : ours});
+  REQUIRE(witness->ingesting == std::set<Manners>{ours});
+  REQUIRE(MannersOfThisThread() == ours);
+}
+
+TEST_CASE("A refresh that would leave less than --min-free does not begin",
+          "[transfer][refresh][nospace]") {
+  const TempDir dir;
+  Fill(dir / "source", 0);
+  Fill(dir / "target", 1'000'000);
+  FaultyFileSystem disk;
+  disk.SetFreeSpace(ReserveOf(dir.path(), 5));
+  PullOptions options =
+      By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
+  const Ferried refused = Refresh(dir / "source", dir / "target", options);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kNoSpace);
+  REQUIRE(refused.message().find("that --min-free keeps") !=
+          std::string::npos);
+  options.min_free_percent = 0;
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+}
+
+TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
+          "[transfer][refresh][nospace]") {
+  const TempDir dir;
+  Fill(dir / "source", 0);
+  Fill(dir / "target", 1'000'000);
+  const auto before = EntriesOf(dir / "target", OneFamily());
+  FaultyFileSystem disk;
+  PullOptions options =
+      By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
+  options.lanes = 1;
+  options.stall_timeout = std::chrono::milliseconds(400);
+  std::string log;  // of the one lane
+  options.log = [&](LogLevel, const std::string& text) { log += text + "\n"; };
+  disk.OnStep([&](FileStep step, const std::string& path) {
+    if (step == FileStep::kCreate && path.find("/staging/") != path.npos &&
+        disk.count(FileStep::kCreate, "/staging/") == 4) {
+      disk.SetFreeSpace(ReserveOf(dir.path(), 5));
+    }
+  });
+  options.mode = PullMode::kRefresh;
+  ServeOptions serve = ServeSample(dir / "source");
+  serve.snapshot_ttl = std::chrono::seconds(60);
+  TestServer server(serve);
+  options.source = AddressAt(server.address());
+  options.target_dir = dir / "target";
+  Summary summary;
+  const rocksdb::Status ended = MakePull(options)->Run(&summary);
+  INFO(ended.ToString());
+  REQUIRE(EndStateOf(ended) == EndState::kNoSpace);
+  REQUIRE(log.find("waits for disk space") != std::string::npos);
+  REQUIRE(disk.count(FileStep::kCreate, "/staging/") < 8);
+  if (options.visibility == Visibility::kAll) {
+    REQUIRE(EntriesOf(dir / "target", OneFamily()) == before);
+  }
+  disk.SetFreeSpace(uint64_t{1} << 50);
+  REQUIRE_OK(MakePull(options)->Run(&summary));
+  REQUIRE(summary.chunks_resumed > 0);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+}  // namespace
+}  // namespace sstferry::test
