@@ -2,8 +2,9 @@
 //
 //   bench_make_database --dir DIR --value-bytes 256 --bytes 1200M
 //                       [--compact|--no-compact] [--seed 1] [--text FILE]
-//                       [--noise-percent 100]
+//                       [--noise-percent 100] [--log-normal]
 //
+// --log-normal: --value-bytes is the median (ValueSizes of workload.h).
 // --noise-percent P: the first P percent of a value are noise, which the rest
 //   repeats, and blocks are not compressed. 19 with 256-byte values gives
 //   tables that zstd shrinks to about a quarter.
@@ -26,6 +27,7 @@
 #include "benchmarks/support/database.h"
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/report.h"
+#include "benchmarks/support/workload.h"
 #include "pipeline/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
@@ -39,6 +41,7 @@ struct MakeOptions {
   std::string dir;
   std::string text_file;  // "" = noise
   uint64_t value_bytes = 256;
+  bool log_normal = false;
   uint64_t noise_percent = 100;
   uint64_t bytes = 1200000000;  // keys and values
   uint64_t seed = 1;
@@ -58,9 +61,14 @@ uint64_t ScatterStep(uint64_t count) {
   return step;
 }
 
+uint64_t NoiseEntries(const MakeOptions& options) {
+  return std::max<uint64_t>(1,
+                            options.bytes / (kKeyBytes + options.value_bytes));
+}
+
 Status LoadNoise(const MakeOptions& options, rocksdb::DB* db) {
-  const uint64_t count =
-      std::max<uint64_t>(1, options.bytes / (kKeyBytes + options.value_bytes));
+  const uint64_t count = NoiseEntries(options);
+  const ValueSizes sizes{options.value_bytes, options.log_normal};
   const uint64_t step = options.compact ? 1 : ScatterStep(count);
   std::string key;
   std::string value;
@@ -74,8 +82,8 @@ Status LoadNoise(const MakeOptions& options, rocksdb::DB* db) {
   uint64_t index = 0;
   for (uint64_t n = 0; n < count; ++n, index = (index + step) % count) {
     FillKey(options.seed, index, count, &key);
-    FillValue(options.seed, index, options.value_bytes, &value);
-    Repeat(options.value_bytes * options.noise_percent / 100, &value);
+    FillValue(options.seed, index, sizes.SizeOf(index), &value);
+    Repeat(value.size() * options.noise_percent / 100, &value);
     const Status s = db->Put(WithoutWal(), key, value);
     if (!s.ok()) return s;
   }
@@ -154,6 +162,9 @@ Status Make(const MakeOptions& options, Report* report) {
   if (!options.compact) rocksdb::CancelAllBackgroundWork(raw, true);
   const Shape shape = ShapeOf(raw);
   report->Add("dir", options.dir);
+  if (options.text_file.empty()) {
+    report->Add("keys", NoiseEntries(options));
+  }
   report->Add("files", shape.files);
   report->Add("sst_bytes", shape.bytes);
   report->Add("files_with_sequence", shape.files_with_sequence);
@@ -174,6 +185,7 @@ int main(int argc, char** argv) {
   options.bytes = flags.Number("bytes", options.bytes);
   options.noise_percent = flags.Number("noise-percent", options.noise_percent);
   options.seed = flags.Number("seed", options.seed);
+  options.log_normal = flags.Switch("log-normal", false);
   options.compact = flags.Switch("compact", options.compact);
   flags.Done();
   sstferry::bench::Stopwatch watch;

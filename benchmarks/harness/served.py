@@ -1,0 +1,171 @@
+"""A source, a replica of it, and a process that serves the replica."""
+
+import contextlib
+import json
+import os
+import shutil
+
+from harness.process import Failed, Process, run_to_end
+from harness.session import parse_bytes
+
+BESIDE = ("lanes", "chunk_bytes", "carry", "compact_rate", "max_rate",
+          "pipeline_nice")
+KINDS = ("get", "scan", "write")
+
+
+class World:
+    """Below settings.workdir: source, target, and what the runs leave."""
+
+    def __init__(self, settings, payload):
+        self.settings = settings
+        self.payload = parse_bytes(payload)
+        self.source = os.path.join(settings.workdir, "source")
+        self.target = os.path.join(settings.workdir, "target")
+        self.scratch = os.path.join(settings.workdir, "run")
+        self.keys = 0
+        self.made = {}
+        self.runs = []
+        os.makedirs(self.scratch, exist_ok=True)
+
+    def say(self, text):
+        print(text, flush=True)
+
+    def tool(self, name):
+        return os.path.join(self.settings.build, "benchmarks",
+                            "bench_" + name)
+
+    def make_source(self):
+        sizes = ["--log-normal"] if self.settings.log_normal else []
+        self.made = run_to_end("make", [
+            self.tool("make_database"), "--dir", self.source, "--bytes",
+            self.payload, "--value-bytes", self.settings.value_bytes, *sizes],
+                               self.scratch,
+                               self.settings.deadline).json_report()
+        self.keys = self.made["keys"]
+
+    def pull(self, target, *more, source=None, status=0):
+        """The command line's pull; its JSON."""
+        process = Process("pull", [
+            self.settings.sstferry, "pull", source or self.source, target,
+            "--json", "--progress", "never", "--log-level", "error",
+            "--lanes", self.settings.lanes, *more], self.scratch)
+        if process.wait(self.settings.deadline) != status:
+            raise Failed("pull ended with %s: %s" % (process.exit_code,
+                                                     process.error_text()))
+        return process.json_report()
+
+    def seed(self):
+        """Anew, whatever is there."""
+        shutil.rmtree(self.target, ignore_errors=True)
+        return self.pull(self.target)
+
+    def change(self, **options):
+        words = [self.tool("change_database"), "--dir", self.source, "--keys",
+                 self.keys, "--value-bytes", self.settings.value_bytes]
+        for name, value in options.items():
+            words += ["--" + name.replace("_", "-"), value]
+        run_to_end("change", words, self.scratch, self.settings.deadline)
+
+    def copy_of_source(self, path):
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(self.source, path)
+
+    @contextlib.contextmanager
+    def server(self, source=None):
+        process = Process("source", [
+            self.settings.sstferry, "serve", "--db",
+            "bench=" + (source or self.source), "--listen", "127.0.0.1:0",
+            "--log-level", "error"], self.scratch)
+        try:
+            yield process, "sst://%s/bench" % process.line_starting(
+                "listening on ")
+        finally:
+            process.stop()
+
+    # ----- bench_serving -----
+
+    def serve(self, name, *words):
+        """One run of it; its report with the name of the run."""
+        out = os.path.join(self.scratch, "serving.json")
+        if os.path.exists(out):
+            os.remove(out)
+        settings = self.settings
+        os.sync()
+        argv = [self.tool("serving"), "--db", self.target, "--out", out,
+                "--keys", self.keys, "--value-bytes", settings.value_bytes,
+                "--distribution", settings.distribution, "--threads",
+                settings.threads, "--cache-bytes", settings.cache_bytes, *words]
+        if settings.log_normal:
+            argv.append("--log-normal")
+        process = Process("serving", argv, self.scratch)
+        if process.wait(settings.deadline) != 0:
+            raise Failed("%s: bench_serving ended with %s: %s" % (
+                name, process.exit_code, process.error_text()))
+        with open(out, encoding="utf-8") as text:
+            run = json.load(text)
+        run["name"] = name
+        self.runs.append(run)
+        return run
+
+    def pipeline_words(self):
+        words = []
+        for option in BESIDE:
+            value = getattr(self.settings, option)
+            if value not in (None, ""):
+                words += ["--" + option.replace("_", "-"), value]
+        return words
+
+    def serve_and_refresh(self, name, visibility, share, *words):
+        with self.server() as (process, url):
+            return self.serve(
+                name, "--source", url, "--visibility", visibility, "--share",
+                share, "--source-pid", process.pid, *self.pipeline_words(),
+                *words)
+
+
+def phase(run, name):
+    """The phase of that name, or one without operations."""
+    for found in run["phases"]:
+        if found["name"] == name:
+            return found
+    none = {"count": 0, "p50_us": 0, "p90_us": 0, "p99_us": 0, "p999_us": 0,
+            "max_us": 0}
+    return {"name": name, "begin_seconds": 0, "seconds": 0, "operations": 0,
+            "operations_per_second": 0, "heartbeat": none,
+            "cpu_seconds": {"process": 0, "load": 0, "source": 0},
+            **{kind: none for kind in KINDS}}
+
+
+def cores_beside_load(one):
+    """Cores that a phase used for anything but the load's own threads."""
+    cpu = one["cpu_seconds"]
+    return (cpu["process"] - cpu["load"] + cpu["source"]) / \
+        max(one["seconds"], 1e-9)
+
+
+def pipeline_cores(run):
+    """Of the refresh: RocksDB's background work for the load is not its."""
+    return max(0.0, cores_beside_load(phase(run, "during")) -
+               cores_beside_load(phase(run, "before")))
+
+
+def refresh_rates(run):
+    """Bytes per second of SST files, without and with the compaction."""
+    moved = run["refresh"]["sst_bytes"]
+    moving = sum(phase(run, "during/" + stage)["seconds"]
+                 for stage in ("prepare", "transfer", "publish"))
+    whole = phase(run, "during")["seconds"]
+    return moved / max(moving, 1e-9), moved / max(whole, 1e-9)
+
+
+def nearest_rank(values, share):
+    ordered = sorted(values)
+    if not ordered:
+        return 0
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def blocked_window(run):
+    """Microseconds without a heartbeat: (p99, max) over the ingest calls."""
+    values = [call["blocked_micros"] for call in run["ingest_calls"]]
+    return nearest_rank(values, 0.99), max(values, default=0)

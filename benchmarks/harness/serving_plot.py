@@ -1,0 +1,106 @@
+"""Latency over time with the refresh shaded; the window over files."""
+
+import os
+
+from harness import plot
+
+# One line each: (kind, column of the windows, title, colour, dash).
+LINES = (
+    ("get", 1, "get p50", "#9db8e8", 1), ("get", 2, "get p99", "#3d6fd1", 1),
+    ("get", 3, "get p99.9", "#002a80", 1),
+    ("scan", 3, "scan p99.9", "#2ca02c", 1),
+    ("write", 2, "write p99", "#f0a070", 1),
+    ("write", 3, "write p99.9", "#c8320a", 1),
+    ("heartbeat", 4, "heartbeat max", "#777777", 3))
+SHADES = {"during/prepare": "#eeeeee", "during/transfer": "#ffe9a8",
+          "during/publish": "#ffb0b0", "during/compaction": "#d8efd0",
+          "during/spinner": "#dddddd"}
+
+
+def shading(run):
+    text = ""
+    number = 1
+    for phase in run["phases"]:
+        colour = SHADES.get(phase["name"])
+        if colour is None or phase["seconds"] == 0:
+            continue
+        begin = phase["begin_seconds"]
+        text += 'set object %d rect from %.3f, graph 0 to %.3f, graph 1 ' \
+            'behind fc rgb "%s" fs solid noborder\n' % (
+                number, begin, begin + phase["seconds"], colour)
+        if phase["seconds"] > 0.04 * duration(run):
+            text += 'set label %d "%s" at %.3f, graph 0.97 center ' \
+                'font "sans,9" tc rgb "#555555"\n' % (
+                    number, phase["name"].split("/")[1],
+                    begin + phase["seconds"] / 2)
+        number += 1
+    return text
+
+
+def duration(run):
+    return max(one["begin_seconds"] + one["seconds"]
+               for one in run["phases"])
+
+
+def latencies(path, title, run):
+    """One run over time; the first second of the warm-up is left out."""
+    end = duration(run)
+    script = plot.PREAMBLE % (path, title)
+    script += shading(run)
+    script += 'set xlabel "seconds"\n' \
+        'set ylabel "latency from the intended send time, microseconds"\n' \
+        "set logscale y\nset yrange [1:*]\nset xrange [0:%.1f]\n" \
+        "set format y '10^{%%T}'\nset grid xtics\n" \
+        "set key outside right top\n" % end
+    lines = []
+    for kind, column, name, colour, dash in LINES:
+        rows = ["%.1f %.1f" % (second + 0.5, row[column])
+                for second, row in enumerate(run["windows"][kind])
+                if row[0] > 0 and second > 0 and second < end]
+        if len(rows) < 2:
+            continue
+        block = "$d%d" % len(lines)
+        script += "%s << EOD\n%s\nEOD\n" % (block, "\n".join(rows))
+        lines.append('%s using 1:2 with lines lw 2 dt %d lc rgb "%s" '
+                     'title "%s"' % (block, dash, colour, name))
+    plot.gnuplot(script + "plot " + ", \\\n  ".join(lines) + "\n")
+
+
+def window(path, points):
+    script = plot.PREAMBLE % (
+        path, "Writes blocked by one ingest call, over its files")
+    script += "$d << EOD\n%s\nEOD\n" % "\n".join(
+        "%d %s" % (p["files"], " ".join(
+            "%.3f" % (p[key][how] / 1e3) for key in ("blocked_us", "call_us")
+            for how in ("median", "max"))) for p in points)
+    script += 'set xlabel "files in the call"\nset ylabel "milliseconds"\n' \
+        "set logscale xy\nset grid xtics\nset key left top\n" \
+        "set xtics (%s)\n" % ", ".join(str(int(p["files"])) for p in points)
+    plots = ['$d using 1:2 with linespoints lw 2 pt 7 lc rgb "#0044bb" '
+             'title "longest heartbeat, median"',
+             '$d using 1:3 with points pt 6 lc rgb "#0044bb" title "its max"',
+             '$d using 1:4 with linespoints lw 2 pt 7 lc rgb "#d62728" '
+             'title "the call, median"',
+             '50 with lines dt 2 lc rgb "#555555" title "bar: 50 ms"']
+    plot.gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
+
+
+def draw(directory, question, world, answers, shown):
+    """Returns [(title, file name)]; [] without gnuplot."""
+    if not plot.available():
+        return []
+    if question == "window":
+        name = "serving-window.png"
+        window(os.path.join(directory, name), answers)
+        return [("Blocked writes over the number of files", name)]
+    drawn = []
+    for run in world.runs:
+        if run["name"] not in shown:
+            continue
+        name = "serving-%s.png" % run["name"].replace(" ", "-").replace(
+            "/", "_")
+        title = "%s (read/insert/remove/update/scan), %.0f operations/s" % (
+            run["name"], run["load"]["rate_per_second"])
+        latencies(os.path.join(directory, name), title, run)
+        drawn.append((title, name))
+    return drawn

@@ -1,0 +1,232 @@
+"""A refresh's one blocked window, ten nights in a row, and small changes."""
+
+import os
+import shutil
+import statistics
+
+from harness.process import run_to_end
+from harness.served import blocked_window, phase
+
+FILES = (100, 300, 1000, 3000)
+MAX_WINDOW_MICROS = 50_000
+NIGHTS = 10
+MAX_GET_RATIO = 1.1
+MAX_DISK_RATIO = 1.1
+CLUSTERED_WIRE = 0.05
+CLUSTERED_TIME = 0.1
+UNCHANGED_SECONDS = 1.0
+
+
+def window(world):
+    """The heartbeat's longest Put beside one ingestion of so many files."""
+    settings = world.settings
+    world.make_source()
+    world.seed()
+    points = []
+    for files in settings.files_list:
+        runs = []
+        for repeat in range(1, settings.repeat + 1):
+            run = window_once(world, files)
+            runs.append(run)
+            world.say("%d files #%d: blocked %.1f ms, call %.1f ms" % (
+                run["files"], repeat, run["blocked_us"] / 1e3,
+                run["call_us"] / 1e3))
+        points.append({
+            "files_asked": files,
+            "files": statistics.median(r["files"] for r in runs),
+            **{key: {"median": statistics.median(r[key] for r in runs),
+                     "max": max(r[key] for r in runs)}
+               for key in ("blocked_us", "call_us", "idle_p999_us")}})
+    problems = ["%d files: writes were blocked for %.0f ms" % (
+        p["files"], p["blocked_us"]["median"] / 1e3) for p in points
+                if p["blocked_us"]["median"] > MAX_WINDOW_MICROS]
+    return {"answers": points, "problems": problems}
+
+
+def window_once(world, files):
+    settings = world.settings
+    with world.server() as (_, url):
+        run = world.serve(
+            "window %d" % files, "--source", url, "--visibility", "all",
+            "--carry", "never", "--chunk-bytes",
+            max(65536, int(world.made["sst_bytes"] / files)), "--lanes",
+            settings.lanes, "--rate", 1000, "--mix", "90/10", "--warm", 1,
+            "--before", 3, "--after", 0, "--compact-rate", 0)
+    calls = run["ingest_calls"]
+    return {"files": sum(call["files"] for call in calls),
+            "blocked_us": blocked_window(run)[1],
+            "call_us": run["refresh"]["write_blocked_micros"]["max"],
+            "idle_p999_us": phase(run, "before")["heartbeat"]["p999_us"]}
+
+
+def window_text(answers):
+    text = ("A heartbeat's longest Put during the one IngestExternalFiles "
+            "call of `--visibility all`, with values in milliseconds; at most "
+            "%d.\n\n| Files in the call | Blocked, median | max | The call "
+            "itself, median | max | Heartbeat p99.9 before |\n"
+            "|---|---|---|---|---|---|\n" % (MAX_WINDOW_MICROS // 1000))
+    for one in answers:
+        text += "| %d | %.1f | %.1f | %.1f | %.1f | %.2f |\n" % (
+            one["files"], *[one[key][how] / 1e3
+                            for key in ("blocked_us", "call_us")
+                            for how in ("median", "max")],
+            one["idle_p999_us"]["median"] / 1e3)
+    return text
+
+
+# ----- ten nights -----
+
+def nights(world):
+    """Refreshes in a row; after each the replica beside a fresh copy."""
+    settings = world.settings
+    world.make_source()
+    world.seed()
+    fresh = os.path.join(settings.workdir, "fresh")
+    rows = []
+    for night in range(1, settings.nights + 1):
+        world.change(generation=night, overwrite_permille=10,
+                     delete_permille=5, insert_permille=5)
+        visibility = settings.visibilities[night % len(settings.visibilities)]
+        with world.server() as (_, url):
+            report = world.pull(world.target, "--mode", "refresh",
+                                "--visibility", visibility, source=url)
+        shutil.rmtree(fresh, ignore_errors=True)
+        world.pull(fresh)
+        both = run_to_end("gets", [
+            world.tool("get_latency"), "--left", world.target, "--right",
+            fresh], world.scratch, settings.deadline).json_report()
+        rows.append(night_row(night, visibility, report, both))
+        world.say(night_line(rows[-1]))
+    shutil.rmtree(fresh, ignore_errors=True)
+    problems = [text for row in rows for text in night_problems(row)]
+    for key in ("p50", "p99"):
+        middle = statistics.median(row[key + "_ratio"] for row in rows)
+        if middle > MAX_GET_RATIO:
+            problems.append("GET %s is %.2f times a fresh copy's" % (
+                key, middle))
+    return {"answers": rows, "problems": problems}
+
+
+def night_row(night, visibility, report, both):
+    return {"night": night, "visibility": visibility,
+            "seconds": report["seconds"], "wire_bytes": report["wire_bytes"],
+            "debt_bytes": report["compaction_debt_bytes"],
+            "gets": both,
+            "p50_ratio": both["left_p50_us"] / both["right_p50_us"],
+            "p99_ratio": both["left_p99_us"] / both["right_p99_us"],
+            "disk_ratio": both["left_bytes"] / both["right_bytes"],
+            "range_deletions": both["left_range_deletions"],
+            "deletions": both["left_deletions"],
+            "levels": both["left_levels"]}
+
+
+def night_problems(row):
+    found = []
+    if row["range_deletions"] or row["deletions"]:
+        found.append("night %d: %d range deletions and %d deletions are left" %
+                     (row["night"], row["range_deletions"], row["deletions"]))
+    if row["disk_ratio"] > MAX_DISK_RATIO:
+        found.append("night %d: %.2f of a fresh copy's disk" % (
+            row["night"], row["disk_ratio"]))
+    return found
+
+
+def levels_text(levels):
+    return ", ".join("%s: %d" % pair for pair in sorted(levels.items()))
+
+
+def night_line(row):
+    return "night %d, %s: %.1f s, GET p50 %.2f, p99 %.2f, disk %.3f of a " \
+        "fresh copy's; %d range deletions; levels %s" % (
+            row["night"], row["visibility"], row["seconds"], row["p50_ratio"],
+            row["p99_ratio"], row["disk_ratio"], row["range_deletions"],
+            levels_text(row["levels"]))
+
+
+def nights_text(answers):
+    text = ("Each night 1 % of the keys are overwritten, 0.5 % deleted and "
+            "as many new ones written, at random; then the refresh with its "
+            "paced compaction, and random GETs on the replica and on a copy "
+            "that was pulled anew, in turn.\n\n"
+            "| Night | Visibility | Seconds | GET p50 us | fresh | p99 us | "
+            "fresh | Disk / fresh | Range deletions | Deletions | Levels |\n"
+            "|---|---|---|---|---|---|---|---|---|---|---|\n")
+    for row in answers:
+        gets = row["gets"]
+        text += "| %d | %s | %.1f | %s | %.3f | %d | %d | %s |\n" % (
+            row["night"], row["visibility"], row["seconds"], " | ".join(
+                "%.2f" % gets[key] for key in (
+                    "left_p50_us", "right_p50_us", "left_p99_us",
+                    "right_p99_us")), row["disk_ratio"],
+            row["range_deletions"], row["deletions"],
+            levels_text(row["levels"]))
+    medians = [statistics.median(row[key] for row in answers)
+               for key in ("p50_ratio", "p99_ratio")]
+    return text + "\nMedian over the nights, replica / fresh copy: p50 " \
+        "%.3f, p99 %.3f (at most %.1f).\n" % (*medians, MAX_GET_RATIO)
+
+
+# ----- small changes -----
+
+# (name, what bench_change_database is told, more words of the pull)
+CASES = (
+    ("all of it, by --compare full", None, ["--compare", "full"]),
+    ("nothing changed", None, []),
+    ("1 % clustered", {"how": "clustered"}, []),
+    ("1 % clustered, in the WAL alone",
+     {"how": "clustered", "at_percent": 20, "leave": "wal"}, []),
+    ("1 % at random keys", {"how": "random"}, []),
+)
+
+
+def delta(world):
+    """What moves, and how long it takes, after small changes."""
+    settings = world.settings
+    world.make_source()
+    world.seed()
+    rows = []
+    for generation, (name, change, words) in enumerate(CASES, 1):
+        if change is not None:
+            world.change(generation=generation, **change)
+        with world.server() as (_, url):
+            report = world.pull(
+                world.target, "--mode", "refresh", "--visibility",
+                settings.visibilities[0], *words, source=url)
+        rows.append({"name": name, "report": report,
+                     "wire_share": report["wire_bytes"] /
+                     (rows[0] if rows else {"report": report})["report"][
+                         "wire_bytes"],
+                     "time_share": report["seconds"] /
+                     (rows[0] if rows else {"report": report})["report"][
+                         "seconds"]})
+        world.say("%s: %.2f s, %.2f MB on the wire" % (
+            name, report["seconds"], report["wire_bytes"] / 1e6))
+    problems = []
+    for row in rows:
+        if "clustered" in row["name"] and (
+                row["wire_share"] > CLUSTERED_WIRE or
+                row["time_share"] > CLUSTERED_TIME):
+            problems.append("%s: %.1f %% of the bytes, %.1f %% of the time" % (
+                row["name"], 100 * row["wire_share"], 100 * row["time_share"]))
+        if row["name"] == "nothing changed" and \
+                row["report"]["seconds"] > UNCHANGED_SECONDS:
+            problems.append("nothing changed: %.2f s" %
+                            row["report"]["seconds"])
+    return {"answers": rows, "problems": problems}
+
+
+def delta_text(answers):
+    text = ("| Since the refresh before | Seconds | of full | MB on the wire "
+            "| of full | Ranges unchanged | compared | sent |\n"
+            "|---|---|---|---|---|---|---|---|\n")
+    for row in answers:
+        report = row["report"]
+        text += "| %s | %.2f | %.1f %% | %.2f | %.2f %% | %d | %d | %d |\n" % (
+            row["name"], report["seconds"], 100 * row["time_share"],
+            report["wire_bytes"] / 1e6, 100 * row["wire_share"],
+            report["ranges_unchanged"], report["ranges_compared"],
+            report["ranges_sent"])
+    return text + "\nSeconds include the paced compaction; clustered at most " \
+        "%.0f %% of the bytes and %.0f %% of the time, nothing changed less " \
+        "than %.0f s.\n" % (100 * CLUSTERED_WIRE, 100 * CLUSTERED_TIME,
+                            UNCHANGED_SECONDS)

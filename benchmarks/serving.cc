@@ -1,0 +1,317 @@
+// A process that owns a replica, serves a load from it, and refreshes it
+// through the library meanwhile.
+//
+//   bench_serving --db DIR --keys N --out FILE.json
+//       --source sst://HOST:PORT/NAME|DIR | --spinner CORES | --idle
+//       [--mix 60/10/10/10/10] [--rate 2000 | --closed-loop] ...
+//
+// Phases: warm-up, before, during (parts of it: see RefreshRun::Stage), after.
+// DIR was pulled and holds FillKey(--key-seed, 0 to N - 1, N) in its default
+// family, as the source does: a key that is not found is counted. The load
+// writes families "local" and "heartbeat", which no refresh covers; both are
+// made anew.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "benchmarks/serving_refresh.h"
+#include "benchmarks/serving_report.h"
+#include "benchmarks/support/database.h"
+#include "benchmarks/support/flags.h"
+#include "benchmarks/support/foreground.h"
+#include "benchmarks/support/report.h"
+#include "benchmarks/support/spinner.h"
+#include "pipeline/rocksdb_compat.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/table.h"
+#include "rocksdb/utilities/options_util.h"
+
+namespace sstferry::bench {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+constexpr auto kPoll = milliseconds(5);
+
+struct ServingOptions {
+  std::string db;
+  std::string out;
+  LoadOptions load;
+  uint64_t cache_bytes = 256'000'000;
+  double warm_seconds = 3;
+  double before_seconds = 15;
+  double after_seconds = 10;
+  // Of the phase during, without a refresh.
+  double during_seconds = 10;
+  double spinner_cores = 0;
+  unsigned spinner_threads = 4;
+  long source_pid = 0;  // whose CPU is counted; 0: nobody's
+  bool refreshes = false;
+  RefreshOptions refresh;
+};
+
+double Seconds(Flags* flags, const std::string& name, double fallback) {
+  const std::string text = flags->Text(name);
+  if (text.empty()) return fallback;
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || seconds < 0) {
+    WrongUsage("--" + name + ": not a number: " + text);
+  }
+  return seconds;
+}
+
+void ReadLoad(Flags* flags, LoadOptions* load) {
+  const Status s = ParseMix(flags->Text("mix", "100"), &load->mix);
+  if (!s.ok()) WrongUsage("--mix: " + s.ToString());
+  const std::string keys = flags->Text("distribution", "zipfian");
+  if (keys != "zipfian" && keys != "uniform") {
+    WrongUsage("--distribution is zipfian or uniform");
+  }
+  load->zipfian = keys == "zipfian";
+  load->closed_loop = flags->Switch("closed-loop", false);
+  load->rate_per_sec = Seconds(flags, "rate", load->rate_per_sec);
+  load->fixed_spacing = flags->Switch("fixed-spacing", false);
+  load->threads = flags->Number("threads", load->threads);
+  load->scan_entries = flags->Number("scan-entries", load->scan_entries);
+  load->values.median_bytes =
+      flags->Number("value-bytes", load->values.median_bytes);
+  load->values.log_normal = flags->Switch("log-normal", false);
+  load->seed = flags->Number("seed", load->seed);
+  load->read_keys = flags->Number("keys", 0);
+  load->read_seed = flags->Number("key-seed", load->read_seed);
+  load->local_keys = flags->Number("local-keys", load->local_keys);
+  load->heartbeat_micros =
+      flags->Number("heartbeat-micros", load->heartbeat_micros);
+  if (load->read_keys == 0 || load->local_keys < 2 || load->threads == 0 ||
+      load->rate_per_sec <= 0) {
+    WrongUsage("--keys, --threads and --rate must be more than 0, "
+               "--local-keys more than 1");
+  }
+}
+
+ServingOptions ReadOptions(Flags* flags) {
+  ServingOptions options;
+  options.db = flags->Required("db");
+  options.out = flags->Required("out");
+  ReadLoad(flags, &options.load);
+  options.cache_bytes = flags->Number("cache-bytes", options.cache_bytes);
+  options.warm_seconds = Seconds(flags, "warm", options.warm_seconds);
+  options.before_seconds = Seconds(flags, "before", options.before_seconds);
+  options.after_seconds = Seconds(flags, "after", options.after_seconds);
+  options.during_seconds = Seconds(flags, "during", options.during_seconds);
+  options.spinner_cores = Seconds(flags, "spinner", 0);
+  options.spinner_threads = static_cast<unsigned>(
+      flags->Number("spinner-threads", options.spinner_threads));
+  options.source_pid = static_cast<long>(flags->Number("source-pid", 0));
+  options.refreshes =
+      !flags->Switch("idle", false) && options.spinner_cores == 0;
+  if (options.refreshes) {
+    options.refresh = ReadRefreshOptions(flags, options.load.read_keys,
+                                         options.load.read_seed);
+  }
+  flags->Done();
+  return options;
+}
+
+// The database and its handles, closed when it goes.
+class Target {
+ public:
+  ~Target() { Close(); }
+
+  Status Open(const ServingOptions& options,
+              std::shared_ptr<rocksdb::EventListener> listener) {
+    rocksdb::DBOptions db_options;
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    Status s = rocksdb::LoadLatestOptions(rocksdb::ConfigOptions(), options.db,
+                                          &db_options, &families);
+    if (!s.ok()) return s;
+    db_options.listeners.push_back(std::move(listener));
+    const auto cache = rocksdb::NewLRUCache(options.cache_bytes);
+    for (auto& family : families) {
+      auto* const table =
+          family.options.table_factory
+              ->GetOptions<rocksdb::BlockBasedTableOptions>();
+      if (table != nullptr) table->block_cache = cache;
+    }
+    s = rocksdb::DB::Open(db_options, options.db, families, &handles_,
+                          IntoDb(&db_));
+    if (!s.ok()) return s;
+    targets_.db = db_.get();
+    targets_.read = db_->DefaultColumnFamily();
+    const rocksdb::ColumnFamilyOptions own(families.front().options);
+    s = MakeAnew("local", own, &targets_.local);
+    if (s.ok()) s = MakeAnew("heartbeat", own, &targets_.heartbeat);
+    return s.ok() ? FillLocal(options.load, targets_) : s;
+  }
+
+  Status Close() {
+    if (db_ == nullptr) return Status::OK();
+    for (auto* handle : handles_) {
+      db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+    }
+    const Status s = db_->Close();
+    db_.reset();
+    return s;
+  }
+
+  const LoadTargets& targets() const { return targets_; }
+
+ private:
+  Status MakeAnew(const std::string& name,
+                  const rocksdb::ColumnFamilyOptions& options,
+                  rocksdb::ColumnFamilyHandle** made) {
+    for (auto* handle : handles_) {
+      if (handle->GetName() != name) continue;
+      const Status s = db_->DropColumnFamily(handle);
+      if (!s.ok()) return s;
+    }
+    const Status s = db_->CreateColumnFamily(options, name, made);
+    if (s.ok()) handles_.push_back(*made);
+    return s;
+  }
+
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+  LoadTargets targets_;
+};
+
+double ProcessCpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) +
+           static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// 0 when there is no such process.
+double CpuSecondsOf(long pid) {
+  if (pid == 0) return 0;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  unsigned long user = 0;
+  unsigned long system = 0;
+  std::sscanf(line.c_str() + name_end + 1,
+              " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+              &system);
+  return static_cast<double>(user + system) /
+         static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// Walks through the phases and notes what CPU each began with.
+class Walk {
+ public:
+  Walk(const ServingOptions& options, const LoadTargets& targets)
+      : options_(options), targets_(targets) {
+    phases_.Begin("warm-up");
+    load_ = std::make_unique<Foreground>(options.load, targets, &phases_);
+    Note();
+  }
+
+  Status Run(ServedRun* served) {
+    Sleep(options_.warm_seconds);
+    Begin("before");
+    Sleep(options_.before_seconds);
+    served->shapes["before"] = TableFactsOf(targets_);
+    Status s = During(served);
+    Begin("after");
+    served->shapes["after"] = TableFactsOf(targets_);
+    Sleep(options_.after_seconds);
+    Begin("end");
+    const Status ended = load_->Stop();
+    served->load = load_.get();
+    served->phases = &phases_;
+    served->cpu = cpu_;
+    return s.ok() ? ended : s;
+  }
+
+ private:
+  static void Sleep(double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  }
+
+  void Note() {
+    cpu_.push_back({ProcessCpuSeconds(), load_->CpuSeconds(),
+                    CpuSecondsOf(options_.source_pid)});
+  }
+
+  void Begin(const std::string& name) {
+    phases_.Begin(name);
+    if (cpu_.size() < phases_.size()) Note();
+  }
+
+  Status During(ServedRun* served) {
+    if (!options_.refreshes) {
+      const bool spins = options_.spinner_cores > 0;
+      Begin(spins ? "during/spinner" : "during/idle");
+      const Spinner spinner(options_.spinner_cores,
+                            spins ? options_.spinner_threads : 0);
+      Sleep(options_.during_seconds);
+      return Status::OK();
+    }
+    OpenReplica replica;
+    replica.db = targets_.db;
+    replica.families = {targets_.read};
+    RefreshRun refresh(options_.refresh, replica);
+    std::string stage = "prepare";
+    Begin("during/" + stage);
+    refresh.Start();
+    while (!stage.empty()) {
+      std::this_thread::sleep_for(kPoll);
+      const std::string now = refresh.Stage();
+      if (now != stage && !now.empty()) Begin("during/" + now);
+      stage = now;
+    }
+    const Status s = refresh.Join();
+    served->summary_json = SummaryToJson(refresh.summary(), "pull");
+    served->longest_call_micros =
+        refresh.summary().write_blocked_micros.count("max") == 0
+            ? 0
+            : refresh.summary().write_blocked_micros.at("max");
+    return s;
+  }
+
+  const ServingOptions& options_;
+  const LoadTargets targets_;
+  PhaseTable phases_;
+  std::unique_ptr<Foreground> load_;
+  std::vector<CpuPoint> cpu_;
+};
+
+Status Serve(const ServingOptions& options) {
+  const auto ingests = std::make_shared<IngestLog>();
+  Target target;
+  Status s = target.Open(options, ingests);
+  if (!s.ok()) return s;
+  ServedRun served;
+  Walk walk(options, target.targets());
+  s = walk.Run(&served);
+  served.ingest_calls = ingests->calls();
+  const Status written = WriteReport(options.out, options.load, served, s);
+  const Status closed = target.Close();
+  if (!s.ok()) return s;
+  return written.ok() ? closed : written;
+}
+
+}  // namespace
+}  // namespace sstferry::bench
+
+int main(int argc, char** argv) {
+  sstferry::bench::Flags flags(argc, argv);
+  const auto options = sstferry::bench::ReadOptions(&flags);
+  sstferry::bench::Report report;
+  report.Add("out", options.out);
+  const rocksdb::Status s = sstferry::bench::Serve(options);
+  return report.Finish(s);
+}

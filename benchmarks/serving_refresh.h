@@ -1,0 +1,71 @@
+// The refresh that bench_serving makes of the database it serves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "benchmarks/support/flags.h"
+#include "benchmarks/support/latency.h"
+#include "pipeline/target.h"
+#include "rocksdb/listener.h"
+
+namespace sstferry::bench {
+
+// What the command line says of it; exits with 2 where that is wrong.
+// read_keys and read_seed as in LoadOptions, for --share.
+struct RefreshOptions {
+  PullOptions pull;
+  int nice = 0;  // of the refresh's threads
+};
+RefreshOptions ReadRefreshOptions(Flags* flags, uint64_t read_keys,
+                                  uint64_t read_seed);
+
+// A call of IngestExternalFiles, as RocksDB tells of its end.
+struct IngestCall {
+  Clock::time_point end;
+  uint64_t files = 0;
+};
+
+// Threads: any.
+class IngestLog : public rocksdb::EventListener {
+ public:
+  void OnExternalFileIngested(
+      rocksdb::DB* db, const rocksdb::ExternalFileIngestionInfo& info) override;
+  std::vector<IngestCall> calls() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<IngestCall> calls_;
+};
+
+// Runs on a thread of its own from Start() on.
+class RefreshRun {
+ public:
+  RefreshRun(const RefreshOptions& options, const OpenReplica& replica);
+  ~RefreshRun();
+  RefreshRun(const RefreshRun&) = delete;
+  RefreshRun& operator=(const RefreshRun&) = delete;
+
+  void Start();
+  // "prepare" (connecting, snapshot, plan), "transfer", "publish" (totals, and
+  // with Visibility::kAll the one ingestion), "compaction"; "" once it ended.
+  std::string Stage() const;
+  // Waits for the end.
+  [[nodiscard]] rocksdb::Status Join();
+  // After Join().
+  const Summary& summary() const { return summary_; }
+
+ private:
+  const int nice_;
+  const std::unique_ptr<Operation> operation_;
+  std::atomic<bool> ended_{false};
+  rocksdb::Status status_;
+  Summary summary_;
+  std::thread thread_;
+};
+
+}  // namespace sstferry::bench
