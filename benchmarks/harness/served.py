@@ -143,19 +143,31 @@ def cores_beside_load(one):
         max(one["seconds"], 1e-9)
 
 
-def pipeline_cores(run):
-    """Of the refresh: RocksDB's background work for the load is not its."""
-    return max(0.0, cores_beside_load(phase(run, "during")) -
+def moving(run):
+    """The refresh without its compaction, as far as phases can be added."""
+    parts = [phase(run, "during/" + stage)
+             for stage in ("prepare", "transfer", "publish")]
+    seconds = sum(part["seconds"] for part in parts)
+    operations = sum(part["operations"] for part in parts)
+    return {"seconds": seconds, "operations": operations,
+            "operations_per_second": operations / max(seconds, 1e-9),
+            "cpu_seconds": {name: sum(part["cpu_seconds"][name]
+                                      for part in parts)
+                            for name in ("process", "load", "source")}}
+
+
+def pipeline_cores(run, one):
+    """Of the refresh in `one` of its phases: RocksDB's background work for
+    the load is not its."""
+    return max(0.0, cores_beside_load(one) -
                cores_beside_load(phase(run, "before")))
 
 
 def refresh_rates(run):
     """Bytes per second of SST files, without and with the compaction."""
     moved = run["refresh"]["sst_bytes"]
-    moving = sum(phase(run, "during/" + stage)["seconds"]
-                 for stage in ("prepare", "transfer", "publish"))
-    whole = phase(run, "during")["seconds"]
-    return moved / max(moving, 1e-9), moved / max(whole, 1e-9)
+    return (moved / max(moving(run)["seconds"], 1e-9),
+            moved / max(phase(run, "during")["seconds"], 1e-9))
 
 
 def nearest_rank(values, share):

@@ -49,7 +49,7 @@ def latencies(path, title, run):
     script += shading(run)
     script += 'set xlabel "seconds"\n' \
         'set ylabel "latency from the intended send time, microseconds"\n' \
-        "set logscale y\nset yrange [1:*]\nset xrange [0:%.1f]\n" \
+        "set logscale y\nset yrange [5:*]\nset xrange [0:%.1f]\n" \
         "set format y '10^{%%T}'\nset grid xtics\n" \
         "set key outside right top\n" % end
     lines = []
@@ -63,6 +63,11 @@ def latencies(path, title, run):
         script += "%s << EOD\n%s\nEOD\n" % (block, "\n".join(rows))
         lines.append('%s using 1:2 with lines lw 2 dt %d lc rgb "%s" '
                      'title "%s"' % (block, dash, colour, name))
+    for name in dict.fromkeys(one["name"] for one in run["phases"]):
+        if name in SHADES:
+            lines.append('keyentry with boxes fs solid border lc rgb '
+                         '"#aaaaaa" fc rgb "%s" title "%s"' % (
+                             SHADES[name], name.split("/")[1]))
     plot.gnuplot(script + "plot " + ", \\\n  ".join(lines) + "\n")
 
 
