@@ -262,8 +262,9 @@ def refresh_table(answers):
 def throughput_table(answers):
     text = ("| Mix | Alone /s | Compacting /s | Refreshing /s | Beside a "
             "spinner /s | Spinner's cores | Refreshing / spinner (at least "
-            "%.1f) | p99 ratios (at most %.0f) |\n|---|---|---|---|---|---|---|---|\n" % (
-                MIN_THROUGHPUT, MAX_RATIO))
+            "%.1f) | p99 ratios (at most %.0f) |\n"
+            "|---|---|---|---|---|---|---|---|\n" % (MIN_THROUGHPUT,
+                                                     MAX_RATIO))
     for one in answers:
         text += "| %s |\n" % " | ".join([
             one["mix"], *["%.0f" % one[key] for key in (

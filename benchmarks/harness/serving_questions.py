@@ -9,6 +9,8 @@ from harness.served import blocked_window, phase
 
 FILES = (100, 300, 1000, 3000)
 MAX_WINDOW_MICROS = 50_000
+# Ranges are cut below a chunk's size: so much larger than the average.
+CHUNK_OVER_FILE = 1.6
 NIGHTS = 10
 MAX_GET_RATIO = 1.1
 MAX_DISK_RATIO = 1.1
@@ -49,9 +51,10 @@ def window_once(world, files):
         run = world.serve(
             "window %d" % files, "--source", url, "--visibility", "all",
             "--carry", "never", "--chunk-bytes",
-            max(65536, int(world.made["sst_bytes"] / files)), "--lanes",
-            settings.lanes, "--rate", 1000, "--mix", "90/10", "--warm", 1,
-            "--before", 3, "--after", 0, "--compact-rate", 0)
+            max(65536,
+                int(CHUNK_OVER_FILE * world.made["sst_bytes"] / files)),
+            "--lanes", settings.lanes, "--rate", 1000, "--mix", "90/10",
+            "--warm", 1, "--before", 3, "--after", 0, "--compact-rate", 0)
     calls = run["ingest_calls"]
     return {"files": sum(call["files"] for call in calls),
             "blocked_us": blocked_window(run)[1],

@@ -100,7 +100,8 @@ TEST_CASE("A served replica reports a refresh and what it cost",
   const auto visibility = GENERATE(std::string("all"), std::string("chunk"));
   INFO(visibility);
   const json run = served.Run(
-      {"--source", source.url(), "--visibility", visibility, "--source-pid",
+      {"--source", source.url(), "--visibility", visibility, "--chunk-bytes",
+       "64Ki", "--carry", "never", "--source-pid",
        std::to_string(source.process().pid())});
   RequireAddsUp(run);
   REQUIRE(run.at("status") == "OK");
@@ -116,6 +117,7 @@ TEST_CASE("A served replica reports a refresh and what it cost",
     files += call.at("files").get<uint64_t>();
   }
   REQUIRE(files == refresh.at("chunks"));
+  REQUIRE(files > 20);
   REQUIRE(run.at("tables").at("after").at("entries") == 20'000);
   REQUIRE(run.at("tables").at("after").at("range_deletions") == 0);
   const json& cpu = PhaseOf(run, "during").at("cpu_seconds");
