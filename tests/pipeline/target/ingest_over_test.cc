@@ -194,9 +194,14 @@ TEST_CASE("However many lanes hand over, one call ingests at a time",
   std::atomic<int> running{0};
   std::atomic<int> most{0};
   std::atomic<int> calls{0};
+  std::atomic<int> handed_over{0};
   IngestRules rules;
   rules.make_call = [&](const std::function<rocksdb::Status()>& call) {
     most = std::max(most.load(), ++running);
+    // One that was handed over before, and as many as may wait.
+    while (calls == 0 && handed_over < 1 + 4 && running == 1) {
+      std::this_thread::yield();
+    }
     calls++;
     const rocksdb::Status status = call();
     running--;
@@ -216,6 +221,7 @@ TEST_CASE("However many lanes hand over, one call ingests at a time",
       rocksdb::Status status;
       for (StagedChunk& chunk : of_lane) {
         status = status.ok() ? bench.ingestor()->Add(chunk, &clock) : status;
+        handed_over++;
       }
       return status.ok() ? bench.ingestor()->Flush(&clock) : status;
     }));
