@@ -209,7 +209,27 @@ double CpuSecondsOf(long pid) {
          static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// Walks through the phases and notes what CPU each began with.
+double MachineCpuSeconds() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  unsigned long user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0,
+                soft_irq = 0;
+  file >> word >> user >> nice >> system >> idle >> wait >> irq >> soft_irq;
+  return static_cast<double>(user + nice + system + irq + soft_irq) /
+         static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+uint64_t DiskReadBytes() {
+  std::ifstream file("/proc/self/io");
+  std::string word;
+  uint64_t bytes = 0;
+  while (file >> word >> bytes) {
+    if (word == "read_bytes:") return bytes;
+  }
+  return 0;
+}
+
+// Walks through the phases and notes what was used when each began.
 class Walk {
  public:
   Walk(const ServingOptions& options, const LoadTargets& targets)
@@ -232,7 +252,7 @@ class Walk {
     const Status ended = load_->Stop();
     served->load = load_.get();
     served->phases = &phases_;
-    served->cpu = cpu_;
+    served->usage = usage_;
     return s.ok() ? ended : s;
   }
 
@@ -242,13 +262,15 @@ class Walk {
   }
 
   void Note() {
-    cpu_.push_back({ProcessCpuSeconds(), load_->CpuSeconds(),
-                    CpuSecondsOf(options_.source_pid)});
+    const Foreground::Usage load = load_->usage();
+    usage_.push_back({ProcessCpuSeconds(), load.cpu_seconds,
+                      load.wait_seconds, CpuSecondsOf(options_.source_pid),
+                      MachineCpuSeconds(), DiskReadBytes()});
   }
 
   void Begin(const std::string& name) {
     phases_.Begin(name);
-    if (cpu_.size() < phases_.size()) Note();
+    if (usage_.size() < phases_.size()) Note();
   }
 
   Status During(ServedRun* served) {
@@ -286,7 +308,7 @@ class Walk {
   const LoadTargets targets_;
   PhaseTable phases_;
   std::unique_ptr<Foreground> load_;
-  std::vector<CpuPoint> cpu_;
+  std::vector<UsagePoint> usage_;
 };
 
 Status Serve(const ServingOptions& options) {

@@ -77,11 +77,14 @@ json SpanJson(const Span& span, const ServedRun& served) {
   out["operations"] = operations;
   out["operations_per_second"] =
       seconds > 0 ? static_cast<double>(operations) / seconds : 0;
-  const CpuPoint& from = served.cpu[span.first];
-  const CpuPoint& to = served.cpu[span.end];
+  const UsagePoint& from = served.usage[span.first];
+  const UsagePoint& to = served.usage[span.end];
   out["cpu_seconds"] = {{"process", to.process - from.process},
                         {"load", to.load - from.load},
-                        {"source", to.source - from.source}};
+                        {"load_wait", to.load_wait - from.load_wait},
+                        {"source", to.source - from.source},
+                        {"machine", to.machine - from.machine}};
+  out["read_bytes"] = to.read_bytes - from.read_bytes;
   return out;
 }
 

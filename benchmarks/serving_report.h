@@ -12,11 +12,14 @@
 
 namespace sstferry::bench {
 
-// CPU seconds so far, when a phase began.
-struct CpuPoint {
+// What was used so far when a phase began, in seconds of CPU but for the last.
+struct UsagePoint {
   double process = 0;
-  double load = 0;    // of that, the load's own threads
-  double source = 0;  // of the source's process
+  double load = 0;       // of that, the load's own threads
+  double load_wait = 0;  // those threads, ready to run while others ran
+  double source = 0;     // the source's process
+  double machine = 0;    // everybody
+  uint64_t read_bytes = 0;  // by the process, from the disk itself
 };
 
 // The read family's tables.
@@ -32,7 +35,7 @@ TableFacts TableFactsOf(const LoadTargets& targets);
 struct ServedRun {
   const Foreground* load = nullptr;
   const PhaseTable* phases = nullptr;  // the last one, "end", is none
-  std::vector<CpuPoint> cpu;           // a phase each
+  std::vector<UsagePoint> usage;       // a phase each
   std::map<std::string, TableFacts> shapes;
   std::vector<IngestCall> ingest_calls;
   // Of the refresh; empty: there was none.

@@ -11,6 +11,7 @@ from harness.session import parse_bytes
 BESIDE = ("lanes", "chunk_bytes", "carry", "compact_rate", "max_rate",
           "pipeline_nice")
 KINDS = ("get", "scan", "write")
+CPU = ("process", "load", "load_wait", "source", "machine")
 
 
 class World:
@@ -132,7 +133,7 @@ def phase(run, name):
             "max_us": 0}
     return {"name": name, "begin_seconds": 0, "seconds": 0, "operations": 0,
             "operations_per_second": 0, "heartbeat": none,
-            "cpu_seconds": {"process": 0, "load": 0, "source": 0},
+            "read_bytes": 0, "cpu_seconds": dict.fromkeys(CPU, 0),
             **{kind: none for kind in KINDS}}
 
 
@@ -140,6 +141,14 @@ def cores_beside_load(one):
     """Cores that a phase used for anything but the load's own threads."""
     cpu = one["cpu_seconds"]
     return (cpu["process"] - cpu["load"] + cpu["source"]) / \
+        max(one["seconds"], 1e-9)
+
+
+def cores_of_others(one):
+    """Cores that neither the run nor its source used: 0 on an idle machine,
+    but for the kernel's own threads."""
+    cpu = one["cpu_seconds"]
+    return max(0.0, cpu["machine"] - cpu["process"] - cpu["source"]) / \
         max(one["seconds"], 1e-9)
 
 
@@ -153,7 +162,7 @@ def moving(run):
             "operations_per_second": operations / max(seconds, 1e-9),
             "cpu_seconds": {name: sum(part["cpu_seconds"][name]
                                       for part in parts)
-                            for name in ("process", "load", "source")}}
+                            for name in CPU}}
 
 
 def pipeline_cores(run, one):

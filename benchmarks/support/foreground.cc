@@ -1,10 +1,10 @@
 #include "benchmarks/support/foreground.h"
 
-#include <pthread.h>
 #include <sys/prctl.h>
-#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "benchmarks/support/content.h"
 
@@ -56,6 +56,7 @@ Foreground::Foreground(const LoadOptions& options, const LoadTargets& targets,
     Worker* const worker = workers_.back().get();
     worker->random.seed(options_.seed * 1000 + i);
     worker->thread = std::thread([this, worker, beats] {
+      worker->id = gettid();
       SleepPrecisely();
       beats ? Beat(worker) : Run(worker);
     });
@@ -64,18 +65,19 @@ Foreground::Foreground(const LoadOptions& options, const LoadTargets& targets,
 
 Foreground::~Foreground() { Stop().PermitUncheckedError(); }
 
-double Foreground::CpuSeconds() {
-  double seconds = 0;
+Foreground::Usage Foreground::usage() const {
+  Usage sum;
   for (const auto& worker : workers_) {
-    clockid_t clock;
-    timespec time{};
-    if (pthread_getcpuclockid(worker->thread.native_handle(), &clock) == 0 &&
-        clock_gettime(clock, &time) == 0) {
-      seconds += static_cast<double>(time.tv_sec) +
-                 static_cast<double>(time.tv_nsec) / 1e9;
+    std::ifstream file("/proc/self/task/" + std::to_string(worker->id) +
+                       "/schedstat");
+    double running = 0;
+    double waiting = 0;
+    if (file >> running >> waiting) {
+      sum.cpu_seconds += running / 1e9;
+      sum.wait_seconds += waiting / 1e9;
     }
   }
-  return seconds;
+  return sum;
 }
 
 Status Foreground::Stop() {

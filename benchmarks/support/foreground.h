@@ -61,8 +61,12 @@ class Foreground {
   Foreground(const Foreground&) = delete;
   Foreground& operator=(const Foreground&) = delete;
 
-  // CPU seconds of the load's threads so far; not after Stop().
-  double CpuSeconds();
+  // Of the load's threads so far; not after Stop().
+  struct Usage {
+    double cpu_seconds = 0;
+    double wait_seconds = 0;  // ready to run, and others did
+  };
+  Usage usage() const;
   // Joins; the first error of any thread. May be called twice.
   [[nodiscard]] rocksdb::Status Stop();
 
@@ -84,6 +88,7 @@ class Foreground {
     std::string key;
     std::string value;
     rocksdb::PinnableSlice found;
+    std::atomic<int> id{0};  // the kernel's, of the thread
     std::thread thread;
   };
 
