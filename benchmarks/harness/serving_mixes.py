@@ -1,7 +1,7 @@
 """Every mix before, during and after a refresh, and beside a spinner."""
 
-from harness.served import (KINDS, blocked_window, moving, phase,
-                            pipeline_cores, refresh_rates)
+from harness.served import (KINDS, blocked_window, cores_of_others, moving,
+                            phase, pipeline_cores, refresh_rates)
 
 MIXES = ("100", "90/10", "80/10/10", "70/10/10/10", "60/10/10/10/10")
 LOAD_SHARE = 0.25
@@ -11,6 +11,8 @@ MAX_WINDOW_MICROS = 50_000
 MIN_THROUGHPUT = 0.7
 # Fewer operations than this have no p99.9 to speak of.
 MIN_COUNT = 1000
+# What else ran on the machine: above this, figures are not to be believed.
+MAX_OTHERS = 0.2
 SPINNER_SECONDS = 15
 WARM_SECONDS = 3
 
@@ -130,6 +132,11 @@ def judge(name, mix, visibility, run, peak):
     if run["missing_reads"]:
         problems.append("%s: %d keys were not found" % (
             name, run["missing_reads"]))
+    others = max(cores_of_others(phase(run, part))
+                 for part in ("before", "during"))
+    if others > MAX_OTHERS:
+        problems.append("%s: something else took %.1f cores meanwhile" % (
+            name, others))
     after = run["tables"]["after"]
     if after["range_deletions"]:
         problems.append("%s: %d range deletions are left" % (
@@ -146,6 +153,7 @@ def judge(name, mix, visibility, run, peak):
             "blocked_p99_us": p99, "blocked_max_us": longest,
             "ingest_calls": run["refresh"]["ingest_calls"],
             "pipeline_cores": pipeline_cores(run, moving(run)),
+            "others_cores": others,
             "compaction_cores": pipeline_cores(run, phase(
                 run, "during/compaction")),
             "disk_ratio": after["bytes"] / max(
@@ -238,10 +246,10 @@ def latency_table(answers):
 
 def refresh_table(answers):
     text = ("| Run | MB | Transfer s | Compaction s | MB/s | With compaction "
-            "| Cores "
-            "| compacting | Ingest calls | Blocked p99 ms | max ms | Heartbeat "
-            "p99.9 us before | during | Disk after / before |\n"
-            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+            "| Cores | compacting | Others' cores | Ingest calls | Blocked "
+            "p99 ms | max ms | Heartbeat p99.9 us before | during | Disk "
+            "after / before |\n"
+            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
     for one in answers:
         stages = one["stage_seconds"]
         text += "| %s |\n" % " | ".join([
@@ -251,7 +259,7 @@ def refresh_table(answers):
             "%.0f" % (one["refresh_bytes_per_second"] / 1e6),
             "%.0f" % (one["bytes_per_second_with_compaction"] / 1e6),
             "%.2f" % one["pipeline_cores"], "%.2f" % one["compaction_cores"],
-            "%d" % one["ingest_calls"],
+            "%.2f" % one["others_cores"], "%d" % one["ingest_calls"],
             "%.1f" % (one["blocked_p99_us"] / 1e3),
             "%.1f" % (one["blocked_max_us"] / 1e3),
             *["%.0f" % one["phases"][part]["heartbeat"]["p999_us"]
