@@ -74,7 +74,7 @@ class World:
     @contextlib.contextmanager
     def server(self, source=None):
         process = Process("source", [
-            self.settings.sstferry, "serve", "--db",
+            "nice", "-n", self.settings.source_nice, self.settings.sstferry, "serve", "--db",
             "bench=" + (source or self.source), "--listen", "127.0.0.1:0",
             "--log-level", "error"], self.scratch)
         try:
