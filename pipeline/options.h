@@ -264,6 +264,8 @@ struct Summary {
   std::map<std::string, uint64_t> write_blocked_micros;
   uint64_t compaction_debt_bytes = 0;  // as RocksDB estimates it, at the end
   std::map<int, uint64_t> levels;  // level -> files of the finished target
+  // Of a refresh: level -> chunks that lay there once they were ingested.
+  std::map<int, uint64_t> ingested_levels;
   double seconds = 0;
   std::map<std::string, double> source_stage_seconds;
   std::map<std::string, double> target_stage_seconds;

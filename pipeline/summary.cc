@@ -130,6 +130,10 @@ void AddTotals(const Summary& summary, ordered_json* out) {
     json["write_blocked_micros"][name] = micros;
   }
   json["compaction_debt_bytes"] = summary.compaction_debt_bytes;
+  json["ingested_levels"] = ordered_json::object();
+  for (const auto& [level, chunks] : summary.ingested_levels) {
+    json["ingested_levels"][std::to_string(level)] = chunks;
+  }
   json["levels"] = ordered_json::object();
   for (const auto& [level, files] : summary.levels) {
     json["levels"][std::to_string(level)] = files;

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "format/end_state.h"
 #include "format/key_for_message.h"
@@ -11,6 +13,7 @@
 #include "pipeline/target/durable.h"
 #include "pipeline/target/live_tables.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/metadata.h"
 
 namespace sstferry {
 
@@ -200,6 +203,41 @@ std::map<std::string, uint64_t> Ingestor::CallMicros() const {
           {"max", micros.back()}};
 }
 
+std::map<int, uint64_t> Ingestor::IngestedLevels() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return ingested_levels_;
+}
+
+// RocksDB names ingested files by itself: they are known by their bounds and
+// their size. Where an older chunk was the same, the new one lies above it.
+void Ingestor::CountLevels(const std::vector<StagedChunk>& batch) {
+  using Key = std::tuple<uint32_t, std::string, std::string, uint64_t>;
+  std::set<Key> wanted;
+  std::set<uint32_t> families;
+  for (const StagedChunk& chunk : batch) {
+    const ChunkEnd& end = chunk.record.chunk;
+    wanted.emplace(chunk.family, end.smallest, end.largest, end.file_bytes);
+    families.insert(chunk.family);
+  }
+  std::map<int, uint64_t> found;
+  for (const uint32_t family : families) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(families_[family].handle, &metadata);
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      for (const rocksdb::SstFileMetaData& file : level.files) {
+        if (wanted.erase({family, file.smallestkey, file.largestkey,
+                          file.size}) != 0) {
+          ++found[level.level];
+        }
+      }
+    }
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const auto& [level, chunks] : found) {
+    ingested_levels_[level] += chunks;
+  }
+}
+
 Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
                              StageClock* clock) {
   StageScope scope(clock, Stage::kSync);
@@ -254,6 +292,9 @@ Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
   };
   Status status = rules_.make_call ? rules_.make_call(call) : call();
   FaultPoint("Ingestor:Ingested");
+  if (status.ok() && rules_.replaces) {
+    CountLevels(batch);
+  }
   for (const StagedChunk& chunk : batch) {
     if (status.ok() && rules_.replaces) {
       JournalIngested ingested;

@@ -87,6 +87,9 @@ class Ingestor {
   // How long a call that replaces lasted, which is an upper bound of how long
   // it let nobody write: "p50", "p99", "max"; empty without calls.
   std::map<std::string, uint64_t> CallMicros() const;
+  // Level -> chunks that lay there right after the call that ingested them, of
+  // calls that replace. One that a compaction was quicker to take is in none.
+  std::map<int, uint64_t> IngestedLevels() const;
 
  private:
   // While at least `least` (1 or more) chunks wait.
@@ -110,6 +113,7 @@ class Ingestor {
   [[nodiscard]] rocksdb::Status FlushFamilies(
       const std::vector<rocksdb::IngestExternalFileArg>& args);
   void Hold(const std::vector<StagedChunk>& batch);
+  void CountLevels(const std::vector<StagedChunk>& batch);
 
   rocksdb::DB* const db_;
   const std::vector<IngestFamily> families_;
@@ -125,6 +129,7 @@ class Ingestor {
   std::vector<StagedChunk> held_;
   uint64_t ingest_calls_ = 0;
   std::vector<uint64_t> call_micros_;
+  std::map<int, uint64_t> ingested_levels_;
   bool stopped_ = false;
   rocksdb::Status status_;
 };

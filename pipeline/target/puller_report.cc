@@ -170,6 +170,7 @@ void Puller::FillRanges(Summary* summary) const {
   summary->ranges_left = plan_.ranges.size() - state_.ended.size();
   if (ingestor_ != nullptr) {
     summary->write_blocked_micros = ingestor_->CallMicros();
+    summary->ingested_levels = ingestor_->IngestedLevels();
   }
 }
 

@@ -23,7 +23,8 @@ const std::vector<std::string> kKeys = {
     "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",
     "stage_seconds", "peak_rss_bytes", "lanes", "ranges_unchanged",
     "ranges_sent", "ranges_compared", "ranges_left", "bytes_skipped",
-    "write_blocked_micros", "compaction_debt_bytes", "retries",
+    "write_blocked_micros", "compaction_debt_bytes", "ingested_levels",
+    "retries",
     "visibility", "state", "sequence_old", "sequence_new", "outage_seconds"};
 
 json Parse(const Summary& summary, const std::string& command) {
@@ -88,6 +89,7 @@ TEST_CASE("A summary carries its values under their names", "[pipeline]") {
   summary.key_value_bytes = 400;
   summary.seconds = 2;
   summary.levels = {{0, 0}, {6, 3}};
+  summary.ingested_levels = {{5, 2}};
   summary.source_stage_seconds = {{"plan", 0.5}};
   summary.source_versions = {"sstferry 0.1.0", "9.10.0"};
   summary.snapshot_sequence = UINT64_MAX;
@@ -106,6 +108,7 @@ TEST_CASE("A summary carries its values under their names", "[pipeline]") {
   REQUIRE(object["sst_bytes_per_second"] == 250.0);
   REQUIRE(object["key_value_bytes_per_second"] == 200.0);
   REQUIRE(object["levels"] == json({{"0", 0}, {"6", 3}}));
+  REQUIRE(object["ingested_levels"] == json({{"5", 2}}));
   REQUIRE(object["stage_seconds"]["source"]["plan"] == 0.5);
   REQUIRE(object["versions"]["source"]["rocksdb"] == "9.10.0");
   REQUIRE(object["snapshot_sequence"] == UINT64_MAX);

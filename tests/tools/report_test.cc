@@ -55,6 +55,19 @@ TEST_CASE("A pull's report is five lines that end with the verdict",
   REQUIRE(PullReport(summary).find("/copy.old-00ff") != std::string::npos);
 }
 
+TEST_CASE("A refresh's report tells where its chunks went", "[tools][refresh]") {
+  Summary summary = FinishedPull();
+  summary.mode = "refresh";
+  summary.visibility = "all";
+  REQUIRE(PullReport(summary).find("placed:") == std::string::npos);
+  summary.ingested_levels = {{0, 1}, {5, 20}};
+  summary.compaction_debt_bytes = 3'000'000;
+  const std::string report = PullReport(summary);
+  INFO(report);
+  REQUIRE(report.find("\nplaced: 1 chunk in L0, 20 in L5; 3.0 MB left to "
+                      "compact\n") != std::string::npos);
+}
+
 TEST_CASE("A verify's report says what was compared, and equal or what "
           "differs",
           "[tools]") {

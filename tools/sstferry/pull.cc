@@ -43,6 +43,20 @@ std::string Levels(const Summary& summary) {
   return text.empty() ? "no files" : text;
 }
 
+// Where chunks of a refresh in place went, and what RocksDB owes for it.
+std::string Placement(const Summary& summary) {
+  std::string text;
+  for (const auto& [level, chunks] : summary.ingested_levels) {
+    text += (text.empty() ? "placed: " : ", ") + std::to_string(chunks) +
+            (text.empty() ? chunks == 1 ? " chunk in L" : " chunks in L"
+                          : " in L") +
+            std::to_string(level);
+  }
+  return text.empty() ? text
+                      : text + "; " + Bytes(summary.compaction_debt_bytes) +
+                            " left to compact\n";
+}
+
 }  // namespace
 
 std::string PullReport(const Summary& summary) {
@@ -95,7 +109,7 @@ std::string PullReport(const Summary& summary) {
                        std::to_string(summary.ranges_compared) +
                        " compared, " + std::to_string(summary.ranges_sent) +
                        " sent") +
-            "\n";
+            "\n" + Placement(summary);
   }
   text += summary.verified
               ? "verified: equal\n"

@@ -22,6 +22,7 @@ class LiveBench {
     rocksdb::Options options;
     options.create_if_missing = true;
     options.disable_auto_compactions = true;
+    options.level_compaction_dynamic_level_bytes = false;
     REQUIRE_OK(rocksdb::DB::Open(options, dir_ / "db", IntoDb(&db_)));
     std::filesystem::create_directory(dir_ / "staging");
     REQUIRE_OK(JournalFile::Create(rocksdb::FileSystem::Default().get(),
@@ -77,6 +78,7 @@ class LiveBench {
     end.range_id = made_++;
     end.smallest = first;
     end.largest = last;
+    end.file_bytes = std::filesystem::file_size(chunk.path);
     end.clears = true;
     end.deletes_last = !keeps_last;
     return chunk;
@@ -114,6 +116,25 @@ TEST_CASE("A chunk replaces its interval over files and memtables at once",
   REQUIRE(micros.at("p50") <= micros.at("max"));
   REQUIRE(RecordsOf(bench.journal_path(), JournalRecordType::kChunk) == 2);
   REQUIRE(RecordsOf(bench.journal_path(), JournalRecordType::kIngested) == 2);
+}
+
+TEST_CASE("Chunks are counted in the levels where they landed",
+          "[target][ingest]") {
+  using Levels = std::map<int, uint64_t>;
+  LiveBench bench;
+  bench.Make(/*holds=*/false);
+  Ingestor* const ingestor = bench.ingestor();
+  REQUIRE(ingestor->IngestedLevels().empty());
+  for (const char* first : {"b", "d", "x"}) {  // the last one is over nothing
+    REQUIRE_OK(ingestor->Add(
+        bench.Tile(first, std::string(first) + "z", true), bench.clock()));
+  }
+  REQUIRE_OK(ingestor->Flush(bench.clock()));
+  REQUIRE(ingestor->IngestedLevels() == Levels{{0, 2}, {6, 1}});
+  // The same once more: not the older one below is counted.
+  REQUIRE_OK(ingestor->Add(bench.Tile("x", "xz", true), bench.clock()));
+  REQUIRE_OK(ingestor->Flush(bench.clock()));
+  REQUIRE(ingestor->IngestedLevels() == Levels{{0, 2}, {5, 1}, {6, 1}});
 }
 
 TEST_CASE("What is held shows when all of it does", "[target][ingest]") {
