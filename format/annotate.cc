@@ -256,6 +256,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<TargetFamilies>(name, payload, kAt, out);
     case FrameType::kCovers:
       return AnnotateMessage<Covers>(name, payload, kAt, out);
+    case FrameType::kTargetBounds:
+      return AnnotateMessage<TargetBounds>(name, payload, kAt, out);
     default:
       return AnnotateLanePayload(type, payload, out);
   }

@@ -46,6 +46,7 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kStatusReply, "StatusReply"},
     {FrameType::kTargetFamilies, "TargetFamilies"},
     {FrameType::kCovers, "Covers"},
+    {FrameType::kTargetBounds, "TargetBounds"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},

@@ -61,6 +61,7 @@ enum class FrameType : uint8_t {
   kStatusReply = 26,   // source
   kTargetFamilies = 27,  // target: what it has, before a refresh is planned
   kCovers = 28,        // either: intervals, and what backed or backs them
+  kTargetBounds = 29,  // target: where files of its last level end
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source

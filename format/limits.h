@@ -53,6 +53,8 @@ inline constexpr uint32_t kMaxCompressions = 256;
 inline constexpr uint32_t kMaxLanes = 64;
 // Ranges of one transfer: bounds the plan in memory (about 200 B each).
 inline constexpr uint32_t kMaxRanges = 1u << 18;
+// Bounds of its files that a target tells: each may cut a range in two.
+inline constexpr uint32_t kMaxTargetBounds = kMaxRanges / 16;
 // Databases one server lists.
 inline constexpr uint32_t kMaxServedDatabases = 4096;
 

@@ -142,6 +142,12 @@ void Fields(A& a, M& m) {
   a.OptionalBytes("last", m.last, kMaxKeyBytes);
 }
 
+template <typename A, FieldsOf<TargetBound> M>
+void Fields(A& a, M& m) {
+  Number(a, "family", m.family, kMaxFamilies - 1);
+  a.Bytes("key", m.key, kMaxKeyBytes);
+}
+
 template <typename A, FieldsOf<Cover> M>
 void Fields(A& a, M& m) {
   Number(a, "family", m.family, kMaxFamilies - 1);
@@ -252,6 +258,7 @@ void Fields(A& a, M& m) {
   a.Enum("compare", m.compare, 2, CompareModeName);
   Number(a, "target_families", m.target_families, kMaxFamilies);
   Number(a, "target_covers", m.target_covers, kMaxRanges);
+  Number(a, "target_bounds", m.target_bounds, kMaxTargetBounds);
 }
 
 template <typename A, FieldsOf<TargetFamilies> M>
@@ -263,6 +270,12 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<Covers> M>
 void Fields(A& a, M& m) {
   a.List("covers", m.covers, kMaxRanges, 32,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<TargetBounds> M>
+void Fields(A& a, M& m) {
+  a.List("bounds", m.bounds, kMaxTargetBounds, 8,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

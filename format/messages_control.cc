@@ -26,6 +26,7 @@ size_t EncodedBytes(const TargetFamily& item) {
 size_t EncodedBytes(const Cover& item) {
   return 30 + IntervalBytes(item.interval);
 }
+size_t EncodedBytes(const TargetBound& item) { return 8 + item.key.size(); }
 size_t EncodedBytes(const HeldRange&) { return kHeldRangeBytes; }
 size_t EncodedBytes(const PlanItem& item) {
   return 21 + IntervalBytes(item.interval) + item.file.size() +
@@ -111,6 +112,13 @@ Status TargetFamilies::DecodeFrom(const Slice& payload) {
 void Covers::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status Covers::DecodeFrom(const Slice& payload) {
   return DecodeFields("Covers", payload, this);
+}
+
+void TargetBounds::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status TargetBounds::DecodeFrom(const Slice& payload) {
+  return DecodeFields("TargetBounds", payload, this);
 }
 
 void Compress::EncodeTo(std::string* out) const { EncodeFields(*this, out); }

@@ -64,9 +64,11 @@ struct OpenRequest {
   TransferId held_transfer{};           // zeros with kNew
   TransferMode mode = TransferMode::kSeed;
   CompareMode compare = CompareMode::kFiles;  // of a refresh
-  // Of a refresh that is new: how many TargetFamily and Cover items follow.
+  // Of a refresh that is new: how many TargetFamily, Cover and TargetBound
+  // items follow.
   uint32_t target_families = 0;
   uint32_t target_covers = 0;
+  uint32_t target_bounds = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;

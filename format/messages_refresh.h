@@ -77,10 +77,30 @@ struct Covers {
   friend bool operator==(const Covers&, const Covers&) = default;
 };
 
+// Where a file of the target's last level ends: a chunk that ends there, too,
+// is merged with whole files, none of which its neighbour has to rewrite.
+struct TargetBound {
+  uint32_t family = 0;  // an index of TargetFamilies
+  std::string key;      // the file's largest
+  friend bool operator==(const TargetBound&, const TargetBound&) = default;
+};
+
+// Bytes the item takes inside a TargetBounds payload.
+size_t EncodedBytes(const TargetBound& item);
+
+// Follows the Covers of a refresh.
+struct TargetBounds {
+  std::vector<TargetBound> bounds;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const TargetBounds&, const TargetBounds&) = default;
+};
+
 // All that a target tells of itself before a refresh is planned.
 struct TargetMemory {
   std::vector<TargetFamily> families;
   std::vector<Cover> covers;  // Cover::family is an index of families
+  std::vector<TargetBound> bounds;  // so is TargetBound::family; any order
   friend bool operator==(const TargetMemory&, const TargetMemory&) = default;
 };
 

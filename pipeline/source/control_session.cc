@@ -207,6 +207,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     }
     case FrameType::kTargetFamilies:
     case FrameType::kCovers:
+    case FrameType::kTargetBounds:
       return TakeMemory(frame);
     case FrameType::kPing: {
       Ping ping;
@@ -275,7 +276,9 @@ Status ControlSession::TakeRequest(OpenRequest request) {
   if (transfer_ != nullptr || request_.has_value()) {
     return Unexpected(FrameType::kOpenRequest);
   }
-  const bool told = request.target_families + request.target_covers > 0;
+  const bool told = request.target_families + request.target_covers +
+                        request.target_bounds >
+                    0;
   if (told && (request.mode != TransferMode::kRefresh ||
                request.snapshot_use == SnapshotUse::kResume)) {
     return MakeStatus(EndState::kCorrupt,
@@ -303,23 +306,30 @@ Status ControlSession::TakeMemory(const Frame& frame) {
     status = batch.DecodeFrom(frame.payload);
     std::move(batch.families.begin(), batch.families.end(),
               std::back_inserter(memory_.families));
-  } else {
+  } else if (frame.type == FrameType::kCovers) {
     Covers batch;
     status = batch.DecodeFrom(frame.payload);
     std::move(batch.covers.begin(), batch.covers.end(),
               std::back_inserter(memory_.covers));
+  } else {
+    TargetBounds batch;
+    status = batch.DecodeFrom(frame.payload);
+    std::move(batch.bounds.begin(), batch.bounds.end(),
+              std::back_inserter(memory_.bounds));
   }
   if (!status.ok()) {
     return status;
   }
   if (memory_.families.size() > request_->target_families ||
-      memory_.covers.size() > request_->target_covers) {
+      memory_.covers.size() > request_->target_covers ||
+      memory_.bounds.size() > request_->target_bounds) {
     return MakeStatus(EndState::kCorrupt,
                       "target's memory: expected what the open request told, "
                       "found more");
   }
   return memory_.families.size() == request_->target_families &&
-                 memory_.covers.size() == request_->target_covers
+                 memory_.covers.size() == request_->target_covers &&
+                 memory_.bounds.size() == request_->target_bounds
              ? StartOpen(*request_)
              : Status::OK();
 }

@@ -60,7 +60,9 @@ class FamilyCutter {
  private:
   void CutEmptyKey(Region* region);
   [[nodiscard]] Status WeighFile(const FilePlan& file, Region* region);
+  // Cuts at bounds of the target's, then in between.
   void CutRegion(Region* region);
+  void CutEvenly(const Region& region);
   CarriedFile Carry(const FilePlan& file, const Range& range) const;
   std::optional<std::string> EndOf(const Region& region,
                                    const FilePlan& next) const;
@@ -235,33 +237,71 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
 }
 
 void FamilyCutter::CutRegion(Region* region) {
-  std::vector<Weight>& weights = region->weights;
-  std::sort(weights.begin(), weights.end(),
-            [this](const Weight& a, const Weight& b) {
-              return comparator_->Compare(a.key, b.key) < 0;
+  const auto before = [this](const std::string& a, const std::string& b) {
+    return comparator_->Compare(a, b) < 0;
+  };
+  std::sort(region->weights.begin(), region->weights.end(),
+            [&](const Weight& a, const Weight& b) {
+              return before(a.key, b.key);
             });
+  static const std::vector<std::string> kNone;
+  const bool at_bounds = options_.bounds != nullptr && !family_.one_range;
+  const std::vector<std::string>& bounds =
+      at_bounds ? *options_.bounds : kNone;
+  const std::optional<std::string>& end = region->interval.end;
+  auto bound = region->interval.begin.has_value()
+                   ? std::upper_bound(bounds.begin(), bounds.end(),
+                                      *region->interval.begin, before)
+                   : bounds.begin();
+  Region piece;
+  piece.interval.begin = region->interval.begin;
+  uint64_t left = region->bytes;
+  for (Weight& weight : region->weights) {
+    for (; bound != bounds.end() && before(*bound, weight.key); ++bound) {
+      // No piece so small that it would rather be a part of its neighbour.
+      if (piece.bytes < target_bytes_ / 2 ||
+          left < piece.bytes + target_bytes_ / 2 ||
+          (end.has_value() && !before(*bound, *end))) {
+        continue;
+      }
+      piece.interval.end = *bound;
+      CutEvenly(piece);
+      left -= piece.bytes;
+      piece = Region();
+      piece.interval.begin = *bound;
+    }
+    piece.bytes += weight.bytes;
+    piece.weights.push_back(std::move(weight));
+  }
+  piece.interval.end = end;
+  piece.bytes = left;
+  CutEvenly(piece);
+}
+
+// REQUIRES: weights in order.
+void FamilyCutter::CutEvenly(const Region& region) {
   // Ranges of one region get equal shares rather than full ones and a rest.
   const uint64_t count = std::max<uint64_t>(
-      1, (region->bytes + target_bytes_ - 1) / target_bytes_);
-  const uint64_t share = std::max<uint64_t>(1, region->bytes / count);
-  std::optional<std::string> begin = region->interval.begin;
-  const std::optional<std::string>& end = region->interval.end;
+      1, (region.bytes + target_bytes_ - 1) / target_bytes_);
+  const uint64_t share = std::max<uint64_t>(1, region.bytes / count);
+  std::optional<std::string> begin = region.interval.begin;
+  const std::optional<std::string>& end = region.interval.end;
   uint64_t bytes = 0;
   uint64_t cut_bytes = 0;
-  for (const Weight& weight : weights) {
+  for (const Weight& weight : region.weights) {
     bytes += weight.bytes;
     // A file's last cut point may lie behind its last key.
     const bool between =
         (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
         (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);
     if (bytes - cut_bytes >= share && between &&
-        region->bytes - std::min(region->bytes, bytes) >= share / 2) {
+        region.bytes - std::min(region.bytes, bytes) >= share / 2) {
       AddRange(begin, weight.key, bytes - cut_bytes);
       begin = weight.key;
       cut_bytes = bytes;
     }
   }
-  AddRange(begin, end, region->bytes - std::min(region->bytes, cut_bytes));
+  AddRange(begin, end, region.bytes - std::min(region.bytes, cut_bytes));
 }
 
 void FamilyCutter::AddRange(std::optional<std::string> begin,

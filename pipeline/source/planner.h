@@ -22,6 +22,8 @@ struct PlannerOptions {
   bool all_files = false;  // list those outside the interval, too
   // Of a refresh: what carried files clear at the target.
   std::optional<ReplacedFamily> replaces;
+  // Keys at which a range may better end than elsewhere, in order; or null.
+  const std::vector<std::string>* bounds = nullptr;
   RangeNeed need = RangeNeed::kSend;  // of the ranges; others carry nothing
 };
 

@@ -20,6 +20,7 @@ struct TransferFamily {
   FamilyPlan plan;
   std::vector<PlanSegment> segments;       // until it is cut
   std::optional<ReplacedFamily> replaces;  // of a refresh
+  std::vector<std::string> bounds;  // of the target's files, in order
 };
 
 // What lanes count; any thread.

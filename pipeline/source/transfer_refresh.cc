@@ -7,6 +7,7 @@
 #include "format/limits.h"
 #include "pipeline/key_interval.h"
 #include "pipeline/source/transfer.h"
+#include "pipeline/tile.h"
 
 namespace sstferry {
 namespace {
@@ -19,6 +20,26 @@ constexpr uint64_t kComparedPerChunk = 16;
 uint64_t NewNonce() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
+}
+
+// Where ranges of a family had better end: right behind the last keys of the
+// target's files, in orders that tell what comes behind a key.
+std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
+                                  uint32_t family,
+                                  const TargetMemory& memory) {
+  std::vector<std::string> bounds;
+  for (const TargetBound& bound : memory.bounds) {
+    std::string end;
+    if (bound.family == family && FirstKeyAfter(order, bound.key, &end) &&
+        end.size() <= kMaxKeyBytes) {
+      bounds.push_back(std::move(end));
+    }
+  }
+  std::sort(bounds.begin(), bounds.end(),
+            [order](const std::string& a, const std::string& b) {
+              return order->Compare(a, b) < 0;
+            });
+  return bounds;
 }
 
 }  // namespace
@@ -43,6 +64,7 @@ void Transfer::CompareFamilyAt(size_t index) {
         continue;
       }
       family.replaces = ReplacedFamily{theirs.first, theirs.last};
+      family.bounds = BoundsOf(how.order, static_cast<uint32_t>(i), memory_);
       for (const Cover& cover : memory_.covers) {
         if (cover.family == i) {
           known.push_back(cover);
@@ -130,6 +152,7 @@ Status Transfer::CutSegment(const PlanSegment& segment,
   options.interval = segment.interval;
   options.replaces = family->replaces;
   options.need = segment.need;
+  options.bounds = &family->bounds;
   if (segment.need == RangeNeed::kCompare) {
     target_bytes = std::max(request_.chunk_bytes / kComparedPerChunk,
                             kMinRangeBytes);

@@ -13,6 +13,9 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
+// Of the bounds that a source is told.
+constexpr size_t kMaxBoundBytes = 4u << 20;
+
 struct DigestLess {
   bool operator()(const Digest128& a, const Digest128& b) const {
     return a.high != b.high ? a.high < b.high : a.low < b.low;
@@ -154,6 +157,21 @@ std::vector<Span> DoubtedSpans(const Comparator* order,
   return doubted;
 }
 
+// Where files of the lowest level that has any end.
+void AddBounds(const std::vector<LiveTable>& tables, uint32_t family,
+               TargetMemory* memory) {
+  int last = 0;
+  for (const LiveTable& table : tables) {
+    last = std::max(last, table.level);
+  }
+  for (const LiveTable& table : tables) {
+    if (last != 0 && table.level == last &&
+        table.largest.size() <= kMaxKeyBytes) {
+      memory->bounds.push_back({family, table.largest});
+    }
+  }
+}
+
 void AddFamily(const CoverFile& record, bool untouched,
                const FamilyHandle& family, const std::vector<LiveTable>& tables,
                TargetMemory* memory) {
@@ -170,6 +188,7 @@ void AddFamily(const CoverFile& record, bool untouched,
   }
   const uint32_t index = static_cast<uint32_t>(memory->families.size());
   memory->families.push_back(std::move(told));
+  AddBounds(tables, index, memory);
   uint32_t recorded = 0;
   const CoveredFamily* known = FindFamily(record, family.name, &recorded);
   if (known == nullptr) {
@@ -268,6 +287,22 @@ Status WriteCovers(rocksdb::FileSystem* file_system, const std::string& dir,
              : status;
 }
 
+void ThinBounds(std::vector<TargetBound>* bounds) {
+  const auto bytes = [bounds] {
+    size_t sum = 0;
+    for (const TargetBound& bound : *bounds) {
+      sum += EncodedBytes(bound);
+    }
+    return sum;
+  };
+  while (bounds->size() > kMaxTargetBounds || bytes() > kMaxBoundBytes) {
+    for (size_t i = 0; 2 * i + 1 < bounds->size(); ++i) {
+      (*bounds)[i] = std::move((*bounds)[2 * i + 1]);
+    }
+    bounds->resize(bounds->size() / 2);
+  }
+}
+
 Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
                    const std::vector<FamilyHandle>& families,
                    TargetMemory* memory) {
@@ -280,6 +315,7 @@ Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
     }
     AddFamily(record, untouched, family, tables, memory);
   }
+  ThinBounds(&memory->bounds);
   return Status::OK();
 }
 

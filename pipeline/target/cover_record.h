@@ -30,13 +30,17 @@ std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan);
                                           CoverFile covers);
 
 // What to tell the source of these families: their outermost keys, which may
-// be those of tombstones, and what is remembered of them. A cover is doubted
+// be those of tombstones, where their last-level files end, and what is
+// remembered of them. A cover is doubted
 // if a file over it is not of the record, unless nothing was written to the
 // database since (its sequence is the recorded one, and the file was not
 // ingested). REQUIRES: memtables were flushed.
 [[nodiscard]] rocksdb::Status JudgeCovers(
     const CoverFile& record, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, TargetMemory* memory);
+
+// Every other one goes until a source takes them: they only help.
+void ThinBounds(std::vector<TargetBound>* bounds);
 
 // What to remember once the transfer of `plan` has succeeded. `families` are
 // the plan's, by index; `before` is the record until then, of which everything

@@ -299,6 +299,7 @@ Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
       request.held_transfer = *transfer_id_;
       request.target_families = 0;
       request.target_covers = 0;
+      request.target_bounds = 0;
     }
     opened_ = false;
     planned_ = false;
@@ -415,9 +416,11 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     request_.target_families =
         static_cast<uint32_t>(memory_.families.size());
     request_.target_covers = static_cast<uint32_t>(memory_.covers.size());
+    request_.target_bounds = static_cast<uint32_t>(memory_.bounds.size());
     if (request.snapshot_use == SnapshotUse::kResume) {
       request_.target_families = 0;
       request_.target_covers = 0;
+      request_.target_bounds = 0;
     }
     if (connections_ != connection) {
       channel = channel_;

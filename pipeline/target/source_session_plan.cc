@@ -176,18 +176,24 @@ Status SourceSession::AddCovers(Covers batch) {
 Status SourceSession::SendMemory(Channel* channel,
                                  const TargetMemory& memory) {
   const WaitLimit limit = WaitLimit::Within(kSendLimit);
-  const Status status = ForEachBatch(
+  Status status = ForEachBatch(
       memory.families, [&](std::vector<TargetFamily> batch) {
         return channel->SendMessage(FrameType::kTargetFamilies,
                                     TargetFamilies{std::move(batch)}, limit);
       });
-  return status.ok() ? ForEachBatch(memory.covers,
-                                    [&](std::vector<Cover> batch) {
-                                      return channel->SendMessage(
-                                          FrameType::kCovers,
-                                          Covers{std::move(batch)}, limit);
-                                    })
-                     : status;
+  if (status.ok()) {
+    status = ForEachBatch(memory.covers, [&](std::vector<Cover> batch) {
+      return channel->SendMessage(FrameType::kCovers,
+                                  Covers{std::move(batch)}, limit);
+    });
+  }
+  if (status.ok()) {
+    status = ForEachBatch(memory.bounds, [&](std::vector<TargetBound> batch) {
+      return channel->SendMessage(FrameType::kTargetBounds,
+                                  TargetBounds{std::move(batch)}, limit);
+    });
+  }
+  return status;
 }
 
 // A source that was asked again on another connection, perhaps another process,

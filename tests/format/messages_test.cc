@@ -76,7 +76,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SamplePlanEnd(), SamplePing(), SampleStats(),
                     SampleFinish(), SampleCompress(), SampleHeld(),
                     SampleStatusRequest(), SampleStatusReply(),
-                    SampleTargetFamilies(), SampleCovers());
+                    SampleTargetFamilies(), SampleCovers(),
+                    SampleTargetBounds());
   RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
@@ -92,7 +93,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
                    Compress, Held, StatusRequest, StatusReply, TargetFamilies,
-                   Covers>();
+                   Covers, TargetBounds>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck>();
@@ -237,6 +238,9 @@ TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
               4 + EncodedBytes(family));
     const auto cover = RandomMessage<Cover>();
     RC_ASSERT(Encode(Covers{{cover}}).size() == 4 + EncodedBytes(cover));
+    const auto bound = RandomMessage<TargetBound>();
+    RC_ASSERT(Encode(TargetBounds{{bound}}).size() ==
+              4 + EncodedBytes(bound));
     const HeldRange held;
     RC_ASSERT(Encode(Held{{held}}).size() == 4 + EncodedBytes(held));
     const auto entry = RandomMessage<EntryDigest>();

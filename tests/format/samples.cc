@@ -85,6 +85,7 @@ OpenRequest SampleOpenRequest() {
   m.compare = CompareMode::kDigest;
   m.target_families = 2;
   m.target_covers = 3;
+  m.target_bounds = 4;
   return m;
 }
 
@@ -166,6 +167,10 @@ StatusReply SampleStatusReply() {
 TargetFamilies SampleTargetFamilies() {
   return TargetFamilies{{{"default", "", "\xff"},
                          {"index", std::nullopt, std::nullopt}}};
+}
+
+TargetBounds SampleTargetBounds() {
+  return TargetBounds{{{0, "k\xff"}, {1, ""}}};
 }
 
 Covers SampleCovers() {
@@ -307,6 +312,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kEntriesRequest, Encode(SampleEntriesRequest())},
       {FrameType::kEntriesReply, Encode(SampleEntriesReply())},
       {FrameType::kChunkAck, Encode(SampleChunkAck())},
+      {FrameType::kTargetBounds, Encode(SampleTargetBounds())},
   };
 }
 
@@ -406,6 +412,7 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
     case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
     case FrameType::kCovers: return DecodeAs<Covers>(payload);
+    case FrameType::kTargetBounds: return DecodeAs<TargetBounds>(payload);
     case FrameType::kRangeRequest: return DecodeAs<RangeRequest>(payload);
     case FrameType::kChunkBegin: return DecodeAs<ChunkBegin>(payload);
     case FrameType::kChunkData: return Status::OK();

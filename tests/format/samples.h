@@ -30,6 +30,7 @@ Held SampleHeld();
 StatusRequest SampleStatusRequest();
 StatusReply SampleStatusReply();
 TargetFamilies SampleTargetFamilies();
+TargetBounds SampleTargetBounds();
 Covers SampleCovers();
 RangeRequest SampleRangeRequest();
 ChunkBegin SampleChunkBegin();

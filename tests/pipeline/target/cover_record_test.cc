@@ -74,6 +74,34 @@ TEST_CASE("A target that nobody touched doubts nothing", "[target][covers]") {
   REQUIRE(memory.families[0].last == "o");
 }
 
+TEST_CASE("A target tells where its last-level files end",
+          "[target][covers]") {
+  CoverWorld world;
+  world.db->Put("b", "in level 0");
+  world.db->Flush();
+  TargetMemory memory;
+  REQUIRE_OK(JudgeCovers(world.record, world.db->get(), world.families(),
+                         &memory));
+  REQUIRE(memory.bounds == std::vector<TargetBound>{{0, "c"}, {0, "o"}});
+}
+
+TEST_CASE("Bounds of very many files, or very long ones, are thinned",
+          "[target][covers]") {
+  const uint32_t count = 3 * kMaxTargetBounds;
+  std::vector<TargetBound> bounds;
+  for (uint32_t i = 0; i < count; ++i) {
+    bounds.push_back({0, NumberedKey(i)});
+  }
+  ThinBounds(&bounds);
+  REQUIRE(bounds.size() == count / 4);
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    REQUIRE(bounds[i].key == NumberedKey(4 * i + 3));
+  }
+  bounds.assign(100, {0, std::string(kMaxKeyBytes, 'k')});
+  ThinBounds(&bounds);
+  REQUIRE(bounds.size() == 12);  // 3 MiB
+}
+
 TEST_CASE("A foreign write is doubted where it is, however it got there",
           "[target][covers]") {
   CoverWorld world;
