@@ -84,8 +84,9 @@ struct PullOptions {
   // more than this; 0: it does not wait for them.
   uint64_t min_rate_bytes_per_sec = 8'000'000;
   bool compact = true;  // replaced intervals, at the end
-  // Of what that compaction reads and writes; 0: no limit.
-  uint64_t compact_rate_bytes_per_sec = 100'000'000;
+  // Of what that compaction reads; 0: no limit. Not set: of a database that
+  // an application has open 100 MB/s, of a directory nobody else reads none.
+  std::optional<uint64_t> compact_rate_bytes_per_sec;
   // Lanes of kAll and kChunk let other threads of this process and machine go
   // first, but not where a writer of the database could wait for them; the
   // deletion after a swap does so with its I/O.
@@ -263,9 +264,9 @@ struct Summary {
   // nobody write: "p50", "p99", "max".
   std::map<std::string, uint64_t> write_blocked_micros;
   uint64_t compaction_debt_bytes = 0;  // as RocksDB estimates it, at the end
-  std::map<int, uint64_t> levels;  // level -> files of the finished target
   // Of a refresh: level -> chunks that lay there once they were ingested.
   std::map<int, uint64_t> ingested_levels;
+  std::map<int, uint64_t> levels;  // level -> files of the finished target
   double seconds = 0;
   std::map<std::string, double> source_stage_seconds;
   std::map<std::string, double> target_stage_seconds;

@@ -57,11 +57,12 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     for (const rocksdb::LevelMetaData& level : metadata.levels) {
       for (const rocksdb::SstFileMetaData& file : level.files) {
         LiveTable table;
+        table.name = BaseName(file.name);
         table.smallest = file.smallestkey;
         table.largest = file.largestkey;
         table.level = level.level;
         table.bytes = file.size;
-        const auto found = by_name.find(BaseName(file.name));
+        const auto found = by_name.find(table.name);
         if (found != by_name.end()) {
           const TableProperties& properties = *found->second;
           table.id = IdOf(properties);

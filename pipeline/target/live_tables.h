@@ -22,6 +22,7 @@ struct LiveTable {
   // RocksDB's unique id; none: its properties do not tell it, or the file went
   // while they were read.
   std::optional<Digest128> id;
+  std::string name;      // "000012.sst"; a move to another level keeps it
   std::string smallest;  // user keys, those of tombstones included
   std::string largest;
   int level = 0;

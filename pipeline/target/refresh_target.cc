@@ -12,6 +12,13 @@ namespace sstferry {
 
 using rocksdb::Status;
 
+namespace {
+
+// Of a database that somebody reads meanwhile, unless another is asked for.
+constexpr uint64_t kServedCompactRate = 100'000'000;
+
+}  // namespace
+
 RefreshTarget::RefreshTarget(const PullContext* context,
                              const OpenReplica& replica)
     : PullTarget(context),
@@ -404,7 +411,9 @@ Status RefreshTarget::Settle() {
   if (options().compact) {
     status = CompactReplaced(live_->db(), planned_,
                              options().selection.interval,
-                             options().compact_rate_bytes_per_sec,
+                             options().compact_rate_bytes_per_sec.value_or(
+                                 replica_.db != nullptr ? kServedCompactRate
+                                                        : 0),
                              context().stop);
     if (!status.ok()) {
       context().say("replaced intervals were not all compacted, which the next "

@@ -84,6 +84,7 @@ TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
   REQUIRE(pull.options.compare == CompareMode::kFiles);
   REQUIRE(pull.options.compact);
   REQUIRE(pull.options.min_free_percent == 5);
+  REQUIRE_FALSE(pull.options.compact_rate_bytes_per_sec.has_value());
   pull = PullArguments();
   REQUIRE_OK(ParsePull({"s", "t", "--mode", "refresh", "--visibility", "chunk",
                         "--compare", "digest", "--drop-missing", "--compact",

@@ -108,7 +108,8 @@ std::vector<OptionSpec> RefreshOptionSpecs() {
        "all and chunk: whether replaced intervals are compacted at the end\n"
        "(default paced)"},
       {"compact-rate", "BYTES",
-       "a second, of what that compaction reads and writes (default 100M)"},
+       "a second, of what that compaction reads (default: no limit, since\n"
+       "nobody else has the directory open)"},
       {"min-rate", "BYTES",
        "a second, that ingestion may go on at while the target is behind with\n"
        "its compactions (default 8M)"},

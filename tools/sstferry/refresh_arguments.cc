@@ -35,8 +35,9 @@ Status ReadCompaction(const OptionTexts& texts, PullOptions* options) {
                       ? Status::OK()
                       : Wrong("--compact", "paced or none", text);
   if (status.ok() && texts.Has("compact-rate")) {
-    status = ParseByteCount("--compact-rate", texts.Get("compact-rate"),
-                            &options->compact_rate_bytes_per_sec);
+    uint64_t rate = 0;
+    status = ParseByteCount("--compact-rate", texts.Get("compact-rate"), &rate);
+    options->compact_rate_bytes_per_sec = rate;
   }
   if (status.ok() && texts.Has("min-rate")) {
     status = ParseByteCount("--min-rate", texts.Get("min-rate"),
