@@ -23,6 +23,8 @@ uint64_t Number(DB* db, rocksdb::ColumnFamilyHandle* family,
   return db->GetIntProperty(family, property, &value) ? value : 0;
 }
 
+}  // namespace
+
 uint64_t FilesInLevel0(DB* db, rocksdb::ColumnFamilyHandle* family) {
   std::string text;  // RocksDB does not tell it as a number
   return db->GetProperty(family, DB::Properties::kNumFilesAtLevelPrefix + "0",
@@ -30,8 +32,6 @@ uint64_t FilesInLevel0(DB* db, rocksdb::ColumnFamilyHandle* family) {
              ? strtoull(text.c_str(), nullptr, 10)
              : 0;
 }
-
-}  // namespace
 
 IngestGate::IngestGate(std::function<bool()> is_busy,
                        uint64_t min_bytes_per_sec, StopSignal* stop)

@@ -33,6 +33,8 @@ class IngestGate {
   std::atomic<uint64_t> waited_micros_{0};
 };
 
+uint64_t FilesInLevel0(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
+
 // Whether writers of one of these families are slowed down or stopped, or will
 // be soon: by files in level 0, or by bytes that wait for compaction.
 bool IsBehind(rocksdb::DB* db, const std::vector<FamilyHandle>& families);

@@ -347,9 +347,32 @@ Status RefreshTarget::Finish(Ingestor* ingestor) {
   StageClock clock(&state()->counters.stages, Stage::kIngest);
   Status status = ingestor->IngestHeld(&clock);
   FaultPoint("Refresh:AllIngested");
+  if (status.ok()) {
+    NoteLevel0();
+  }
   return status.ok() ? RecordCovers(options(), plan(), live_->db(), planned_,
                                     record_, &covers_)
                      : status;
+}
+
+// With dynamic level sizes a small family has no level between 0 and its last
+// one. Whoever writes to the database then waits for RocksDB's compactions.
+void RefreshTarget::NoteLevel0() {
+  for (const FamilyHandle& family : planned_) {
+    const rocksdb::Options options = live_->db()->GetOptions(family.handle);
+    const uint64_t files = FilesInLevel0(live_->db(), family.handle);
+    if (replica_.db != nullptr && !options.disable_auto_compactions &&
+        options.compaction_style == rocksdb::kCompactionStyleLevel &&
+        options.level0_slowdown_writes_trigger > 0 &&
+        files >= static_cast<uint64_t>(
+                     options.level0_slowdown_writes_trigger)) {
+      context().note(
+          "column family '" + family.name + "': " + std::to_string(files) +
+          " files lie in level 0, and RocksDB slows writers down from " +
+          std::to_string(options.level0_slowdown_writes_trigger) +
+          " on, until they are compacted");
+    }
+  }
 }
 
 Status RefreshTarget::Close(JournalFile* journal) {

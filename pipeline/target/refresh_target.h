@@ -75,6 +75,7 @@ class RefreshTarget : public PullTarget {
   // Families here that the source does not have.
   std::vector<std::string> Missing() const;
   void NoteMissing();
+  void NoteLevel0();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   void TakeLevels();
   // Of all families, or those that were asked for.

@@ -307,6 +307,92 @@ TEST_CASE("A refresh of an interval touches nothing outside of it",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
+// User keys of the files of a level, in order: smallest and largest.
+std::vector<std::pair<std::string, std::string>> SpansAt(int level,
+                                                         rocksdb::DB* db) {
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(&metadata);
+  std::vector<std::pair<std::string, std::string>> spans;
+  for (const auto& file : metadata.levels[level].files) {
+    spans.emplace_back(file.smallestkey, file.largestkey);
+  }
+  return spans;
+}
+
+TEST_CASE("Chunks of a refresh end where files of the target do",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions family = Quiet();
+  family.compression = rocksdb::kNoCompression;
+  family.level_compaction_dynamic_level_bytes = false;
+  family.target_file_size_base = 300'000;
+  {
+    OpenDb target(dir / "target", OneFamily(family));
+    for (uint64_t i = 0; i < 2000; ++i) {
+      target.Put(NumberedKey(i), RandomBytes(1000, i));
+    }
+    target.Flush();
+    target.Compact();
+  }
+  Fill(dir / "source", 2000, 7000);
+  PullOptions options = By(Visibility::kAll);
+  options.adopt = true;
+  options.compact = false;
+  options.carry = CarryMode::kNever;
+  const Ferried refreshed = Refresh(dir / "source", dir / "target", options);
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(refreshed.summary.chunks > 20);
+  std::vector<std::pair<std::string, std::string>> old;
+  {
+    OpenDb target(dir / "target", OneFamily(family));
+    int last = 6;
+    while (last > 1 && SpansAt(last, target.get()).empty()) {
+      --last;
+    }
+    old = SpansAt(last, target.get());
+    const auto chunks = SpansAt(last - 1, target.get());
+    REQUIRE(old.size() > 5);
+    REQUIRE(chunks.size() == refreshed.summary.chunks);
+    REQUIRE(refreshed.summary.ingested_levels ==
+            std::map<int, uint64_t>{{last - 1, chunks.size()}});
+    for (const auto& [smallest, largest] : chunks) {
+      for (const auto& file : old) {
+        INFO(smallest << " to " << largest << " over " << file.second);
+        REQUIRE((largest <= file.second || smallest > file.second));
+      }
+    }
+  }
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A refresh that fills level 0 of a database with writers says so",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions family;
+  family.level_compaction_dynamic_level_bytes = true;
+  family.level0_file_num_compaction_trigger = 3;
+  family.level0_slowdown_writes_trigger = 3;
+  Fill(dir / "source", 1000);
+  REQUIRE_OK(
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  Fill(dir / "source", 1000, 9000);
+  {
+    OpenDb target(dir / "target", OneFamily(family));
+    REQUIRE_OK(target->PauseBackgroundWork());  // or it might be quicker
+    PullOptions options = By(Visibility::kAll);
+    options.carry = CarryMode::kNever;
+    options.compact = false;
+    const Ferried refreshed =
+        RefreshOpen(dir / "source", &target, {"default"}, options);
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.ingested_levels ==
+            std::map<int, uint64_t>{{0, refreshed.summary.chunks}});
+    REQUIRE(refreshed.notes_mention("slows writers down from 3 on"));
+    REQUIRE_OK(target->ContinueBackgroundWork());
+  }
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
 TEST_CASE("Replaced intervals end up without range tombstones",
           "[transfer][refresh]") {
   const TempDir dir;
