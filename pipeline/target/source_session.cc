@@ -413,14 +413,11 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     opening_ = true;
     connected_ = false;
     request_ = request;
-    request_.target_families =
-        static_cast<uint32_t>(memory_.families.size());
-    request_.target_covers = static_cast<uint32_t>(memory_.covers.size());
-    request_.target_bounds = static_cast<uint32_t>(memory_.bounds.size());
-    if (request.snapshot_use == SnapshotUse::kResume) {
-      request_.target_families = 0;
-      request_.target_covers = 0;
-      request_.target_bounds = 0;
+    if (request.snapshot_use != SnapshotUse::kResume) {
+      request_.target_families =
+          static_cast<uint32_t>(memory_.families.size());
+      request_.target_covers = static_cast<uint32_t>(memory_.covers.size());
+      request_.target_bounds = static_cast<uint32_t>(memory_.bounds.size());
     }
     if (connections_ != connection) {
       channel = channel_;
