@@ -122,8 +122,12 @@ TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
       By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
   options.lanes = 1;
   options.stall_timeout = std::chrono::milliseconds(400);
-  std::string log;  // of the one lane
-  options.log = [&](LogLevel, const std::string& text) { log += text + "\n"; };
+  std::mutex mu;
+  std::string log;  // under mu
+  options.log = [&](LogLevel, const std::string& text) {
+    std::lock_guard<std::mutex> lock(mu);
+    log += text + "\n";
+  };
   disk.OnStep([&](FileStep step, const std::string& path) {
     if (step == FileStep::kCreate && path.find("/staging/") != path.npos &&
         disk.count(FileStep::kCreate, "/staging/") == 4) {
