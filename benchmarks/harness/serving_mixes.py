@@ -13,7 +13,7 @@ MIN_THROUGHPUT = 0.7
 MIN_COUNT = 1000
 # What else ran on the machine: above this, figures are not to be believed.
 MAX_OTHERS = 0.2
-SPINNER_SECONDS = 15
+SPINNER_SECONDS = 10
 WARM_SECONDS = 3
 
 
