@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "benchmarks/support/content.h"
 
@@ -35,7 +36,10 @@ void ReadSource(Flags* flags, PullOptions* pull) {
 // --share 0.2: the first fifth of the keys.
 void ReadShare(Flags* flags, uint64_t keys, uint64_t seed,
                PullOptions* pull) {
-  const double share = std::stod(flags->Text("share", "1"));
+  const std::string text = flags->Text("share", "1");
+  char* rest = nullptr;
+  const double share = std::strtod(text.c_str(), &rest);
+  if (*rest != '\0' || share <= 0) WrongUsage("--share: not a share: " + text);
   if (share >= 1) return;
   std::string end;
   FillKey(seed, static_cast<uint64_t>(share * static_cast<double>(keys)), keys,
