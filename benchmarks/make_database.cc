@@ -37,6 +37,8 @@ namespace {
 
 using rocksdb::Status;
 
+constexpr int kMaxCompactions = 3;
+
 struct MakeOptions {
   std::string dir;
   std::string text_file;  // "" = noise
@@ -132,15 +134,17 @@ Status CompactToSequenceZero(rocksdb::DB* db) {
   range.bottommost_level_compaction =
       rocksdb::BottommostLevelCompaction::kForce;
   range.max_subcompactions = 2;
-  const Status s = db->CompactRange(range, nullptr, nullptr);
-  if (!s.ok()) return s;
-  const Shape shape = ShapeOf(db);
-  if (shape.files_with_sequence != 0) {
-    return Status::Corruption(
-        "expected every file at sequence zero, found " +
-        std::to_string(shape.files_with_sequence) + " that are not");
+  Shape shape;
+  // On a busy machine RocksDB's own compactions leave the first one something.
+  for (int i = 0; i < kMaxCompactions; ++i) {
+    const Status s = db->CompactRange(range, nullptr, nullptr);
+    if (!s.ok()) return s;
+    shape = ShapeOf(db);
+    if (shape.files_with_sequence == 0) return Status::OK();
   }
-  return Status::OK();
+  return Status::Corruption(
+      "expected every file at sequence zero, found " +
+      std::to_string(shape.files_with_sequence) + " that are not");
 }
 
 Status Make(const MakeOptions& options, Report* report) {
