@@ -72,7 +72,7 @@ RefreshOptions ReadRefreshOptions(Flags* flags, uint64_t read_keys,
       flags->Number("min-rate", pull.min_rate_bytes_per_sec);
   pull.compact = flags->Switch("compact", true);
   pull.compact_rate_bytes_per_sec =
-      flags->Number("compact-rate", pull.compact_rate_bytes_per_sec);
+      flags->Number("compact-rate", 100'000'000);
   pull.log = [](LogLevel level, const std::string& text) {
     if (level <= LogLevel::kWarning) std::fprintf(stderr, "%s\n", text.c_str());
   };
