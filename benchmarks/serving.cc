@@ -133,6 +133,12 @@ class Target {
                                           &db_options, &families);
     if (!s.ok()) return s;
     db_options.listeners.push_back(std::move(listener));
+    // As README tells who serves: compactions give way.
+    rocksdb::Env* const env = db_options.env;
+    env->LowerThreadPoolIOPriority(rocksdb::Env::LOW);
+    s = env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW,
+                                        rocksdb::CpuPriority::kIdle);
+    if (!s.ok()) return s;
     const auto cache = rocksdb::NewLRUCache(options.cache_bytes);
     for (auto& family : families) {
       auto* const table =

@@ -5,8 +5,8 @@ namespace sstferry {
 
 inline constexpr int kLowerByNice = 10;
 
-// The calling thread, and all it starts from now on, gets so much nicer, and
-// the lowest level of best-effort I/O. Without a privilege nothing takes that
+// The calling thread, and all it starts from now on, gets so much nicer, short
+// slices of CPU, and the lowest level of best-effort I/O. Without a privilege nothing takes that
 // back: not for threads that others wait for. What the system refuses stays as
 // it was.
 void LowerThreadPriority();

@@ -73,8 +73,9 @@ class World:
 
     @contextlib.contextmanager
     def server(self, source=None):
-        process = Process("source", [
-            "nice", "-n", self.settings.source_nice, self.settings.sstferry, "serve", "--db",
+        idle = [] if self.settings.source_beside else ["chrt", "--idle", "0"]
+        process = Process("source", idle + [
+            self.settings.sstferry, "serve", "--db",
             "bench=" + (source or self.source), "--listen", "127.0.0.1:0",
             "--log-level", "error"], self.scratch)
         try:

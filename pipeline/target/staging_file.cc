@@ -12,8 +12,11 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 StagingFile::StagingFile(rocksdb::FileSystem* file_system, std::string path,
-                         StagingBuffer* buffer)
-    : file_system_(file_system), path_(std::move(path)), buffer_(buffer) {}
+                         StagingBuffer* buffer, Cache cache)
+    : file_system_(file_system),
+      path_(std::move(path)),
+      buffer_(buffer),
+      cache_(cache) {}
 
 Status StagingFile::At(const char* step, const Status& status) const {
   return WithContext(status, EndStateOf(status),
@@ -23,6 +26,9 @@ Status StagingFile::At(const char* step, const Status& status) const {
 Status StagingFile::Open() {
   if (buffer_->data() == nullptr) {
     return MakeStatus(EndState::kInternal, "no memory for a staging buffer");
+  }
+  if (cache_ == Cache::kThrough) {
+    return OpenCached();
   }
   rocksdb::FileOptions options;
   options.use_direct_writes = true;
@@ -38,6 +44,10 @@ Status StagingFile::Open() {
   }
   // tmpfs and others know no O_DIRECT; it is an invalid argument to them.
   file_.reset();
+  return OpenCached();
+}
+
+Status StagingFile::OpenCached() {
   return At("create", file_system_->NewWritableFile(
                           path_, rocksdb::FileOptions(), &file_, nullptr));
 }
@@ -67,6 +77,11 @@ Status StagingFile::Write(size_t bytes) {
   const rocksdb::IOStatus status =
       direct_ ? file_->PositionedAppend(data, written_, IOOptions(), nullptr)
               : file_->Append(data, IOOptions(), nullptr);
+  if (status.ok() && cache_ == Cache::kThrough) {
+    // Only begins to write; what goes wrong with it, the sync says.
+    file_->RangeSync(written_, bytes, IOOptions(), nullptr)
+        .PermitUncheckedError();
+  }
   written_ += bytes;
   buffered_ -= bytes;
   memmove(buffer_->data(), buffer_->data() + bytes, buffered_);

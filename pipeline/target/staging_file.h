@@ -40,14 +40,17 @@ class StagingBuffer {
 // The bytes are received straight into the buffer and written from there:
 // past the page cache where the file system can, which saves its copy into new
 // pages and leaves the sync that follows nothing to write; through it
-// elsewhere.
+// elsewhere, and where somebody reads the file soon: then what was written is
+// on its way to the disk before the sync asks for it.
 //
 // Threads: one. Errors carry the path; a failed write or sync is final.
 class StagingFile {
  public:
+  enum class Cache { kPast, kThrough };
+
   // Borrows the file system and the buffer.
   StagingFile(rocksdb::FileSystem* file_system, std::string path,
-              StagingBuffer* buffer);
+              StagingBuffer* buffer, Cache cache = Cache::kPast);
 
   [[nodiscard]] rocksdb::Status Open();
   // Memory for the next `bytes` bytes, at most kMaxPayloadBytes; may write
@@ -60,6 +63,7 @@ class StagingFile {
   uint64_t bytes() const { return written_ + buffered_; }
 
  private:
+  [[nodiscard]] rocksdb::Status OpenCached();
   // Writes the buffer's first bytes and moves the rest to its front.
   [[nodiscard]] rocksdb::Status Write(size_t bytes);
   [[nodiscard]] rocksdb::Status WriteTail();
@@ -69,6 +73,7 @@ class StagingFile {
   rocksdb::FileSystem* const file_system_;
   const std::string path_;
   StagingBuffer* const buffer_;
+  const Cache cache_;
   std::unique_ptr<rocksdb::FSWritableFile> file_;
   bool direct_ = false;
   size_t buffered_ = 0;   // bytes in buffer_

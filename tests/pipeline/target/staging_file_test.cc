@@ -146,6 +146,20 @@ TEST_CASE("StagingFile writes files of every length around a block",
   }
 }
 
+TEST_CASE("StagingFile goes through the page cache where it is told to",
+          "[target][staging]") {
+  ScratchDir dir;
+  StagingDisk file_system(Disk::kStrict);
+  StagingBuffer buffer;
+  StagingFile file(&file_system, dir / "chunk", &buffer,
+                   StagingFile::Cache::kThrough);
+  std::string expected;
+  REQUIRE_OK(WritePieces(&file, {5000, 700'000, 1'000'000, 1}, &expected));
+  REQUIRE_OK(file.Finish(/*sync=*/true));
+  REQUIRE(file_system.strict_writes == 0);
+  REQUIRE(BytesOf(dir / "chunk") == expected);
+}
+
 TEST_CASE("StagingFile keeps the bytes of pieces of any size in order",
           "[target][staging]") {
   const Disk disk = GENERATE(from_range(kDisks));
