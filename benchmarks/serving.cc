@@ -120,6 +120,14 @@ ServingOptions ReadOptions(Flags* flags) {
   return options;
 }
 
+// As README tells those who serve; a closed loop leaves no CPU idle.
+Status LowerCompactions(const ServingOptions& options, rocksdb::Env* env) {
+  if (options.load.closed_loop) return Status::OK();
+  env->LowerThreadPoolIOPriority(rocksdb::Env::LOW);
+  return env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW,
+                                         rocksdb::CpuPriority::kIdle);
+}
+
 // The database and its handles, closed when it goes.
 class Target {
  public:
@@ -133,11 +141,7 @@ class Target {
                                           &db_options, &families);
     if (!s.ok()) return s;
     db_options.listeners.push_back(std::move(listener));
-    // As README tells who serves: compactions give way.
-    rocksdb::Env* const env = db_options.env;
-    env->LowerThreadPoolIOPriority(rocksdb::Env::LOW);
-    s = env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW,
-                                        rocksdb::CpuPriority::kIdle);
+    s = LowerCompactions(options, db_options.env);
     if (!s.ok()) return s;
     const auto cache = rocksdb::NewLRUCache(options.cache_bytes);
     for (auto& family : families) {

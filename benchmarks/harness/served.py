@@ -72,9 +72,9 @@ class World:
         shutil.copytree(self.source, path)
 
     @contextlib.contextmanager
-    def server(self, source=None):
-        idle = [] if self.settings.source_beside else ["chrt", "--idle", "0"]
-        process = Process("source", idle + [
+    def server(self, source=None, idle=False):
+        """Idle: it gets no CPU that anybody else wants."""
+        process = Process("source", (["chrt", "--idle", "0"] if idle else []) + [
             self.settings.sstferry, "serve", "--db",
             "bench=" + (source or self.source), "--listen", "127.0.0.1:0",
             "--log-level", "error"], self.scratch)
@@ -118,7 +118,9 @@ class World:
         return words
 
     def serve_and_refresh(self, name, visibility, share, *words):
-        with self.server() as (process, url):
+        # In the closed loop there is no CPU that nobody wants.
+        idle = not self.settings.source_beside and "--closed-loop" not in words
+        with self.server(idle=idle) as (process, url):
             return self.serve(
                 name, "--source", url, "--visibility", visibility, "--share",
                 share, "--source-pid", process.pid, *self.pipeline_words(),

@@ -78,6 +78,10 @@ uint64_t RangeTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
 inline constexpr uint32_t kRangesPerLane = 8;
 inline constexpr uint64_t kMinRangeBytes = 256u << 10;
+// Of what a refresh sends: where RocksDB keeps no level between 0 and the last
+// (families up to 256 MB in its default options), each chunk is a file in level
+// 0, and 20 of them slow down whoever writes.
+inline constexpr uint64_t kMinReplacedBytes = 16u << 20;
 // Leaves as many for the gaps between carried files, and twice that for
 // ranges cut by weight.
 inline constexpr uint64_t kMaxCarriedFiles = kMaxRanges / 5;

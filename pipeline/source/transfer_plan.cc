@@ -146,8 +146,12 @@ Status Transfer::PlanFamilies() {
       rebuilt_bytes += BytesToRebuild(families_[i]);
     }
   }
-  const uint64_t target_bytes =
-      RangeTargetBytes(rebuilt_bytes, planner_options());
+  uint64_t target_bytes = RangeTargetBytes(rebuilt_bytes, planner_options());
+  if (is_refresh()) {
+    target_bytes =
+        std::max(target_bytes, std::min(kMinReplacedBytes,
+                                        request_.chunk_bytes / 16 * 15));
+  }
   for (size_t i = 0; i < families_.size() && status.ok(); ++i) {
     status = CutFamilyAt(i, target_bytes);
   }
