@@ -169,8 +169,12 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
     }
     INFO(found);
     REQUIRE(found.empty());
+    // What replaces intervals of a database is read from the page cache soon.
+    const bool in_place =
+        scenario == Scenario::kAll || scenario == Scenario::kChunk;
     REQUIRE((disk->direct_files() > 0) ==
-            (direct && summary.chunks > summary.chunks_resumed));
+            (direct && !in_place &&
+             summary.chunks > summary.chunks_resumed));
     // Whatever the power leaves now, the target is whole.
     disk->LosePower(Survival::kNothing, 1);
     REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
