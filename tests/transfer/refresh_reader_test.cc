@@ -1,5 +1,6 @@
 // What readers of a database see while it is refreshed under them.
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -36,7 +37,9 @@ class Reader {
   explicit Reader(OpenDb* db)
       : db_(db), thread_([this] {
           while (!stop_) {
-            ReadOnce();
+            std::unique_lock<std::mutex> lock(mu_);
+            turn_.wait(lock, [this] { return waiting_ == 0; });
+            Read();
           }
         }) {}
   ~Reader() {
@@ -47,7 +50,11 @@ class Reader {
   void ReadAfterEachIngest() {
     TEST_SetFaultHook([this](const std::string& name) {
       if (name == "Ingestor:Ingested") {
+        ++waiting_;
         ReadOnce();
+        --waiting_;
+        std::lock_guard<std::mutex> lock(mu_);
+        turn_.notify_all();
       }
     });
   }
@@ -69,6 +76,10 @@ class Reader {
  private:
   void ReadOnce() {
     std::lock_guard<std::mutex> lock(mu_);
+    Read();
+  }
+  // Under mu_.
+  void Read() {
     rocksdb::ReadOptions options;
     options.snapshot = (*db_)->GetSnapshot();
     std::set<char> letters;
@@ -96,6 +107,10 @@ class Reader {
 
   OpenDb* const db_;
   std::mutex mu_;
+  // A lane, whose priority is low, would never get mu_ from who takes it again
+  // and again.
+  std::atomic<int> waiting_{0};
+  std::condition_variable turn_;
   std::set<std::string> seen_;  // under mu_, and all below but the thread
   std::set<std::pair<std::string, std::string>> borders_;
   bool right_count_ = true;
