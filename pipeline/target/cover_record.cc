@@ -96,11 +96,9 @@ const CoveredFamily* FindFamily(const CoverFile& record,
 
 // Nothing of a database that is this one was written since.
 bool IsUntouched(const CoverFile& record, rocksdb::DB* db) {
-  std::string identity;
   return !record.mixed && !record.target_database_id.empty() &&
-         db->GetDbIdentity(identity).ok() &&
-         identity == record.target_database_id &&
-         db->GetLatestSequenceNumber() == record.target_sequence;
+         SequenceOf(db) == JournalTargetSequence{record.target_database_id,
+                                                 record.target_sequence};
 }
 
 // Writes that are in no file yet, or would be counted as ours.
@@ -237,16 +235,13 @@ Status TablesOf(rocksdb::DB* db, const FamilyHandle& family,
 
 void TakeSequence(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                   CoverFile* covers) {
-  covers->target_sequence = db->GetLatestSequenceNumber();
-  const bool trusted =
-      db->GetDbIdentity(covers->target_database_id).ok() &&
-      std::none_of(families.begin(), families.end(),
-                   [db](const FamilyHandle& family) {
-                     return HasMemtables(db, family.handle);
-                   });
-  if (!trusted) {
-    covers->target_database_id.clear();
-  }
+  const JournalTargetSequence now = SequenceOf(db);
+  const bool trusted = std::none_of(
+      families.begin(), families.end(), [db](const FamilyHandle& family) {
+        return HasMemtables(db, family.handle);
+      });
+  covers->target_sequence = now.sequence;
+  covers->target_database_id = trusted ? now.database_id : "";
 }
 
 }  // namespace
