@@ -2,7 +2,8 @@
 // through the library meanwhile.
 //
 //   bench_serving --db DIR --keys N --out FILE.json
-//       --source sst://HOST:PORT/NAME|DIR | --spinner CORES | --idle
+//       --source sst://HOST:PORT/NAME|DIR | --spinner CORES [--spinner-idle]
+//       | --writer BYTES_PER_SECOND | --idle
 //       [--mix 60/10/10/10/10] [--rate 2000 | --closed-loop] ...
 //
 // Phases: warm-up, before, during (parts of it: see RefreshRun::Stage), after.
@@ -22,6 +23,7 @@
 #include "benchmarks/serving_refresh.h"
 #include "benchmarks/serving_report.h"
 #include "benchmarks/support/database.h"
+#include "benchmarks/support/disk_writer.h"
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/foreground.h"
 #include "benchmarks/support/report.h"
@@ -51,6 +53,8 @@ struct ServingOptions {
   double during_seconds = 10;
   double spinner_cores = 0;
   unsigned spinner_threads = 4;
+  bool spinner_idle = false;
+  uint64_t writer_bytes_per_sec = 0;
   long source_pid = 0;  // whose CPU is counted; 0: nobody's
   bool refreshes = false;
   RefreshOptions refresh;
@@ -109,9 +113,12 @@ ServingOptions ReadOptions(Flags* flags) {
   options.spinner_cores = Seconds(flags, "spinner", 0);
   options.spinner_threads = static_cast<unsigned>(
       flags->Number("spinner-threads", options.spinner_threads));
+  options.spinner_idle = flags->Switch("spinner-idle", false);
+  options.writer_bytes_per_sec = flags->Number("writer", 0);
   options.source_pid = static_cast<long>(flags->Number("source-pid", 0));
   options.refreshes =
-      !flags->Switch("idle", false) && options.spinner_cores == 0;
+      !flags->Switch("idle", false) && options.spinner_cores == 0 &&
+      options.writer_bytes_per_sec == 0;
   if (options.refreshes) {
     options.refresh = ReadRefreshOptions(flags, options.load.read_keys,
                                          options.load.read_seed);
@@ -229,12 +236,13 @@ double MachineCpuSeconds() {
          static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-uint64_t DiskReadBytes() {
+// By its name in proc(5).
+uint64_t IoBytes(const std::string& name) {
   std::ifstream file("/proc/self/io");
   std::string word;
   uint64_t bytes = 0;
   while (file >> word >> bytes) {
-    if (word == "read_bytes:") return bytes;
+    if (word == name + ":") return bytes;
   }
   return 0;
 }
@@ -275,7 +283,8 @@ class Walk {
     const Foreground::Usage load = load_->usage();
     usage_.push_back({ProcessCpuSeconds(), load.cpu_seconds,
                       load.wait_seconds, CpuSecondsOf(options_.source_pid),
-                      MachineCpuSeconds(), DiskReadBytes()});
+                      MachineCpuSeconds(), IoBytes("read_bytes"),
+                      IoBytes("wchar")});
   }
 
   void Begin(const std::string& name) {
@@ -283,15 +292,21 @@ class Walk {
     if (usage_.size() < phases_.size()) Note();
   }
 
+  // Somebody else who takes a part of what a refresh takes.
+  Status DuringStandIn() {
+    const bool spins = options_.spinner_cores > 0;
+    const bool writes = options_.writer_bytes_per_sec > 0;
+    Begin(spins ? "during/spinner" : writes ? "during/writer" : "during/idle");
+    const Spinner spinner(options_.spinner_cores,
+                          spins ? options_.spinner_threads : 0,
+                          options_.spinner_idle);
+    DiskWriter writer(options_.db, options_.writer_bytes_per_sec);
+    Sleep(options_.during_seconds);
+    return writer.Stop();
+  }
+
   Status During(ServedRun* served) {
-    if (!options_.refreshes) {
-      const bool spins = options_.spinner_cores > 0;
-      Begin(spins ? "during/spinner" : "during/idle");
-      const Spinner spinner(options_.spinner_cores,
-                            spins ? options_.spinner_threads : 0);
-      Sleep(options_.during_seconds);
-      return Status::OK();
-    }
+    if (!options_.refreshes) return DuringStandIn();
     OpenReplica replica;
     replica.db = targets_.db;
     replica.families = {targets_.read};

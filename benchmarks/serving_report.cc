@@ -85,6 +85,7 @@ json SpanJson(const Span& span, const ServedRun& served) {
                         {"source", to.source - from.source},
                         {"machine", to.machine - from.machine}};
   out["read_bytes"] = to.read_bytes - from.read_bytes;
+  out["written_bytes"] = to.written_bytes - from.written_bytes;
   return out;
 }
 

@@ -12,14 +12,15 @@
 
 namespace sstferry::bench {
 
-// What was used so far when a phase began, in seconds of CPU but for the last.
+// What was used so far when a phase began; CPU in seconds.
 struct UsagePoint {
   double process = 0;
   double load = 0;       // of that, the load's own threads
   double load_wait = 0;  // those threads, ready to run while others ran
   double source = 0;     // the source's process
   double machine = 0;    // everybody
-  uint64_t read_bytes = 0;  // by the process, from the disk itself
+  uint64_t read_bytes = 0;     // by the process, from the disk itself
+  uint64_t written_bytes = 0;  // by the process, to files or sockets
 };
 
 // The read family's tables.

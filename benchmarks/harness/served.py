@@ -136,7 +136,8 @@ def phase(run, name):
             "max_us": 0}
     return {"name": name, "begin_seconds": 0, "seconds": 0, "operations": 0,
             "operations_per_second": 0, "heartbeat": none,
-            "read_bytes": 0, "cpu_seconds": dict.fromkeys(CPU, 0),
+            "read_bytes": 0, "written_bytes": 0,
+            "cpu_seconds": dict.fromkeys(CPU, 0),
             **{kind: none for kind in KINDS}}
 
 

@@ -14,6 +14,10 @@ MIN_COUNT = 1000
 # What else ran on the machine: above this, figures are not to be believed.
 MAX_OTHERS = 0.2
 SPINNER_SECONDS = 10
+# Who takes a part of what a refresh takes, and nothing else: "idle spinner" has
+# CPU that nobody else wants, as "writer" has, which writes and syncs files at
+# the least rate of a refresh.
+OTHERS = ("spinner", "idle spinner", "writer")
 WARM_SECONDS = 3
 
 
@@ -41,8 +45,8 @@ def estimate(settings, payload):
             plan.append(("%s %s" % (visibility, mix), around + refresh(
                 share_of(settings, mix, visibility))))
         if settings.spinner:
-            plan.append(("spinner " + mix, 2 * WARM_SECONDS + 3 +
-                         min(SPINNER_SECONDS, settings.before)))
+            plan.append(("beside others " + mix, len(OTHERS) * (
+                WARM_SECONDS + 4 + min(SPINNER_SECONDS, settings.before))))
         if settings.throughput:
             beside = 2 * (WARM_SECONDS + 4)
             plan.append(("throughput " + mix, beside +
@@ -89,16 +93,25 @@ def answer_mix(world, mix):
         cores = cores or found[-1]["pipeline_cores"]
         world.say(line(found[-1]))
     if settings.spinner and cores > 0:
-        beside = world.serve(
-            "spinner " + mix, "--mix", mix, "--rate", rate, "--spinner",
-            cores, "--warm", WARM_SECONDS, "--before", WARM_SECONDS,
-            "--during", min(SPINNER_SECONDS, settings.before), "--after", 0)
+        beside = {name: beside_other(world, name, mix, rate, cores)
+                  for name in OTHERS}
         for one in found:
-            one["spinner"] = percentiles(phase(beside, "during"))
+            one["beside"] = beside
     if settings.throughput:
         found.append(throughput(world, mix))
         world.say(line(found[-1]))
     return found
+
+
+def beside_other(world, name, mix, rate, cores):
+    words = {"spinner": ["--spinner", cores],
+             "idle spinner": ["--spinner", cores, "--spinner-idle"],
+             "writer": ["--writer", int(MIN_RATE)]}[name]
+    settings = world.settings
+    return percentiles(phase(world.serve(
+        name + " " + mix, "--mix", mix, "--rate", rate, "--warm", WARM_SECONDS,
+        "--before", 0, "--during", min(SPINNER_SECONDS, settings.before),
+        "--after", 0, *words), "during"))
 
 
 def percentiles(one):
@@ -228,8 +241,9 @@ def triple(found):
 
 def latency_table(answers):
     text = ("| Run | Load /s | Kind | Before | During | After | Spinner | "
-            "p99.9 during / before | Transfer | Compaction |\n"
-            "|---|---|---|---|---|---|---|---|---|---|\n")
+            "Idle spinner | Writer | p99.9 during / before | Transfer | "
+            "Compaction | Idle spinner | Writer |\n"
+            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
     for one in answers:
         for kind in KINDS:
             if not one["phases"]["before"][kind]["count"]:
@@ -238,9 +252,13 @@ def latency_table(answers):
                 one["name"], "%.0f" % one["rate_per_second"], kind,
                 *[triple(one["phases"][part][kind])
                   for part in ("before", "during", "after")],
-                triple(one["spinner"][kind]) if "spinner" in one else "-",
+                *[triple(one["beside"][name][kind]) if "beside" in one else
+                  "-" for name in OTHERS],
                 *["%.2f" % ratio_of(one, kind, "p999_us", part) for part in (
-                    "during", "during/transfer", "during/compaction")]])
+                    "during", "during/transfer", "during/compaction")],
+                *["%.2f" % (one["beside"][name][kind]["p999_us"] /
+                            one["phases"]["before"][kind]["p999_us"])
+                  if "beside" in one else "-" for name in OTHERS[1:]]])
     return text
 
 

@@ -57,6 +57,7 @@ Foreground::Foreground(const LoadOptions& options, const LoadTargets& targets,
     worker->random.seed(options_.seed * 1000 + i);
     worker->thread = std::thread([this, worker, beats] {
       worker->id = gettid();
+      prctl(PR_SET_NAME, beats ? "heartbeat" : "load", 0, 0, 0);
       SleepPrecisely();
       beats ? Beat(worker) : Run(worker);
     });

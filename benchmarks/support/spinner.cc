@@ -1,5 +1,6 @@
 #include "benchmarks/support/spinner.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include "benchmarks/support/report.h"
@@ -17,9 +18,17 @@ double ThreadCpuSeconds() {
          static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-Spinner::Spinner(double cores, unsigned threads) {
+void TakeIdleCpuOnly() {
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
+Spinner::Spinner(double cores, unsigned threads, bool idle_only) {
   for (unsigned i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, cores, threads] { Spin(cores / threads); });
+    threads_.emplace_back([this, cores, threads, idle_only] {
+      if (idle_only) TakeIdleCpuOnly();
+      Spin(cores / threads);
+    });
   }
 }
 

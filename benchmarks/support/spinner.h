@@ -11,8 +11,8 @@ namespace sstferry::bench {
 class Spinner {
  public:
   // cores: of all threads together, 1.3 for instance. A thread that others
-  // kept from running catches up.
-  Spinner(double cores, unsigned threads);
+  // kept from running catches up. idle_only: TakeIdleCpuOnly().
+  Spinner(double cores, unsigned threads, bool idle_only = false);
   ~Spinner();
   Spinner(const Spinner&) = delete;
   Spinner& operator=(const Spinner&) = delete;
@@ -26,5 +26,9 @@ class Spinner {
 
 // Of the calling thread.
 double ThreadCpuSeconds();
+
+// The calling thread runs only where nobody else wants to (SCHED_IDLE), from
+// now on.
+void TakeIdleCpuOnly();
 
 }  // namespace sstferry::bench

@@ -153,5 +153,18 @@ TEST_CASE("A served replica sends at the rate that was asked for",
   REQUIRE(cores > 0.2);
 }
 
+TEST_CASE("A load is served beside somebody who takes idle CPU, or writes",
+          "[benchmarks]") {
+  Served served;
+  const json spun = served.Run(
+      {"--spinner", "0.5", "--spinner-idle", "--during", "0.5"});
+  RequireAddsUp(spun);
+  REQUIRE(PhaseOf(spun, "during/spinner").at("operations") > 0);
+  const json written =
+      served.Run({"--writer", "200000000", "--during", "0.5"});
+  RequireAddsUp(written);
+  REQUIRE(PhaseOf(written, "during/writer").at("written_bytes") >= 64 << 20);
+}
+
 }  // namespace
 }  // namespace sstferry
