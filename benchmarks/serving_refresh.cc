@@ -118,8 +118,8 @@ std::string RefreshRun::Stage() const {
   const std::string phase = operation_->progress().phase;
   if (phase == "transfer") return "transfer";
   if (phase == "sync") return "publish";
-  // The covers are written when the compaction begins.
-  if (phase == "swap") return "compaction";
+  // Before it begins, covers and summary are written.
+  if (phase == "swap" || phase == "compact") return "compaction";
   return "prepare";
 }
 

@@ -164,7 +164,7 @@ struct VerifyOptions {
 // Where a transfer stands; every member only grows, but for the rates.
 struct Progress {
   std::string phase;  // connect, snapshot, plan, transfer, sync, verify,
-                      // swap, delete
+                      // swap, compact, delete
   uint64_t planned_bytes = 0;
   uint64_t done_bytes = 0;  // SST bytes received, or compared by verify
   uint64_t entries = 0;

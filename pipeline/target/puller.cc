@@ -292,6 +292,9 @@ Status Puller::Publish() {
 // The target is complete: the source need not wait for the rest.
 Status Puller::Settle() {
   LetSourceGo();
+  if (options_.mode == PullMode::kRefresh && !is_swap() && options_.compact) {
+    SetPhase("compact");
+  }
   return target_->Settle();
 }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include "pipeline/target/durable.h"
 #include "pipeline/target/free_space.h"
 #include "pipeline/thread_priority.h"
 #include "rocksdb/listener.h"
@@ -91,6 +92,35 @@ TEST_CASE("The lanes of a refresh give way to others, and who ingests does not",
           std::set<Manners>{options.low_priority ? low : ours});
   REQUIRE(witness->ingesting == std::set<Manners>{ours});
   REQUIRE(MannersOfThisThread() == ours);
+}
+
+TEST_CASE("A refresh says that it compacts while it does",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source", 0);
+  Fill(dir / "target", 1'000'000);
+  FaultyFileSystem disk;
+  PullOptions options =
+      By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
+  options.mode = PullMode::kRefresh;
+  options.source.directory = dir / "source";
+  options.target_dir = dir / "target";
+  options.compact = GENERATE(true, false);
+  const auto pull = MakePull(options);
+  std::string published;
+  std::string compacted;
+  TEST_SetFaultHook([&](const std::string& point) {
+    if (point == "Refresh:CoversWritten") published = pull->progress().phase;
+    if (point == "Refresh:CompactionRecorded") {
+      compacted = pull->progress().phase;
+    }
+  });
+  Summary summary;
+  const rocksdb::Status ended = pull->Run(&summary);
+  TEST_SetFaultHook(nullptr);
+  REQUIRE_OK(ended);
+  REQUIRE(published == "swap");
+  REQUIRE(compacted == (options.compact ? "compact" : ""));
 }
 
 TEST_CASE("A refresh that would leave less than --min-free does not begin",
