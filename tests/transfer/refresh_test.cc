@@ -231,6 +231,8 @@ TEST_CASE("Only a target that remembers its source is refreshed from it",
   PullOptions options = By(Visibility::kAll);
   Ferried ended = Refresh(dir / "source", dir / "target", options);
   REQUIRE(ended.state() == EndState::kRefused);
+  REQUIRE(ended.message().find("expected it to remember its source") !=
+          std::string::npos);
   REQUIRE(ended.message().find("--adopt") != std::string::npos);
   options.adopt = true;
   REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);

@@ -88,6 +88,22 @@ TEST_CASE("A refresh killed at any step goes on where it was",
   REQUIRE_FALSE(world.Record().mixed);
 }
 
+TEST_CASE("A refresh does not fetch again what came before a compaction",
+          "[target][refresh][crash]") {
+  const bool by_chunk = GENERATE(false, true);
+  RefreshWorld world(by_chunk ? Visibility::kChunk : Visibility::kAll);
+  PullAndDie(world.server->address(), world.options,
+             by_chunk ? "Refresh:AllIngested" : "Puller:TotalsAgreed");
+  {
+    // Its files, those of chunks that were ingested too, become others.
+    test::OpenDb target(world.dir / "target", test::OneFamily(test::Quiet()));
+    target.Compact();
+  }
+  const Summary second = world.ToTheEnd();
+  REQUIRE(second.chunks_resumed > 0);
+  REQUIRE(second.chunks_resumed == second.chunks);
+}
+
 TEST_CASE("A refresh by chunks that lost its snapshot compares what it did",
           "[target][refresh]") {
   RefreshWorld world(Visibility::kChunk);

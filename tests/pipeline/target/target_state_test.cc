@@ -127,6 +127,8 @@ TEST_CASE("A complete target says where it is from", "[target][status]") {
   PullAndCancel(bench.options, "Ingestor:Ingested", 2);
   state = StateOf(bench.options.target_dir);
   REQUIRE(state.complete->transfer_id == summary.transfer_id);
+  REQUIRE_FALSE(state.has_leftover);
+  REQUIRE(state.unfinished.has_value());
   REQUIRE(state.unfinished->transfer_id != summary.transfer_id);
   REQUIRE(state.next.ends_with("--carry never --replace"));
 }
