@@ -540,7 +540,7 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
   REQUIRE(counts.compared > 0);
   REQUIRE(counts.crashes > 0);
   REQUIRE(counts.swaps > 0);
-  REQUIRE(counts.swaps_met > 0);
+  REQUIRE((Worlds() < 100 || counts.swaps_met > 0));
   // Few worlds may have no file that can be carried.
   REQUIRE((Worlds() < 400 || (counts.carried > 0 && counts.resumed > 0)));
 }
