@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 
@@ -20,22 +22,33 @@
 #include "tests/support/power_loss_file_system.h"
 #include "tests/support/process.h"
 #include "tests/support/refreshed.h"
+#include "tests/support/sample_database.h"
 
 namespace sstferry::test {
 namespace {
 
+namespace fs = std::filesystem;
+
+struct Crash {
+  uint32_t at;  // the fault point that is met so late, from the start on or
+  bool is_late;  // once everything has come
+};
+
 struct Night {
   std::vector<Step> source;
   std::vector<Step> target;  // nobody's business
-  bool by_chunk;
-  uint32_t compare;  // of 8: 0 full, 1 digest
-  bool compacts;
+  Visibility visibility;
+  uint32_t compare;   // of 8: 0 full, 1 digest; not of a swap
+  bool compacts;      // not of a swap
+  bool is_unsynced;   // only of a swap
+  bool verifies_first;  // those that crash
+  bool verifies;
   uint32_t lanes;
   uint32_t chunk_bytes;
   uint32_t compact_from;  // above 700: the source is not compacted
-  uint32_t crash_at;      // the fault point that is met so late; 0: none
+  std::vector<Crash> crashes;
   bool loses_power;       // else it is killed
-  std::vector<Step> meddled;  // at the target, after a crash
+  std::vector<Step> meddled;  // at the target, after each crash
 };
 
 struct World {
@@ -45,11 +58,17 @@ struct World {
 };
 
 void showValue(const Night& night, std::ostream& os) {
-  os << "\n night by_chunk " << night.by_chunk << " compare " << night.compare
-     << " compacts " << night.compacts << " lanes " << night.lanes
+  os << "\n night visibility " << static_cast<int>(night.visibility)
+     << " compare " << night.compare << " compacts " << night.compacts
+     << " is_unsynced " << night.is_unsynced << " verifies "
+     << night.verifies_first << night.verifies << " lanes " << night.lanes
      << " chunk_bytes " << night.chunk_bytes << " compact from "
-     << night.compact_from << " crash_at " << night.crash_at
-     << " loses_power " << night.loses_power << "\n  source";
+     << night.compact_from << " loses_power " << night.loses_power
+     << " crashes";
+  for (const Crash& crash : night.crashes) {
+    os << " " << crash.at << (crash.is_late ? " late" : "");
+  }
+  os << "\n  source";
   for (const Step& step : night.source) {
     os << " ";
     showValue(step, os);
@@ -91,9 +110,20 @@ rc::Gen<std::vector<Step>> TargetSteps() {
       });
 }
 
-rc::Gen<World> WorldGen() {
+rc::Gen<std::vector<Crash>> CrashesGen() {
+  const auto crash = rc::gen::build<Crash>(
+      rc::gen::set(&Crash::at,  // in small worlds, too
+                   rc::gen::resize(100, rc::gen::inRange<uint32_t>(1, 45))),
+      rc::gen::set(&Crash::is_late, rc::gen::arbitrary<bool>()));
+  const auto some = [crash](size_t count) {
+    return rc::gen::container<std::vector<Crash>>(count, crash);
+  };
+  return rc::gen::oneOf(some(0), some(1), some(2));
+}
+
+rc::Gen<Night> NightGen() {
   using rc::gen::inRange;
-  const auto night = rc::gen::build<Night>(
+  return rc::gen::build<Night>(
       rc::gen::set(&Night::source,
                    rc::gen::oneOf(
                        rc::gen::just(std::vector<Step>()),
@@ -101,25 +131,41 @@ rc::Gen<World> WorldGen() {
       rc::gen::set(&Night::target, rc::gen::oneOf(
                                        rc::gen::just(std::vector<Step>()),
                                        TargetSteps())),
-      rc::gen::set(&Night::by_chunk, rc::gen::arbitrary<bool>()),
+      rc::gen::set(&Night::visibility,
+                   rc::gen::element(Visibility::kAll, Visibility::kChunk,
+                                    Visibility::kSwap)),
       rc::gen::set(&Night::compare, inRange<uint32_t>(0, 8)),
       rc::gen::set(&Night::compacts, rc::gen::arbitrary<bool>()),
+      rc::gen::set(&Night::is_unsynced, rc::gen::arbitrary<bool>()),
+      rc::gen::set(&Night::verifies_first, rc::gen::arbitrary<bool>()),
+      rc::gen::set(&Night::verifies, rc::gen::arbitrary<bool>()),
       rc::gen::set(&Night::lanes, inRange<uint32_t>(1, 5)),
       rc::gen::set(&Night::chunk_bytes,
                    inRange<uint32_t>(64 << 10, 200 << 10)),
       rc::gen::set(&Night::compact_from, inRange<uint32_t>(0, 1400)),
-      rc::gen::set(&Night::crash_at,
-                   rc::gen::oneOf(rc::gen::just(uint32_t{0}),
-                                  inRange<uint32_t>(1, 40))),
+      rc::gen::set(&Night::crashes, CrashesGen()),
       rc::gen::set(&Night::loses_power, rc::gen::arbitrary<bool>()),
       rc::gen::set(&Night::meddled,
                    rc::gen::oneOf(rc::gen::just(std::vector<Step>()),
                                   TargetSteps())));
-  const auto kind =
-      rc::gen::suchThat(inRange<uint32_t>(0, kKinds), [](uint32_t made) {
-        return made != kUniversalKind || kUniversalIngestsOverData;
-      });
-  return rc::gen::build<World>(
+}
+
+// What only a swap can do is done by swaps.
+World Possible(World world) {
+  const bool swaps_only =
+      !kUniversalIngestsOverData &&
+      std::count(world.kinds.begin(), world.kinds.end(), kUniversalKind) > 0;
+  for (Night& night : world.nights) {
+    night.visibility = swaps_only ? Visibility::kSwap : night.visibility;
+  }
+  return world;
+}
+
+rc::Gen<World> WorldGen() {
+  using rc::gen::inRange;
+  const auto kind = inRange<uint32_t>(0, kKinds);
+  const auto night = NightGen();
+  const auto world = rc::gen::build<World>(
       rc::gen::set(&World::kinds,
                    rc::gen::mapcat(inRange<size_t>(1, 4),
                                    [kind](size_t count) {
@@ -133,6 +179,23 @@ rc::Gen<World> WorldGen() {
                    rc::gen::mapcat(inRange<size_t>(1, 4), [night](size_t n) {
                      return rc::gen::container<std::vector<Night>>(n, night);
                    })));
+  return rc::gen::map(world, Possible);
+}
+
+bool IsSwap(const Night& night) {
+  return night.visibility == Visibility::kSwap;
+}
+
+// What the application was asked for, in order.
+std::string CallsPath(const std::string& dir) { return dir + "/calls"; }
+
+void NoteCalls(const std::string& dir, PullOptions* options) {
+  const auto note = [path = CallsPath(dir)](const char* call) {
+    std::ofstream(path, std::ios::app) << call;
+    return rocksdb::Status::OK();
+  };
+  options->before_swap = [note](const SwapEvent&) { return note("stop "); };
+  options->after_swap = [note](const SwapEvent&) { return note("start "); };
 }
 
 PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
@@ -142,8 +205,9 @@ PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
   options.target_dir = dir + "/root/target";
   options.adopt = adopt;
   // Of a crashed one the source keeps its snapshot; else leaks must show.
-  options.snapshot_ttl = std::chrono::seconds(night.crash_at > 0 ? 3600 : 0);
-  options.visibility = night.by_chunk ? Visibility::kChunk : Visibility::kAll;
+  options.snapshot_ttl = std::chrono::seconds(night.crashes.empty() ? 0 : 3600);
+  options.visibility = night.visibility;
+  options.verify = night.verifies;
   options.compare = night.compare == 0   ? CompareMode::kFull
                     : night.compare == 1 ? CompareMode::kDigest
                                          : CompareMode::kFiles;
@@ -151,12 +215,18 @@ PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
   options.lanes = night.lanes;
   options.chunk_bytes = night.chunk_bytes;
   options.registry.comparators = {ByLengthComparator()};
+  if (IsSwap(night)) {
+    options.durability =
+        night.is_unsynced ? Durability::kNone : Durability::kChunk;
+    options.delete_rate_bytes_per_sec = 6'553'600;  // in pieces of 128 KiB
+    NoteCalls(dir, &options);
+  }
   return options;
 }
 
-// The empty key in an order of the application's.
-bool IsBeyondRefresh(const Ferried& ended) {
-  return ended.state() == EndState::kRefused &&
+// The empty key in an order of the application's, but for swaps.
+bool IsBeyondRefresh(const Night& night, const Ferried& ended) {
+  return !IsSwap(night) && ended.state() == EndState::kRefused &&
          ended.message().find("the empty key") != std::string::npos;
 }
 
@@ -174,18 +244,23 @@ struct Counts {
   uint64_t crashes = 0;
   uint64_t resumed = 0;
   uint64_t beyond = 0;
+  uint64_t swaps = 0;  // none of the above of them
+  uint64_t swaps_crashed = 0;
+  uint64_t swaps_met = 0;  // by a crash, the application stopped
+  uint64_t swaps_resumed = 0;
 };
 
 using Contents = std::vector<std::map<std::string, std::string>>;
 
-// By family; nothing of a directory that is not there.
-Contents ContentsOf(const std::string& path, const Families& families) {
+// By family; none of a directory that is not there.
+std::optional<Contents> ContentsOf(const std::string& path,
+                                   const Families& families) {
+  if (!fs::exists(path)) {
+    return std::nullopt;
+  }
   Contents contents;
   for (const auto& family : families) {
     contents.emplace_back();
-    if (!std::filesystem::exists(path)) {
-      continue;
-    }
     for (auto& [key, value] : EntriesOf(path, families, family.name)) {
       contents.back()[key] = value;
     }
@@ -213,20 +288,40 @@ bool IsOldOrNew(const std::map<std::string, std::string>& keys,
   });
 }
 
-void RequireOldOrNew(const Night& night, const Contents& found,
-                     const Contents& before, const Contents& after) {
-  if (!night.by_chunk) {
+// A directory that was there is there at any moment, and wholly the old or
+// the new one, but for chunks.
+void RequireOldOrNew(const Night& night, const std::optional<Contents>& found,
+                     const std::optional<Contents>& before,
+                     const Contents& after) {
+  if (night.visibility != Visibility::kChunk || !before || !found) {
     RC_ASSERT((found == before || found == after));
     return;
   }
-  for (size_t i = 0; i < found.size(); ++i) {
-    for (const auto* keys : {&found[i], &before[i], &after[i]}) {
-      RC_ASSERT(IsOldOrNew(*keys, found[i], before[i], after[i]));
+  for (size_t i = 0; i < found->size(); ++i) {
+    for (const auto* keys : {&(*found)[i], &(*before)[i], &after[i]}) {
+      RC_ASSERT(IsOldOrNew(*keys, (*found)[i], (*before)[i], after[i]));
     }
   }
 }
 
+// Nothing is exchanged before the application was stopped, and what stopped it
+// starts it only on the new one. First comes what a run before had left to do.
+void RequireAsServed(std::string calls, const std::optional<Contents>& found,
+                     const std::optional<Contents>& before,
+                     const Contents& after) {
+  if (calls.starts_with("start ")) {
+    calls.erase(0, strlen("start "));
+  }
+  RC_ASSERT((calls.empty() || calls == "stop " || calls == "stop start "));
+  RC_ASSERT((!calls.empty() || found == before));
+  RC_ASSERT((calls != "stop start " || found == after));
+}
+
 constexpr int kCrashed = 99;
+
+void BootFor(const Night& night, size_t run) {
+  TEST_SetBootId(night.loses_power ? "boot " + std::to_string(run) : "");
+}
 
 uint64_t Setting(const char* name) {
   const char* const text = getenv(name);
@@ -234,15 +329,22 @@ uint64_t Setting(const char* name) {
 }
 
 // Returns whether it crashed; what it came to else, the next run finds out.
-bool Crash(const Night& night, const std::string& dir, bool adopt) {
+bool Crashes(const Night& night, size_t run, const std::string& dir,
+             bool adopt) {
+  const Crash& crash = night.crashes[run];
   const auto number = [](uint64_t value) { return std::to_string(value); };
   Process child(CaseOfThisProgram("child: a refresh that crashes"),
                 {{"SSTFERRY_TEST_DIR", dir},
-                 {"SSTFERRY_TEST_CRASH_AT", number(night.crash_at)},
+                 {"SSTFERRY_TEST_RUN", number(run)},
+                 {"SSTFERRY_TEST_CRASH_AT", number(crash.at)},
+                 {"SSTFERRY_TEST_IS_LATE", number(crash.is_late)},
                  {"SSTFERRY_TEST_LOSES_POWER", number(night.loses_power)},
-                 {"SSTFERRY_TEST_BY_CHUNK", number(night.by_chunk)},
+                 {"SSTFERRY_TEST_VISIBILITY",
+                  number(static_cast<uint64_t>(night.visibility))},
                  {"SSTFERRY_TEST_COMPARE", number(night.compare)},
                  {"SSTFERRY_TEST_COMPACTS", number(night.compacts)},
+                 {"SSTFERRY_TEST_IS_UNSYNCED", number(night.is_unsynced)},
+                 {"SSTFERRY_TEST_VERIFIES", number(night.verifies_first)},
                  {"SSTFERRY_TEST_LANES", number(night.lanes)},
                  {"SSTFERRY_TEST_CHUNK_BYTES", number(night.chunk_bytes)},
                  {"SSTFERRY_TEST_ADOPT", number(adopt)}});
@@ -254,16 +356,67 @@ bool Crash(const Night& night, const std::string& dir, bool adopt) {
   return crashed;
 }
 
-void CrashFirst(const TempDir& dir, const Night& night,
-                const Families& families, bool adopt, Counts* counts) {
+// Whoever a run before left stopped after its exchange is started first.
+std::string TakeCalls(const TempDir& dir, bool owes_start) {
+  const std::string calls = BytesOf(CallsPath(dir.path()));
+  fs::remove(CallsPath(dir.path()));
+  RC_ASSERT((!owes_start || calls.empty() || calls.starts_with("start ")));
+  return calls;
+}
+
+void RunAndCrash(const TempDir& dir, const Night& night, size_t run,
+                 const Families& families, bool adopt, bool* owes_start,
+                 Counts* counts) {
   const std::string target = dir / "root/target";
-  const Contents before = ContentsOf(target, families);
-  if (!Crash(night, dir.path(), adopt)) {
+  const std::optional<Contents> before = ContentsOf(target, families);
+  if (!Crashes(night, run, dir.path(), adopt)) {
+    TakeCalls(dir, *owes_start);
+    *owes_start = false;
     return;
   }
-  counts->crashes++;
-  RequireOldOrNew(night, ContentsOf(target, families), before,
-                  ContentsOf(dir / "source", families));
+  const std::optional<Contents> found = ContentsOf(target, families);
+  const Contents after = *ContentsOf(dir / "source", families);
+  RequireOldOrNew(night, found, before, after);
+  if (!IsSwap(night)) {
+    counts->crashes++;
+    return;
+  }
+  const std::string calls = TakeCalls(dir, *owes_start);
+  RequireAsServed(calls, found, before, after);
+  if (!calls.empty()) {
+    *owes_start = calls.ends_with("stop ") && found != before;
+  }
+  counts->swaps_crashed++;
+  counts->swaps_met += calls.find("stop ") != std::string::npos;
+}
+
+void Count(const Night& night, bool seeds, const Summary& summary,
+           Counts* counts) {
+  if (IsSwap(night)) {
+    counts->swaps++;
+    counts->swaps_resumed += summary.chunks_resumed;
+    return;
+  }
+  counts->refreshes++;
+  counts->sent += summary.ranges_sent;
+  counts->unchanged += summary.ranges_unchanged;
+  counts->compared += summary.ranges_compared;
+  counts->carried += seeds ? 0 : summary.chunks_carried;
+  counts->resumed += summary.chunks_resumed;
+}
+
+// Also of the one that an exchange took away, nothing is left.
+void RequireDone(const TempDir& dir, const Night& night,
+                 const Families& families, bool owes_start) {
+  Expectation expected;
+  expected.families = families;
+  if (IsSwap(night)) {
+    ExpectEqual(dir / "source", dir / "root/target", expected);
+    RC_ASSERT(TakeCalls(dir, owes_start).ends_with("stop start "));
+  } else {
+    ExpectSameEntries(dir / "source", dir / "root/target", expected);
+  }
+  RC_ASSERT(NamesOf(dir / "root") == std::vector<std::string>{"target"});
 }
 
 void PlayNight(const TempDir& dir, const Night& night, Player* source,
@@ -277,33 +430,28 @@ void PlayNight(const TempDir& dir, const Night& night, Player* source,
     target->Play(night.target);
   }
   const PullOptions options = OptionsOf(night, dir.path(), first);
-  if (night.crash_at > 0) {
-    CrashFirst(dir, night, source->families(), first, counts);
-    if (!seeds) {
+  bool owes_start = false;  // to the application of a swap
+  for (size_t run = 0; run < night.crashes.size(); ++run) {
+    RunAndCrash(dir, night, run, source->families(), first, &owes_start,
+                counts);
+    if (fs::exists(options.target_dir)) {
       target->Play(night.meddled);
     }
-    TEST_SetBootId(night.loses_power ? "the next one" : "");
   }
+  BootFor(night, night.crashes.size());
   Ferried ended;
   ended.status = MakePull(options)->Run(&ended.summary);
   TEST_SetBootId("");
-  if (!seeds && IsBeyondRefresh(ended)) {
+  if (IsBeyondRefresh(night, ended)) {
     counts->beyond++;
     RC_DISCARD("the empty key");
   }
   if (!ended.status.ok()) {
     RC_FAIL(ended.message());
   }
-  counts->refreshes++;
-  counts->sent += ended.summary.ranges_sent;
-  counts->unchanged += ended.summary.ranges_unchanged;
-  counts->compared += ended.summary.ranges_compared;
-  counts->carried += seeds ? 0 : ended.summary.chunks_carried;
-  counts->resumed += ended.summary.chunks_resumed;
-  Expectation expected;
-  expected.families = source->families();
-  ExpectSameEntries(dir / "source", dir / "root/target", expected);
-  RC_ASSERT(!std::filesystem::exists(dir / "root/target.sstferry"));
+  Count(night, seeds, ended.summary, counts);
+  RC_ASSERT((ended.summary.verified || !night.verifies));
+  RequireDone(dir, night, source->families(), owes_start);
 }
 
 }  // namespace
@@ -315,11 +463,18 @@ TEST_CASE("child: a refresh that crashes", "[.child]") {
     return;
   }
   Night night;
-  night.crash_at = Setting("SSTFERRY_TEST_CRASH_AT");
+  const Crash crash = {
+      static_cast<uint32_t>(Setting("SSTFERRY_TEST_CRASH_AT")),
+      Setting("SSTFERRY_TEST_IS_LATE") != 0};
+  night.crashes = {crash};
   night.loses_power = Setting("SSTFERRY_TEST_LOSES_POWER") != 0;
-  night.by_chunk = Setting("SSTFERRY_TEST_BY_CHUNK") != 0;
+  BootFor(night, Setting("SSTFERRY_TEST_RUN"));
+  night.visibility =
+      static_cast<Visibility>(Setting("SSTFERRY_TEST_VISIBILITY"));
   night.compare = Setting("SSTFERRY_TEST_COMPARE");
   night.compacts = Setting("SSTFERRY_TEST_COMPACTS") != 0;
+  night.is_unsynced = Setting("SSTFERRY_TEST_IS_UNSYNCED") != 0;
+  night.verifies = Setting("SSTFERRY_TEST_VERIFIES") != 0;
   night.lanes = Setting("SSTFERRY_TEST_LANES");
   night.chunk_bytes = Setting("SSTFERRY_TEST_CHUNK_BYTES");
   PullOptions options =
@@ -329,15 +484,19 @@ TEST_CASE("child: a refresh that crashes", "[.child]") {
     power = std::make_shared<PowerLossFileSystem>(std::string(dir) + "/root");
     options.file_system = power;
   }
-  std::atomic<uint32_t> left{night.crash_at};
-  TEST_SetFaultHook([&](const std::string&) {
-    if (--left != 0) {
+  std::atomic<bool> counts = !crash.is_late;
+  std::atomic<uint32_t> left{crash.at};
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "Puller:TotalsAgreed") {
+      counts = true;
+    }
+    if (!counts || --left != 0) {
       return;
     }
     if (power == nullptr) {
       raise(SIGKILL);
     }
-    power->LosePowerAndExit(Survival::kRandom, night.crash_at, kCrashed);
+    power->LosePowerAndExit(Survival::kRandom, crash.at, kCrashed);
   });
   Summary summary;
   MakePull(options)->Run(&summary).PermitUncheckedError();
@@ -355,7 +514,7 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
   const bool held = rc::check("a refresh leaves the source's entries", [&] {
     const World world = *WorldGen();
     const TempDir dir;
-    std::filesystem::create_directory(dir / "root");
+    fs::create_directory(dir / "root");
     Player source(dir / "source", world.kinds);
     Player target(dir / "root/target", world.kinds);
     if (!world.past.empty()) {
@@ -371,12 +530,17 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
             << counts.compared << " compared, " << counts.carried
             << " chunks carried, " << counts.crashes << " crashes, "
             << counts.resumed << " chunks resumed, " << counts.beyond
-            << " given up\n";
+            << " given up; " << counts.swaps << " swaps: "
+            << counts.swaps_crashed << " crashes, " << counts.swaps_met
+            << " while the application was stopped or later, "
+            << counts.swaps_resumed << " chunks resumed\n";
   REQUIRE(held);
   REQUIRE(counts.sent > 0);
   REQUIRE(counts.unchanged > 0);
   REQUIRE(counts.compared > 0);
   REQUIRE(counts.crashes > 0);
+  REQUIRE(counts.swaps > 0);
+  REQUIRE((Worlds() < 100 || counts.swaps_met > 0));
   // Few worlds may have no file that can be carried.
   REQUIRE((Worlds() < 400 || (counts.carried > 0 && counts.resumed > 0)));
 }
