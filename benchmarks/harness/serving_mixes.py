@@ -96,7 +96,7 @@ def answer_mix(world, mix):
         beside = {name: beside_other(world, name, mix, rate, cores)
                   for name in OTHERS}
         for one in found:
-            one["beside"] = beside
+            one["phases"].update(beside)
     if settings.throughput:
         found.append(throughput(world, mix))
         world.say(line(found[-1]))
@@ -251,14 +251,12 @@ def latency_table(answers):
             text += "| %s |\n" % " | ".join([
                 one["name"], "%.0f" % one["rate_per_second"], kind,
                 *[triple(one["phases"][part][kind])
-                  for part in ("before", "during", "after")],
-                *[triple(one["beside"][name][kind]) if "beside" in one else
-                  "-" for name in OTHERS],
-                *["%.2f" % ratio_of(one, kind, "p999_us", part) for part in (
-                    "during", "during/transfer", "during/compaction")],
-                *["%.2f" % (one["beside"][name][kind]["p999_us"] /
-                            one["phases"]["before"][kind]["p999_us"])
-                  if "beside" in one else "-" for name in OTHERS[1:]]])
+                  if part in one["phases"] else "-"
+                  for part in ("before", "during", "after", *OTHERS)],
+                *["%.2f" % ratio_of(one, kind, "p999_us", part)
+                  if part in one["phases"] else "-"
+                  for part in ("during", "during/transfer",
+                               "during/compaction", *OTHERS[1:])]])
     return text
 
 
