@@ -59,12 +59,17 @@ class OpenedSnapshot : public Snapshot {
     return copy_.notes();
   }
   bool wal_not_flushed() const override { return copy_.read_only(); }
+  const Digest128& wal_digest() const override { return wal_digest_; }
+  bool wal_holds_entries() const override {
+    return copy_.counters().wal_bytes_copied > 0;
+  }
   const Counters& counters() const override { return copy_.counters(); }
 
  private:
   // Destroyed in reverse: the database closes before its directory goes.
   const std::unique_ptr<PrivateDir> dir_;
   SnapshotCopy copy_;
+  Digest128 wal_digest_;
 };
 
 void Log(const SnapshotOptions& options, LogLevel level,

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "format/digest.h"
 #include "pipeline/options.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
@@ -127,6 +128,11 @@ class Snapshot {
   virtual const std::vector<std::string>& notes() const = 0;
   // Opened read-only: entries of the WALs are in memory, not in SST files.
   virtual bool wal_not_flushed() const = 0;
+  // Of all that recovery replayed: two snapshots of one database with the same
+  // digest got the same entries from their WALs. All zero: not known.
+  virtual const Digest128& wal_digest() const = 0;
+  // Whether recovery may have replayed any entry.
+  virtual bool wal_holds_entries() const = 0;
   virtual const Counters& counters() const = 0;
 };
 
