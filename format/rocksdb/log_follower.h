@@ -1,0 +1,116 @@
+// Reads the logical records of a RocksDB log file, a WAL or a MANIFEST, that
+// may still be growing.
+//
+// A log is a row of 32 KiB blocks. A physical record does not cross a block's
+// end; a logical record is one physical record or a first, middle... and last
+// one. A writer leaves the end of a block that is too small for its header
+// zero (up to 10 bytes), or more before a record about the log itself. All
+// integers are little-endian. (RocksDB: db/log_format.h, db/log_reader.cc.)
+//
+//   offset  size  field     value
+//   0       4     checksum  masked CRC-32C of type, log number and payload
+//   4       2     length    of the payload
+//   6       1     type      see below
+//   7       4     log       low half of the WAL's number, recyclable only
+//
+//   type      meaning                                    header
+//   0         not written: rest of the block is skipped  7
+//   1 .. 4    whole, first, middle, last                 7
+//   5 .. 8    the same, recyclable                       11
+//   9         compression: fixed32 type, 7 is zstd       7
+//   10, 11    timestamp sizes: (fixed32, fixed16)...     7, 11
+//   130, 131  the WAL before: number, size, sequence     7, 11
+//   others    from 128 on ignored, below refused         7
+//
+// With a compression record at its begin, the payloads of types 1 to 8 are one
+// zstd stream for each logical record.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/byte_source.h"
+
+namespace sstferry {
+
+enum class LogKind : uint8_t { kWal, kManifest };
+
+// A logical record, decompressed: a write batch of this size is far above what
+// RocksDB writes (its batches are bounded by 4 GiB counts and memtables).
+inline constexpr uint64_t kMaxLogRecordBytes = 1ull << 30;
+
+// Owner:   borrows nothing; each Follow() borrows its source.
+// Threads: one at a time.
+// Memory:  one block, one logical record (kMaxLogRecordBytes) and one zstd
+//          stream (its window is at most 128 MiB), none ahead of bytes read.
+class LogFollower {
+ public:
+  // `end_offset` is end() once this record is counted.
+  using OnRecord = std::function<rocksdb::Status(const rocksdb::Slice& record,
+                                                 uint64_t end_offset)>;
+
+  // `log_number`: a WAL's number; recyclable records of an earlier life of its
+  // file carry another one. A MANIFEST has none.
+  explicit LogFollower(LogKind kind, uint64_t log_number = 0);
+  ~LogFollower();
+  LogFollower(const LogFollower&) = delete;
+  LogFollower& operator=(const LogFollower&) = delete;
+
+  // Hands out the whole logical records behind those handed out before, up to
+  // source.size() (asked for once) or to the first byte that is no whole valid
+  // record: OK in all these cases. May be called again once the file has
+  // grown. What RocksDB's reader passes over silently is passed over, too
+  // (zeros up to a block's end); where it would report damage, this stops.
+  //   Corruption    a logical record above kMaxLogRecordBytes.
+  //   NotSupported  a valid record of a type or compression that this version
+  //                 does not know and RocksDB does not let a reader ignore.
+  //   what `source` or `on_record` returned; after either the follower has not
+  //   counted that record, and a further call begins with it.
+  [[nodiscard]] rocksdb::Status Follow(const ByteSource& source,
+                                       const OnRecord& on_record);
+
+  // Offset behind the last whole record (data or about the log itself);
+  // 0: none.
+  uint64_t end() const { return end_; }
+
+  // The log has recyclable records.
+  bool is_recyclable() const { return recyclable_; }
+
+  // Types of valid records about the log itself (9, 10, 11, 130, 131, ignored
+  // ones): what a reader of this log must understand or may ignore.
+  const std::set<uint8_t>& meta_record_types() const { return meta_types_; }
+
+  // Bytes of this log's life lie behind end(): the last Follow() found a
+  // record that was not whole, or damaged. In a recyclable log only bytes that
+  // carry its number count; others may be an earlier life's.
+  bool stopped_inside() const { return stopped_inside_; }
+
+ private:
+  struct Reading;  // what one Follow() knows
+  class Inflater;
+
+  enum class Found : uint8_t { kRecord, kNextBlock, kOurs, kNotOurs, kEnd };
+
+  Found Next(Reading* reading) const;
+  rocksdb::Status Take(Reading* reading, const OnRecord& on_record,
+                       bool* done);
+  rocksdb::Status TakeMeta(Reading* reading, bool* done);
+
+  const LogKind kind_;
+  const uint32_t log_number_;
+  uint64_t end_ = 0;
+  bool first_read_ = false;  // a data record was handed out
+  bool recyclable_ = false;
+  bool stopped_inside_ = false;
+  std::set<uint8_t> meta_types_;
+  std::unique_ptr<Inflater> inflater_;  // null: not compressed
+};
+
+}  // namespace sstferry

@@ -1,0 +1,87 @@
+// Reads a write batch, which is what one WAL record holds.
+// (RocksDB: db/write_batch.cc.)
+//
+//   offset  size  field
+//   0       8     sequence of the first entry, little-endian
+//   8       4     count of entries (markers and notes are none)
+//   12      ...   entries: one byte of type, then
+//
+//   type              entry                fields
+//   0x01, 0x05        put                  [family] key value
+//   0x00, 0x04        delete               [family] key
+//   0x07, 0x08        single delete        [family] key
+//   0x0f, 0x0e        delete range         [family] begin end
+//   0x02, 0x06        merge                [family] key operand
+//   0x11, 0x10        blob index           [family] key index
+//   0x16, 0x17        wide columns         [family] key columns
+//   0x18, 0x19        timed put            [family] key value+time
+//   0x03              note of the application  bytes (skipped)
+//   0x09, 0x12, 0x13  a section to be committed begins: written by
+//                     write-committed, write-prepared, write-unprepared
+//   0x0a              it ends              name
+//   0x0b, 0x15        commit               [timestamp] name
+//   0x0c              rollback             name
+//   0x0d              no-op
+//
+// `family` is a varint32, there with the second type of each pair (column
+// family 0 without); the others are a varint32 length and that many bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+enum class BatchEntryKind : uint8_t {
+  kPut,
+  kDelete,
+  kSingleDelete,
+  kDeleteRange,
+  kMerge,
+  kBlobIndex,
+  kEntity,
+  kTimedPut,
+};
+
+enum class BatchMarker : uint8_t {
+  kBeginPrepare,           // write-committed
+  kBeginPersistedPrepare,  // write-prepared, and write-unprepared's last one
+  kBeginUnprepare,         // write-unprepared
+  kEndPrepare,
+  kCommit,
+  kCommitWithTimestamp,
+  kRollback,
+  kNoop,
+};
+
+struct BatchHeader {
+  uint64_t sequence = 0;
+  uint32_t count = 0;
+};
+
+// Called in the order of the batch. Slices point into the record. A status
+// that is not OK ends the reading and is returned from it.
+class BatchHandler {
+ public:
+  virtual ~BatchHandler() = default;
+  // `value` is the end of a kDeleteRange and empty for deletions. Keys are as
+  // written, with the user timestamp if the family has them.
+  [[nodiscard]] virtual rocksdb::Status OnEntry(
+      BatchEntryKind kind, uint32_t family_id, const rocksdb::Slice& key,
+      const rocksdb::Slice& value) = 0;
+  // `name` (of the transaction) is empty for the kBegin* and kNoop.
+  [[nodiscard]] virtual rocksdb::Status OnMarker(
+      BatchMarker marker, const rocksdb::Slice& name) = 0;
+};
+
+// Reads `record`; with a null `handler` only its header.
+//   Corruption    damaged: a field that does not fit, a wrong count.
+//   NotSupported  an entry of a type this version does not know.
+// Threads: any. Memory: none.
+[[nodiscard]] rocksdb::Status ReadWriteBatch(const rocksdb::Slice& record,
+                                             BatchHeader* header,
+                                             BatchHandler* handler);
+
+}  // namespace sstferry
