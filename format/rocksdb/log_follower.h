@@ -88,20 +88,32 @@ class LogFollower {
   const std::set<uint8_t>& meta_record_types() const { return meta_types_; }
 
   // Bytes of this log's life lie behind end(): the last Follow() found a
-  // record that was not whole, or damaged. In a recyclable log only bytes that
-  // carry its number count; others may be an earlier life's.
+  // record that was not whole, or damaged. In a recyclable log only records
+  // that carry its number count, and a cut header; others may be those of an
+  // earlier life.
   bool stopped_inside() const { return stopped_inside_; }
 
  private:
-  struct Reading;  // what one Follow() knows
+  struct Physical;  // one physical record
+  struct Reading;   // what one Follow() knows
   class Inflater;
 
-  enum class Found : uint8_t { kRecord, kNextBlock, kOurs, kNotOurs, kEnd };
+  // How to go on behind a physical record.
+  enum class Step : uint8_t {
+    kNext,        // with the next record of the block
+    kNextBlock,   // the rest of the block is empty
+    kEnd,         // nothing of this log's life is behind
+    kEndsInside,  // bytes of this log's life are behind
+  };
 
-  Found Next(Reading* reading) const;
-  rocksdb::Status Take(Reading* reading, const OnRecord& on_record,
-                       bool* done);
-  rocksdb::Status TakeMeta(Reading* reading, bool* done);
+  Step Look(const rocksdb::Slice& rest, bool whole_block,
+            Physical* physical) const;
+  Step EndOfDamage(const rocksdb::Slice& rest) const;
+  rocksdb::Status Take(const Physical& physical, Reading* reading,
+                       const OnRecord& on_record, Step* step);
+  rocksdb::Status TakeMeta(const Physical& physical, Reading* reading,
+                           Step* step);
+  rocksdb::Status NotKnown(const std::string& what, uint64_t offset) const;
 
   const LogKind kind_;
   const uint32_t log_number_;

@@ -45,17 +45,16 @@ struct WalFamily {
 // Memory:  kMaxWalKeyBytes plus kMaxPreparedNameBytes, with their overhead.
 class WalFacts {
  public:
-  // One WAL record. Corruption and NotSupported as ReadWriteBatch, and
-  // NotSupported for too many open transactions.
+  // One record of WAL `log_number`, which messages name. Corruption and
+  // NotSupported as ReadWriteBatch, and NotSupported for too many open
+  // transactions. A record that fails may have been counted in part.
   [[nodiscard]] rocksdb::Status Add(uint64_t log_number,
                                     const rocksdb::Slice& record);
 
   uint64_t batches() const { return batches_; }
   uint64_t entries() const { return entries_; }
-  // First sequence of the first batch, and the one behind the highest entry
-  // (counted by entries). Both 0 without a batch.
+  // The first batch's. 0 without a batch.
   uint64_t first_sequence() const { return first_sequence_; }
-  uint64_t end_sequence() const { return end_sequence_; }
 
   // By column family id.
   const std::map<uint32_t, WalFamily>& families() const { return families_; }
@@ -74,22 +73,25 @@ class WalFacts {
   // Written with WRITE_PREPARED or WRITE_UNPREPARED: a sequence number belongs
   // to a batch and not to an entry, so that a plain open recovers other
   // sequence numbers than were written. Shown by a marker of theirs, or by a
-  // batch that begins inside the sequence numbers that the entries of an
-  // earlier one would have. (Without either, both ways of counting agree.)
+  // batch that begins behind the first and before the last of the sequence
+  // numbers that the entries of the batch before it would have. (Without
+  // either, both ways of counting agree.)
   bool counts_batches() const { return counts_batches_; }
 
  private:
   class Handler;
 
+  void Keep(WalFamily* family, WalKey key);
   rocksdb::Status Open(const rocksdb::Slice& name,
                        std::set<std::string>* names);
-  void Close(const rocksdb::Slice& name);
+  void Close(const rocksdb::Slice& name, std::set<std::string>* names);
 
   uint64_t batches_ = 0;
   uint64_t entries_ = 0;
   uint64_t first_sequence_ = 0;
-  uint64_t end_sequence_ = 0;
-  uint64_t last_begin_ = 0;  // sequence of the batch that ends highest
+  // Of the last batch, counted by entries.
+  uint64_t last_sequence_ = 0;
+  uint64_t last_end_ = 0;
   size_t key_bytes_ = 0;
   size_t name_bytes_ = 0;
   std::map<uint32_t, WalFamily> families_;

@@ -1,0 +1,299 @@
+#include "format/rocksdb/log_follower.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "format/coding.h"
+#include "format/crc32c.h"
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+constexpr uint64_t kBlockBytes = 32u << 10;
+constexpr size_t kPlainHeaderBytes = 7;
+constexpr size_t kRecyclableHeaderBytes = 11;
+constexpr size_t kTimestampSizeBytes = 6;
+constexpr uint32_t kZstdType = 7;
+
+constexpr uint8_t kNotWritten = 0;
+constexpr uint8_t kLastRecyclable = 8;
+constexpr uint8_t kCompression = 9;
+constexpr uint8_t kTimestampSizes = 10;
+constexpr uint8_t kRecyclableTimestampSizes = 11;
+constexpr uint8_t kFirstIgnorable = 128;
+constexpr uint8_t kRecyclablePredecessor = 131;
+
+// Types 1 to 4, and 5 to 8.
+enum class Part : uint8_t { kWhole, kFirst, kMiddle, kLast };
+
+bool IsRecyclable(uint8_t type) {
+  return (type > 4 && type <= kLastRecyclable) ||
+         type == kRecyclableTimestampSizes || type == kRecyclablePredecessor;
+}
+
+size_t HeaderBytes(uint8_t type) {
+  return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
+}
+
+bool AllZero(const Slice& bytes) {
+  return std::all_of(bytes.data(), bytes.data() + bytes.size(),
+                     [](char byte) { return byte == 0; });
+}
+
+Status TooLarge(uint64_t offset) {
+  return MakeStatus(EndState::kCorrupt,
+                    "log record: expected at most " +
+                        std::to_string(kMaxLogRecordBytes) +
+                        " bytes, found more, before offset " +
+                        std::to_string(offset));
+}
+
+}  // namespace
+
+struct LogFollower::Physical {
+  uint8_t type = 0;
+  Slice payload;
+  size_t bytes = 0;  // with its header
+  uint64_t end_offset = 0;
+};
+
+struct LogFollower::Reading {
+  bool in_record = false;
+  std::string record;  // of more than one part, or decompressed
+};
+
+// Decompresses the parts of one logical record after the other.
+class LogFollower::Inflater {
+ public:
+  enum class Outcome : uint8_t { kDone, kDamaged, kTooLarge };
+
+  Inflater() : stream_(ZSTD_createDCtx()) {}
+  ~Inflater() { ZSTD_freeDCtx(stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  bool has_memory() const { return stream_ != nullptr; }
+
+  void Restart() { ZSTD_DCtx_reset(stream_, ZSTD_reset_session_only); }
+
+  // Appends what `input` decompresses to.
+  Outcome Append(const Slice& input, std::string* out) {
+    ZSTD_inBuffer in = {input.data(), input.size(), 0};
+    bool more = !input.empty();
+    while (more) {
+      ZSTD_outBuffer part = {buffer_, sizeof(buffer_), 0};
+      if (ZSTD_isError(ZSTD_decompressStream(stream_, &part, &in)) != 0) {
+        return Outcome::kDamaged;
+      }
+      if (part.pos > kMaxLogRecordBytes - out->size()) {
+        return Outcome::kTooLarge;
+      }
+      out->append(buffer_, part.pos);
+      more = in.pos < in.size || part.pos == part.size;
+    }
+    return Outcome::kDone;
+  }
+
+ private:
+  ZSTD_DCtx* stream_;
+  char buffer_[kBlockBytes];
+};
+
+LogFollower::LogFollower(LogKind kind, uint64_t log_number)
+    : kind_(kind),
+      log_number_(kind == LogKind::kWal ? static_cast<uint32_t>(log_number)
+                                        : 0) {}
+
+LogFollower::~LogFollower() = default;
+
+Status LogFollower::Follow(const ByteSource& source,
+                           const OnRecord& on_record) {
+  const uint64_t size = source.size();
+  Reading reading;
+  Physical physical;
+  Step step = Step::kNext;
+  std::string scratch;
+  stopped_inside_ = false;
+  for (uint64_t at = end_; at < size && step <= Step::kNextBlock;) {
+    const uint64_t block_end = (at / kBlockBytes + 1) * kBlockBytes;
+    Slice rest;
+    Status s = source.Read(
+        at, static_cast<size_t>(std::min(block_end, size) - at), &scratch,
+        &rest);
+    if (!s.ok()) {
+      return s;
+    }
+    for (step = Step::kNext; step == Step::kNext && !rest.empty();) {
+      step = Look(rest, block_end <= size, &physical);
+      if (step == Step::kNextBlock && physical.bytes > 0 &&
+          reading.in_record) {
+        step = Step::kEndsInside;
+      }
+      if (step == Step::kNext) {
+        at += physical.bytes;
+        physical.end_offset = at;
+        rest.remove_prefix(physical.bytes);
+        s = Take(physical, &reading, on_record, &step);
+        if (!s.ok()) {
+          return s;
+        }
+      }
+    }
+    at = block_end;
+  }
+  stopped_inside_ = step == Step::kEndsInside || reading.in_record;
+  return Status::OK();
+}
+
+// What `rest`, the unread rest of a block, begins with. With kNextBlock,
+// physical->bytes > 0 tells that a header would have fitted.
+LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
+                                    Physical* physical) const {
+  physical->bytes = 0;
+  if (rest.size() < kPlainHeaderBytes) {
+    return whole_block ? Step::kNextBlock : EndOfDamage(rest);
+  }
+  physical->type = static_cast<uint8_t>(rest[6]);
+  const size_t length = DecodeFixed16(rest.data() + 4);
+  const size_t header = HeaderBytes(physical->type);
+  if (rest.size() < header) {
+    return whole_block ? Step::kNextBlock : EndOfDamage(rest);
+  }
+  physical->bytes = header + length;
+  if (IsRecyclable(physical->type) &&
+      DecodeFixed32(rest.data() + kPlainHeaderBytes) != log_number_) {
+    return Step::kEnd;
+  }
+  if (physical->type == kNotWritten && length == 0) {
+    return Step::kNextBlock;
+  }
+  if (physical->bytes > rest.size() ||
+      Crc32c(rest.data() + 6, physical->bytes - 6) !=
+          UnmaskCrc32c(DecodeFixed32(rest.data()))) {
+    return EndOfDamage(rest);
+  }
+  physical->payload = Slice(rest.data() + header, length);
+  return Step::kNext;
+}
+
+// Whose bytes a record is that is not whole or damaged. The number of another
+// life was not found in it.
+LogFollower::Step LogFollower::EndOfDamage(const Slice& rest) const {
+  const bool may_be_old = recyclable_ &&
+                          rest.size() >= kRecyclableHeaderBytes &&
+                          !IsRecyclable(static_cast<uint8_t>(rest[6]));
+  return may_be_old || AllZero(rest) ? Step::kEnd : Step::kEndsInside;
+}
+
+Status LogFollower::Take(const Physical& physical, Reading* reading,
+                         const OnRecord& on_record, Step* step) {
+  const uint8_t type = physical.type;
+  if ((IsRecyclable(type) && first_read_ && !recyclable_) ||
+      type == kNotWritten) {
+    *step = Step::kEndsInside;
+    return Status::OK();
+  }
+  recyclable_ = recyclable_ || IsRecyclable(type);
+  if (type > kLastRecyclable) {
+    return TakeMeta(physical, reading, step);
+  }
+  const Part part = static_cast<Part>((type - 1) % 4);
+  const bool begins = part == Part::kWhole || part == Part::kFirst;
+  // A writer of old may have left an empty first part.
+  if (begins ? reading->in_record && !reading->record.empty()
+             : !reading->in_record) {
+    *step = Step::kEndsInside;
+    return Status::OK();
+  }
+  Slice record = physical.payload;
+  if (begins) {
+    reading->record.clear();
+  }
+  if (inflater_ != nullptr) {
+    if (begins) {
+      inflater_->Restart();
+    }
+    switch (inflater_->Append(physical.payload, &reading->record)) {
+      case Inflater::Outcome::kDone:
+        break;
+      case Inflater::Outcome::kDamaged:
+        *step = Step::kEndsInside;
+        return Status::OK();
+      case Inflater::Outcome::kTooLarge:
+        return TooLarge(physical.end_offset);
+    }
+    record = reading->record;
+  } else if (part != Part::kWhole) {
+    if (physical.payload.size() > kMaxLogRecordBytes - reading->record.size()) {
+      return TooLarge(physical.end_offset);
+    }
+    reading->record.append(physical.payload.data(), physical.payload.size());
+    record = reading->record;
+  }
+  reading->in_record = part == Part::kFirst || part == Part::kMiddle;
+  if (reading->in_record) {
+    return Status::OK();
+  }
+  const Status s = on_record(record, physical.end_offset);
+  if (s.ok()) {
+    end_ = physical.end_offset;
+    first_read_ = true;
+  }
+  return s;
+}
+
+// A record about the log itself.
+Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
+                             Step* step) {
+  const uint8_t type = physical.type;
+  const Slice& payload = physical.payload;
+  bool fits = !reading->in_record;
+  if (type == kCompression) {
+    fits = fits && !first_read_ && inflater_ == nullptr &&
+           payload.size() >= sizeof(uint32_t);
+    if (fits && DecodeFixed32(payload.data()) != kZstdType) {
+      return NotKnown("compression " +
+                          std::to_string(DecodeFixed32(payload.data())),
+                      physical.end_offset);
+    }
+  } else if (type == kTimestampSizes || type == kRecyclableTimestampSizes) {
+    fits = fits && payload.size() % kTimestampSizeBytes == 0;
+  } else if (type < kFirstIgnorable) {
+    return NotKnown("a record of type " + std::to_string(type),
+                    physical.end_offset);
+  }
+  if (!fits) {
+    *step = Step::kEndsInside;
+    return Status::OK();
+  }
+  if (type == kCompression) {
+    auto inflater = std::make_unique<Inflater>();
+    if (!inflater->has_memory()) {
+      return MakeStatus(EndState::kInternal, "no memory for a zstd stream");
+    }
+    inflater_ = std::move(inflater);
+  }
+  meta_types_.insert(type);
+  end_ = physical.end_offset;
+  return Status::OK();
+}
+
+Status LogFollower::NotKnown(const std::string& what, uint64_t offset) const {
+  return MakeStatus(
+      EndState::kRefused,
+      std::string(kind_ == LogKind::kWal ? "WAL" : "MANIFEST") +
+          ": expected record types 1 to 11 and zstd, found " + what +
+          ", before offset " + std::to_string(offset) +
+          "; a newer sstferry may read it");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,241 @@
+#include "format/rocksdb/manifest_reader.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// An atomic group has one record for each column family at most; far above.
+constexpr uint64_t kMaxGroupRecords = 1u << 20;
+
+Status Against(const std::string& what, const std::string& expected,
+               const std::string& found) {
+  return MakeStatus(EndState::kCorrupt, "MANIFEST: " + what + ": expected " +
+                                            expected + ", found " + found);
+}
+
+}  // namespace
+
+ManifestReader::ManifestReader() {
+  state_.families[0].name = "default";
+}
+
+Status ManifestReader::Add(const Slice& record) {
+  VersionEdit edit;
+  Status s = DecodeVersionEdit(record, &edit);
+  if (!s.ok()) {
+    return s;
+  }
+  if (!edit.in_group) {
+    return group_.empty()
+               ? Apply(&edit)
+               : Against("atomic group",
+                         std::to_string(group_size_ - group_.size()) +
+                             " more records",
+                         "a record of no group");
+  }
+  const uint64_t records = group_.size() + 1 + edit.records_behind;
+  if (group_.empty()) {
+    group_size_ = records;
+  }
+  if (records != group_size_ || records > kMaxGroupRecords) {
+    return Against("atomic group",
+                   std::to_string(std::min(group_size_, kMaxGroupRecords)) +
+                       " records",
+                   std::to_string(records));
+  }
+  group_.push_back(std::move(edit));
+  if (group_.size() < group_size_) {
+    return Status::OK();
+  }
+  for (VersionEdit& each : group_) {
+    s = Apply(&each);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  group_.clear();
+  return Status::OK();
+}
+
+// One kind of change takes effect, as in RocksDB: a record that adds a family
+// cannot add files, one about WALs cannot either.
+Status ManifestReader::Apply(VersionEdit* edit) {
+  const uint32_t id = edit->family_id;
+  const auto found = state_.families.find(id);
+  const bool exists = found != state_.families.end();
+  ManifestFamily* family = nullptr;
+  Status s;
+  if (edit->adds_family) {
+    if (exists) {
+      return Against("column family " + std::to_string(id), "a new one",
+                     "it added twice");
+    }
+    family = &state_.families[id];
+    family->id = id;
+    family->name = std::move(edit->family_name);
+  } else if (!exists && (edit->drops_family || !edit->IsAboutWals())) {
+    return Against("column family " + std::to_string(id), "an existing one",
+                   "none");
+  } else if (edit->drops_family) {
+    if (id == 0) {
+      return Against("column family 0", "it kept", "it dropped");
+    }
+    state_.families.erase(found);
+    blob_links_.erase(id);
+  } else if (edit->IsAboutWals()) {
+    s = ApplyWals(*edit);
+  } else {
+    family = &found->second;
+    s = ApplyFiles(edit, family);
+  }
+  if (s.ok()) {
+    ApplyNumbers(*edit, family);
+  }
+  return s;
+}
+
+Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
+  Status s = ApplyBlobs(*edit, family);
+  if (!s.ok()) {
+    return s;
+  }
+  std::map<uint64_t, uint64_t>& links = blob_links_[family->id];
+  for (const auto& [level, number] : edit->deleted_files) {
+    const auto file = family->files.find(number);
+    if (file == family->files.end() || file->second.level != level) {
+      return Against("table " + std::to_string(number),
+                     "it in level " + std::to_string(level),
+                     "it deleted without being there");
+    }
+    const auto link = links.find(file->second.oldest_blob_file);
+    if (link != links.end() && --link->second == 0) {
+      links.erase(link);
+    }
+    family->files.erase(file);
+  }
+  for (ManifestFile& file : edit->new_files) {
+    const uint64_t number = file.number;
+    const uint64_t blob = file.oldest_blob_file;
+    if (!family->files.emplace(number, std::move(file)).second) {
+      return Against("table " + std::to_string(number), "a new one",
+                     "it added twice");
+    }
+    // A blob file that is not in the MANIFEST (that of a BlobDB) is no link.
+    if (family->blobs.count(blob) > 0) {
+      ++links[blob];
+    }
+  }
+  DropUnneededBlobs(family);
+  return Status::OK();
+}
+
+Status ManifestReader::ApplyBlobs(const VersionEdit& edit,
+                                  ManifestFamily* family) {
+  for (const ManifestBlobFile& added : edit.blob_additions) {
+    if (!family->blobs.emplace(added.number, added).second) {
+      return Against("blob file " + std::to_string(added.number), "a new one",
+                     "it added twice");
+    }
+  }
+  for (const ManifestBlobFile& garbage : edit.blob_garbage) {
+    const auto found = family->blobs.find(garbage.number);
+    if (found == family->blobs.end()) {
+      return Against("blob file " + std::to_string(garbage.number),
+                     "an existing one", "garbage in none");
+    }
+    ManifestBlobFile& blob = found->second;
+    if (garbage.garbage_count > blob.total_count - blob.garbage_count ||
+        garbage.garbage_bytes > blob.total_bytes - blob.garbage_bytes) {
+      return Against("blob file " + std::to_string(garbage.number),
+                     "at most all of it as garbage", "more");
+    }
+    blob.garbage_count += garbage.garbage_count;
+    blob.garbage_bytes += garbage.garbage_bytes;
+  }
+  return Status::OK();
+}
+
+void ManifestReader::DropUnneededBlobs(ManifestFamily* family) {
+  if (family->blobs.empty()) {
+    return;
+  }
+  const std::map<uint64_t, uint64_t>& links = blob_links_[family->id];
+  if (links.empty()) {
+    family->blobs.clear();
+    return;
+  }
+  auto blob = family->blobs.begin();
+  while (blob != family->blobs.end()) {
+    const bool needed =
+        blob->first >= links.begin()->first &&
+        (links.count(blob->first) > 0 ||
+         blob->second.garbage_count < blob->second.total_count);
+    blob = needed ? std::next(blob) : family->blobs.erase(blob);
+  }
+}
+
+Status ManifestReader::ApplyWals(const VersionEdit& edit) {
+  for (const auto& [number, bytes] : edit.wal_additions) {
+    if (number < state_.deleted_wals_before) {
+      continue;
+    }
+    const auto [wal, added] = state_.wals.emplace(number, bytes);
+    if (added) {
+      continue;
+    }
+    if (bytes == kUnknownWalBytes) {
+      return Against("WAL " + std::to_string(number), "a new one",
+                     "it added twice");
+    }
+    // Additions of one WAL may stand in another order than its writes.
+    wal->second = wal->second == kUnknownWalBytes
+                      ? bytes
+                      : std::max(wal->second, bytes);
+  }
+  if (edit.wal_additions.empty() &&
+      edit.wals_deleted_before > state_.deleted_wals_before) {
+    state_.deleted_wals_before = edit.wals_deleted_before;
+    state_.wals.erase(state_.wals.begin(),
+                      state_.wals.lower_bound(edit.wals_deleted_before));
+  }
+  return Status::OK();
+}
+
+void ManifestReader::ApplyNumbers(const VersionEdit& edit,
+                                  ManifestFamily* family) {
+  if (edit.database_id) {
+    state_.database_id = *edit.database_id;
+  }
+  if (family != nullptr) {
+    if (edit.log_number) {
+      family->log_number = std::max(family->log_number, *edit.log_number);
+    }
+    if (edit.comparator) {
+      family->comparator = *edit.comparator;
+      family->persists_timestamps = edit.persists_timestamps;
+    }
+    if (!edit.full_history_ts_low.empty()) {
+      family->full_history_ts_low = edit.full_history_ts_low;
+    }
+  }
+  state_.prev_log_number =
+      edit.prev_log_number.value_or(state_.prev_log_number);
+  state_.next_file = edit.next_file.value_or(state_.next_file);
+  state_.max_family = edit.max_family.value_or(state_.max_family);
+  state_.min_log_number_to_keep =
+      std::max(state_.min_log_number_to_keep,
+               edit.min_log_number_to_keep.value_or(0));
+  state_.last_sequence = edit.last_sequence.value_or(state_.last_sequence);
+}
+
+}  // namespace sstferry

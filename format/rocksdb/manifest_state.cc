@@ -1,0 +1,16 @@
+#include "format/rocksdb/manifest_state.h"
+
+#include <algorithm>
+
+namespace sstferry {
+
+uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc) {
+  uint64_t unflushed = UINT64_MAX;
+  for (const auto& [id, family] : state.families) {
+    unflushed = std::min(unflushed, family.log_number);
+  }
+  return allow_2pc ? state.min_log_number_to_keep
+                   : std::max(state.min_log_number_to_keep, unflushed);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,81 @@
+// What a database consists of, as its MANIFEST tells: column families, files
+// and WALs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "format/digest.h"
+
+namespace sstferry {
+
+struct ManifestFile {
+  uint64_t number = 0;
+  uint32_t path_id = 0;
+  int level = 0;
+  uint64_t bytes = 0;
+  // INTERNAL keys: the user key and 8 bytes of sequence and type. Without the
+  // user timestamp when `has_timestamps` is false.
+  std::string smallest;
+  std::string largest;
+  uint64_t smallest_sequence = 0;
+  uint64_t largest_sequence = 0;
+  uint64_t oldest_blob_file = 0;       // 0: none
+  uint64_t oldest_ancestor_time = 0;   // seconds since 1970; 0: unknown
+  uint64_t creation_time = 0;          // seconds since 1970; 0: unknown
+  uint64_t epoch = 0;                  // 0: unknown
+  uint64_t tail_bytes = 0;             // 0: unknown
+  uint8_t temperature = 0;             // 0: unknown
+  bool marked_for_compaction = false;
+  bool has_timestamps = true;          // keys of the file carry theirs
+  // The 16 bytes of the id as two little-endian integers, `high` first.
+  bool has_unique_id = false;
+  Digest128 unique_id;
+  std::string checksum;
+  std::string checksum_function;       // empty: no checksum
+};
+
+struct ManifestBlobFile {
+  uint64_t number = 0;
+  uint64_t total_count = 0;
+  uint64_t total_bytes = 0;
+  uint64_t garbage_count = 0;
+  uint64_t garbage_bytes = 0;
+};
+
+struct ManifestFamily {
+  uint32_t id = 0;
+  std::string name;
+  std::string comparator;  // empty: not written
+  bool persists_timestamps = true;
+  std::string full_history_ts_low;
+  uint64_t log_number = 0;  // the oldest WAL with entries not in `files`
+  std::map<uint64_t, ManifestFile> files;      // by number
+  // Those that RocksDB keeps: not all garbage, and none older than the oldest
+  // that a file of `files` needs.
+  std::map<uint64_t, ManifestBlobFile> blobs;  // by number
+};
+
+// WALs that the MANIFEST tracks and whose size it does not tell.
+inline constexpr uint64_t kUnknownWalBytes = UINT64_MAX;
+
+struct ManifestState {
+  std::map<uint32_t, ManifestFamily> families;  // by id; 0 is always there
+  std::string database_id;
+  uint64_t next_file = 0;
+  uint64_t last_sequence = 0;
+  uint32_t max_family = 0;
+  uint64_t min_log_number_to_keep = 0;
+  uint64_t prev_log_number = 0;
+  // track_and_verify_wals_in_manifest: number to synced bytes, or
+  // kUnknownWalBytes.
+  std::map<uint64_t, uint64_t> wals;
+  uint64_t deleted_wals_before = 0;
+};
+
+// The oldest WAL that recovery replays: as RocksDB, what the MANIFEST keeps,
+// and without allow_2pc nothing older than every family's `log_number`.
+uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc);
+
+}  // namespace sstferry

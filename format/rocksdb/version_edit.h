@@ -1,0 +1,52 @@
+// One record of a MANIFEST, decoded and not yet applied.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/rocksdb/manifest_state.h"
+
+namespace sstferry {
+
+struct VersionEdit {
+  uint32_t family_id = 0;
+  bool adds_family = false;
+  bool drops_family = false;
+  std::string family_name;
+  std::vector<std::pair<int, uint64_t>> deleted_files;  // level, number
+  std::vector<ManifestFile> new_files;
+  std::vector<ManifestBlobFile> blob_additions;
+  std::vector<ManifestBlobFile> blob_garbage;  // only its garbage
+  std::vector<std::pair<uint64_t, uint64_t>> wal_additions;  // number, bytes
+  uint64_t wals_deleted_before = 0;
+  std::optional<std::string> database_id;
+  std::optional<std::string> comparator;
+  bool persists_timestamps = true;
+  std::string full_history_ts_low;
+  std::optional<uint64_t> log_number;
+  std::optional<uint64_t> prev_log_number;
+  std::optional<uint64_t> next_file;
+  std::optional<uint64_t> last_sequence;
+  std::optional<uint64_t> min_log_number_to_keep;
+  std::optional<uint32_t> max_family;
+  bool in_group = false;
+  uint32_t records_behind = 0;  // more of the group
+
+  bool IsAboutWals() const {
+    return !wal_additions.empty() || wals_deleted_before > 0;
+  }
+};
+
+// Corruption: damaged. NotSupported: a tag that this version does not know and
+// RocksDB does not let a reader ignore.
+// Threads: any. Memory: made of bytes of `record`.
+[[nodiscard]] rocksdb::Status DecodeVersionEdit(const rocksdb::Slice& record,
+                                                VersionEdit* edit);
+
+}  // namespace sstferry

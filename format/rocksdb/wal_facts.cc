@@ -1,0 +1,139 @@
+#include "format/rocksdb/wal_facts.h"
+
+#include <utility>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// What a kept name takes, about.
+size_t NameBytes(const Slice& name) { return name.size() + 64; }
+
+size_t KeyBytes(const WalKey& key) {
+  return sizeof(key) + key.key.size() + key.end.size();
+}
+
+}  // namespace
+
+// One batch's entries and markers.
+class WalFacts::Handler : public BatchHandler {
+ public:
+  explicit Handler(WalFacts* facts) : facts_(facts) {}
+
+  // Entries that take a sequence number here; those of a write-committed
+  // section take theirs when it is committed.
+  uint64_t sequences() const { return sequences_; }
+
+  Status OnEntry(BatchEntryKind kind, uint32_t family_id, const Slice& key,
+                 const Slice& value) override {
+    sequences_ += in_section_ ? 0 : 1;
+    ++facts_->entries_;
+    WalFamily& family = facts_->families_[family_id];
+    ++family.entries;
+    const bool is_range = kind == BatchEntryKind::kDeleteRange;
+    if (!family.unbounded) {
+      facts_->Keep(&family, {key.ToString(),
+                             is_range ? value.ToString() : std::string(),
+                             is_range});
+    }
+    return Status::OK();
+  }
+
+  Status OnMarker(BatchMarker marker, const Slice& name) override {
+    switch (marker) {
+      case BatchMarker::kBeginPrepare:
+        in_section_ = true;
+        facts_->has_prepare_sections_ = true;
+        break;
+      case BatchMarker::kBeginUnprepare:
+        in_unprepared_ = true;
+        [[fallthrough]];
+      case BatchMarker::kBeginPersistedPrepare:
+        in_section_ = true;
+        facts_->has_prepare_sections_ = true;
+        facts_->counts_batches_ = true;
+        break;
+      case BatchMarker::kEndPrepare: {
+        in_section_ = false;
+        if (std::exchange(in_unprepared_, false)) {
+          return facts_->Open(name, &facts_->unprepared_);
+        }
+        facts_->Close(name, &facts_->unprepared_);
+        return facts_->Open(name, &facts_->prepared_);
+      }
+      case BatchMarker::kCommit:
+      case BatchMarker::kCommitWithTimestamp:
+      case BatchMarker::kRollback:
+        facts_->Close(name, &facts_->prepared_);
+        facts_->Close(name, &facts_->unprepared_);
+        break;
+      case BatchMarker::kNoop:
+        break;
+    }
+    return Status::OK();
+  }
+
+ private:
+  WalFacts* const facts_;
+  uint64_t sequences_ = 0;
+  bool in_section_ = false;
+  bool in_unprepared_ = false;
+};
+
+Status WalFacts::Add(uint64_t log_number, const Slice& record) {
+  BatchHeader header;
+  Handler handler(this);
+  const Status s = ReadWriteBatch(record, &header, &handler);
+  if (!s.ok()) {
+    return WithContext(s, EndStateOf(s), "WAL " + std::to_string(log_number));
+  }
+  if (batches_ == 0) {
+    first_sequence_ = header.sequence;
+  } else if (last_sequence_ < header.sequence && header.sequence < last_end_) {
+    counts_batches_ = true;
+  }
+  ++batches_;
+  last_sequence_ = header.sequence;
+  last_end_ = header.sequence + handler.sequences();
+  return Status::OK();
+}
+
+void WalFacts::Keep(WalFamily* family, WalKey key) {
+  const size_t bytes = KeyBytes(key);
+  if (bytes <= kMaxWalKeyBytes - key_bytes_) {
+    key_bytes_ += bytes;
+    family->keys.push_back(std::move(key));
+    return;
+  }
+  family->unbounded = true;
+  for (const WalKey& kept : family->keys) {
+    key_bytes_ -= KeyBytes(kept);
+  }
+  std::vector<WalKey>().swap(family->keys);
+}
+
+Status WalFacts::Open(const Slice& name, std::set<std::string>* names) {
+  if (NameBytes(name) > kMaxPreparedNameBytes - name_bytes_) {
+    return MakeStatus(EndState::kRefused,
+                      "open transactions: expected names of at most " +
+                          std::to_string(kMaxPreparedNameBytes) +
+                          " bytes, found more; commit or roll back some");
+  }
+  if (names->insert(name.ToString()).second) {
+    name_bytes_ += NameBytes(name);
+  }
+  return Status::OK();
+}
+
+void WalFacts::Close(const Slice& name, std::set<std::string>* names) {
+  if (names->erase(name.ToString()) > 0) {
+    name_bytes_ -= NameBytes(name);
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,65 @@
+#include "tests/format/log_bytes.h"
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "format/coding.h"
+#include "format/crc32c.h"
+#include "tests/support/catch.h"
+
+namespace sstferry::test {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+std::string PhysicalRecord(uint8_t type, const std::string& payload,
+                           uint32_t log_number) {
+  std::string checked(1, static_cast<char>(type));
+  if ((type >= 5 && type <= 8) || type == 11 || type == 131) {
+    PutFixed32(&checked, log_number);
+  }
+  checked += payload;
+  std::string record;
+  PutFixed32(&record, MaskCrc32c(Crc32c(checked.data(), checked.size())));
+  PutFixed16(&record, static_cast<uint16_t>(payload.size()));
+  return record + checked;
+}
+
+Followed Follow(const Slice& bytes, LogKind kind, uint64_t log_number) {
+  Followed followed;
+  LogFollower follower(kind, log_number);
+  followed.status = follower.Follow(
+      SliceSource(bytes), [&](const Slice& record, uint64_t end) {
+        followed.records.push_back(record.ToString());
+        followed.ends.push_back(end);
+        return Status::OK();
+      });
+  followed.end = follower.end();
+  followed.recyclable = follower.is_recyclable();
+  followed.stopped_inside = follower.stopped_inside();
+  followed.meta_types = follower.meta_record_types();
+  return followed;
+}
+
+std::string FileBytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  INFO(path);
+  REQUIRE(in.good());
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+std::string ManifestBytes(const std::string& directory) {
+  std::string name = FileBytes(directory + "/CURRENT");
+  name.resize(name.find('\n'));
+  return FileBytes(directory + "/" + name);
+}
+
+std::string WalName(uint64_t number) {
+  char name[32];
+  snprintf(name, sizeof(name), "%06llu.log",
+           static_cast<unsigned long long>(number));
+  return name;
+}
+
+}  // namespace sstferry::test

@@ -1,0 +1,324 @@
+#include "format/rocksdb/log_follower.h"
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "format/end_state.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "tests/format/log_bytes.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using test::FileBytes;
+using test::Follow;
+using test::Followed;
+using test::kLogBlockBytes;
+using test::PhysicalRecord;
+using test::WalName;
+
+namespace {
+
+// A database that writes batches of many sizes, each with a key of its own.
+class WritingDb {
+ public:
+  WritingDb(const std::string& path, const rocksdb::DBOptions& options)
+      : path_(path), db_(path, test::OneFamily(test::Quiet()), options) {}
+
+  void Write(size_t value_bytes) {
+    rocksdb::WriteBatch batch;
+    std::string value(value_bytes, '\0');
+    for (char& byte : value) {
+      byte = static_cast<char>('a' + random_() % 20);
+    }
+    REQUIRE_OK(batch.Put(test::NumberedKey(next_++), value));
+    REQUIRE_OK(db_->Write({}, &batch));
+    written_.push_back(batch.Data());
+  }
+
+  void WriteMany(int count) {
+    for (int i = 0; i < count; ++i) {
+      const uint64_t kind = random_() % 20;
+      Write(kind == 0 ? random_() % 200000 : kind < 5 ? random_() % 9000
+                                                      : random_() % 100);
+    }
+  }
+
+  void Flush() {
+    db_.Flush();
+    written_.clear();
+  }
+
+  uint64_t WalNumber() {
+    std::unique_ptr<rocksdb::LogFile> wal;
+    REQUIRE_OK(db_->GetCurrentWalFile(&wal));
+    return wal->LogNumber();
+  }
+
+  // Since the last Flush().
+  const std::vector<std::string>& written() const { return written_; }
+  std::string Wal() { return FileBytes(path_ + "/" + WalName(WalNumber())); }
+
+ private:
+  std::string path_;
+  test::OpenDb db_;
+  std::mt19937_64 random_{7};
+  uint64_t next_ = 0;
+  std::vector<std::string> written_;
+};
+
+rocksdb::DBOptions WalOptions(bool recycled, bool compressed) {
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  options.recycle_log_file_num = recycled ? 2 : 0;
+  // With another mode RocksDB does not recycle.
+  options.wal_recovery_mode =
+      rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
+  options.wal_compression =
+      compressed ? rocksdb::kZSTD : rocksdb::kNoCompression;
+  return options;
+}
+
+// Three records: whole, in two parts over a block's end, whole.
+std::string PlainLog() {
+  const std::string first(kLogBlockBytes - 7 - 7 - 10, 'a');
+  return PhysicalRecord(1, first) + PhysicalRecord(2, "0123456789") +
+         PhysicalRecord(4, "rest") + PhysicalRecord(1, "last");
+}
+
+}  // namespace
+
+TEST_CASE("A follower hands out the batches RocksDB wrote, whatever the WAL",
+          "[format][rocksdb]") {
+  const bool recycled = GENERATE(false, true);
+  const bool compressed = GENERATE(false, true);
+  const ScratchDir dir;
+  WritingDb db(dir / "db", WalOptions(recycled, compressed));
+  for (int life = 0; life < 4; ++life) {
+    db.WriteMany(life == 0 ? 400 : 150);
+    const Followed followed = Follow(db.Wal(), LogKind::kWal, db.WalNumber());
+    REQUIRE_OK(followed.status);
+    REQUIRE(followed.records == db.written());
+    REQUIRE(followed.recyclable == recycled);
+    REQUIRE(followed.meta_types.count(9) == (compressed ? 1 : 0));
+    REQUIRE_FALSE(followed.stopped_inside);
+    db.Flush();
+  }
+}
+
+TEST_CASE("A log that grows byte by byte is handed out once and in order",
+          "[format][rocksdb]") {
+  const bool recycled = GENERATE(false, true);
+  const bool compressed = GENERATE(false, true);
+  const ScratchDir dir;
+  WritingDb db(dir / "db", WalOptions(recycled, compressed));
+  db.WriteMany(100);
+  const std::string wal = db.Wal();
+  LogFollower follower(LogKind::kWal, db.WalNumber());
+  std::vector<std::string> records;
+  std::mt19937_64 random(3);
+  for (size_t size = 0;; size += 1 + random() % 3000) {
+    size = std::min(size, wal.size());
+    REQUIRE_OK(follower.Follow(
+        SliceSource(Slice(wal.data(), size)),
+        [&](const Slice& record, uint64_t end) {
+          REQUIRE(end <= size);
+          records.push_back(record.ToString());
+          return Status::OK();
+        }));
+    REQUIRE(follower.end() <= size);
+    REQUIRE(follower.stopped_inside() == (follower.end() < size));
+    if (size == wal.size()) {
+      break;
+    }
+  }
+  REQUIRE(records == db.written());
+}
+
+TEST_CASE("A log cut at any byte yields the whole records before the cut",
+          "[format][rocksdb]") {
+  const std::string log = PlainLog();
+  const Followed whole = Follow(log);
+  REQUIRE(whole.records.size() == 3);
+  REQUIRE(whole.records[1] == "0123456789rest");
+  REQUIRE(whole.end == log.size());
+  REQUIRE_FALSE(whole.stopped_inside);
+  for (size_t size = 0; size < log.size(); ++size) {
+    const Followed cut = Follow(Slice(log.data(), size));
+    REQUIRE_OK(cut.status);
+    uint64_t end = 0;
+    size_t count = 0;
+    while (count < whole.ends.size() && whole.ends[count] <= size) {
+      end = whole.ends[count++];
+    }
+    REQUIRE(cut.records.size() == count);
+    REQUIRE(cut.end == end);
+    REQUIRE(cut.stopped_inside == (end < size));
+  }
+}
+
+TEST_CASE("A callback that fails gets the same record again",
+          "[format][rocksdb]") {
+  const std::string log = PlainLog();
+  LogFollower follower(LogKind::kManifest);
+  int calls = 0;
+  const auto fail_at_second = [&](const Slice&, uint64_t) {
+    return ++calls == 2 ? Status::Aborted() : Status::OK();
+  };
+  REQUIRE(follower.Follow(SliceSource(log), fail_at_second).IsAborted());
+  REQUIRE(follower.end() == kLogBlockBytes - 17);
+  REQUIRE_OK(follower.Follow(SliceSource(log), fail_at_second));
+  REQUIRE(calls == 4);
+  REQUIRE(follower.end() == log.size());
+}
+
+TEST_CASE("An earlier life of a recycled WAL ends the log without damage",
+          "[format][rocksdb]") {
+  const std::string ours =
+      PhysicalRecord(5, "one", 12) + PhysicalRecord(5, "two", 12);
+  const std::string old = PhysicalRecord(5, std::string(300, 'o'), 9) +
+                          PhysicalRecord(5, "old", 9);
+  // Whole records of it, and the middle of one.
+  for (const std::string& tail : {old, old.substr(20)}) {
+    const Followed followed = Follow(ours + tail, LogKind::kWal, 12);
+    REQUIRE_OK(followed.status);
+    REQUIRE(followed.records == std::vector<std::string>{"one", "two"});
+    REQUIRE(followed.end == ours.size());
+    REQUIRE(followed.recyclable);
+    REQUIRE_FALSE(followed.stopped_inside);
+  }
+  // A record of this life that is torn, by its header or by the file's end.
+  std::string torn = PhysicalRecord(5, "three", 12);
+  torn.back() = 'x';
+  REQUIRE(Follow(ours + torn + old, LogKind::kWal, 12).stopped_inside);
+  REQUIRE(Follow(ours + torn.substr(0, 9), LogKind::kWal, 12).stopped_inside);
+  // The first part of one, and then the earlier life.
+  const Followed part = Follow(ours + PhysicalRecord(6, "part", 12) + old,
+                               LogKind::kWal, 12);
+  REQUIRE(part.records.size() == 2);
+  REQUIRE(part.end == ours.size());
+  REQUIRE(part.stopped_inside);
+}
+
+TEST_CASE("Zeros are passed over up to the block's end, as RocksDB does",
+          "[format][rocksdb]") {
+  const std::string first = PhysicalRecord(1, "first");
+  std::string log = first;
+  log.resize(kLogBlockBytes);
+  const Followed padded = Follow(log);
+  REQUIRE(padded.end == first.size());
+  REQUIRE_FALSE(padded.stopped_inside);
+  log += PhysicalRecord(1, "second");
+  REQUIRE(Follow(log).records == std::vector<std::string>{"first", "second"});
+  // Ten bytes are too few for a recyclable header, and too many for a plain
+  // one to be.
+  std::string recyclable =
+      PhysicalRecord(5, std::string(kLogBlockBytes - 11 - 10, 'a'), 3);
+  recyclable.resize(kLogBlockBytes);
+  recyclable += PhysicalRecord(5, "second", 3);
+  REQUIRE(Follow(recyclable, LogKind::kWal, 3).records.size() == 2);
+  // Not inside a record: RocksDB takes that for damage.
+  std::string inside = PhysicalRecord(2, "part");
+  inside.resize(kLogBlockBytes);
+  inside += PhysicalRecord(4, "rest");
+  const Followed stopped = Follow(inside);
+  REQUIRE(stopped.records.empty());
+  REQUIRE(stopped.stopped_inside);
+}
+
+TEST_CASE("Records about the log are remembered or refused",
+          "[format][rocksdb]") {
+  const std::string data = PhysicalRecord(1, "data");
+  const std::string known = PhysicalRecord(10, std::string(12, 't')) +
+                            PhysicalRecord(130, "info") +
+                            PhysicalRecord(200, "of the future");
+  const Followed followed = Follow(known + data);
+  REQUIRE_OK(followed.status);
+  REQUIRE(followed.records == std::vector<std::string>{"data"});
+  REQUIRE(followed.meta_types == std::set<uint8_t>{10, 130, 200});
+  for (const std::string& bad :
+       {PhysicalRecord(12, "x"), PhysicalRecord(127, "x"),
+        PhysicalRecord(9, std::string("\4\0\0\0", 4))}) {
+    const Followed refused = Follow(bad + data);
+    REQUIRE(refused.status.IsNotSupported());
+    REQUIRE(refused.records.empty());
+  }
+  // Where they cannot stand.
+  const std::string zstd = PhysicalRecord(9, std::string("\7\0\0\0", 4));
+  for (const std::string& bad :
+       {data + zstd + data, data + PhysicalRecord(10, "12345") + data,
+        data + PhysicalRecord(2, "part") + PhysicalRecord(130, "info") +
+            PhysicalRecord(4, "rest"),
+        data + PhysicalRecord(3, "middle") + data,
+        data + PhysicalRecord(2, "part") + data,
+        data + PhysicalRecord(5, "recyclable")}) {
+    const Followed stopped = Follow(bad);
+    REQUIRE_OK(stopped.status);
+    REQUIRE(stopped.records.size() == 1);
+    REQUIRE(stopped.end == data.size());
+    REQUIRE(stopped.stopped_inside);
+  }
+}
+
+TEST_CASE("Of a damaged WAL a follower reads what RocksDB recovers",
+          "[format][rocksdb]") {
+  const bool recycled = GENERATE(false, true);
+  const bool compressed = GENERATE(false, true);
+  const ScratchDir dir;
+  std::mt19937_64 random(11);
+  uint64_t wal_number = 0;
+  std::string wal;
+  {
+    WritingDb db(dir / "db", WalOptions(recycled, compressed));
+    for (int life = 0; recycled && life < 3; ++life) {
+      db.WriteMany(60);
+      db.Flush();
+    }
+    db.WriteMany(60);
+    wal_number = db.WalNumber();
+    wal = db.Wal();
+    std::filesystem::copy(dir / "db", dir / "crashed",
+                          std::filesystem::copy_options::recursive);
+  }
+  rocksdb::Options options(WalOptions(recycled, compressed), test::Quiet());
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  options.recycle_log_file_num = 0;
+  size_t shortest = SIZE_MAX;
+  for (int round = 0; round < 25; ++round) {
+    std::string damaged = wal;
+    if (round % 3 == 0) {
+      damaged.resize(random() % wal.size());
+    } else {
+      damaged[random() % wal.size()] ^= static_cast<char>(1 + random() % 255);
+    }
+    const Followed followed = Follow(damaged, LogKind::kWal, wal_number);
+    REQUIRE_OK(followed.status);
+    shortest = std::min(shortest, followed.records.size());
+
+    std::filesystem::remove_all(dir / "copy");
+    std::filesystem::copy(dir / "crashed", dir / "copy");
+    std::ofstream(dir / "copy/" + WalName(wal_number), std::ios::binary)
+        << damaged;
+    rocksdb::DB* raw = nullptr;
+    REQUIRE_OK(rocksdb::DB::OpenForReadOnly(options, dir / "copy", &raw));
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    size_t recovered = 0;
+    const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator({}));
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      ++recovered;
+    }
+    // Keys before those of this WAL are in tables.
+    const size_t in_tables = recycled ? 180 : 0;
+    INFO("round " << round << " of " << damaged.size() << " bytes");
+    REQUIRE(recovered - in_tables == followed.records.size());
+  }
+  REQUIRE(shortest < 30);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,328 @@
+#include "format/rocksdb/manifest_reader.h"
+
+#include <filesystem>
+
+#include "format/coding.h"
+#include "format/sst_coding.h"
+#include "rocksdb/db.h"
+#include "rocksdb/metadata.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/format/log_bytes.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+void ReadManifest(const std::string& directory, ManifestReader* reader) {
+  const std::string bytes = test::ManifestBytes(directory);
+  const test::Followed followed = test::Follow(bytes, LogKind::kManifest);
+  REQUIRE_OK(followed.status);
+  REQUIRE(followed.end == bytes.size());
+  for (const std::string& record : followed.records) {
+    REQUIRE_OK(reader->Add(record));
+  }
+}
+
+std::string UserKey(const std::string& internal) {
+  return internal.substr(0, internal.size() - 8);
+}
+
+// Requires that the MANIFEST tells what the open database tells.
+void RequireSame(const test::OpenDb& db, const std::string& directory,
+                 const std::vector<std::string>& families) {
+  REQUIRE_OK(db->PauseBackgroundWork());
+  ManifestReader reader;
+  ReadManifest(directory, &reader);
+  REQUIRE_FALSE(reader.in_group());
+  const ManifestState& state = reader.state();
+  REQUIRE(state.families.size() == families.size());
+  std::string id;
+  REQUIRE_OK(db->GetDbIdentity(id));
+  if (!state.database_id.empty()) {  // write_dbid_to_manifest
+    REQUIRE(state.database_id == id);
+  }
+  REQUIRE(state.last_sequence <= db->GetLatestSequenceNumber());
+  for (const std::string& name : families) {
+    INFO("family " << name);
+    rocksdb::ColumnFamilyMetaData metadata;
+    db->GetColumnFamilyMetaData(db.cf(name), &metadata);
+    const ManifestFamily& family = state.families.at(db.cf(name)->GetID());
+    REQUIRE(family.name == name);
+    REQUIRE(family.id == db.cf(name)->GetID());
+    REQUIRE(family.comparator == db.cf(name)->GetComparator()->Name());
+    size_t files = 0;
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      for (const rocksdb::SstFileMetaData& expected : level.files) {
+        ++files;
+        INFO("table " << expected.file_number);
+        const ManifestFile& file = family.files.at(expected.file_number);
+        REQUIRE(file.number == expected.file_number);
+        REQUIRE(file.level == level.level);
+        REQUIRE(file.bytes == expected.size);
+        REQUIRE(UserKey(file.smallest) == expected.smallestkey);
+        REQUIRE(UserKey(file.largest) == expected.largestkey);
+        REQUIRE(file.smallest_sequence == expected.smallest_seqno);
+        REQUIRE(file.largest_sequence == expected.largest_seqno);
+        REQUIRE(file.oldest_blob_file == expected.oldest_blob_file_number);
+        REQUIRE(file.oldest_ancestor_time == expected.oldest_ancester_time);
+        REQUIRE(file.creation_time == expected.file_creation_time);
+        REQUIRE(file.has_unique_id);
+        if (!file.checksum_function.empty()) {
+          REQUIRE(file.checksum == expected.file_checksum);
+          REQUIRE(file.checksum_function == expected.file_checksum_func_name);
+        }
+      }
+    }
+    REQUIRE(family.files.size() == files);
+    REQUIRE(family.blobs.size() == metadata.blob_files.size());
+    for (const rocksdb::BlobMetaData& expected : metadata.blob_files) {
+      const ManifestBlobFile& blob =
+          family.blobs.at(expected.blob_file_number);
+      REQUIRE(blob.number == expected.blob_file_number);
+      REQUIRE(blob.total_count == expected.total_blob_count);
+      REQUIRE(blob.total_bytes == expected.total_blob_bytes);
+      REQUIRE(blob.garbage_count == expected.garbage_blob_count);
+      REQUIRE(blob.garbage_bytes == expected.garbage_blob_bytes);
+    }
+  }
+  REQUIRE_OK(db->ContinueBackgroundWork());
+}
+
+void Fill(test::OpenDb* db, const std::string& family, uint64_t first,
+          uint64_t count) {
+  for (uint64_t i = first; i < first + count; ++i) {
+    db->Put(test::NumberedKey(i), std::string(i % 60, 'v'), family);
+  }
+}
+
+// The tags of an edit, one after the other.
+std::string Tag(uint32_t tag, const std::vector<uint64_t>& numbers = {}) {
+  std::string bytes;
+  sst::PutVarint64(&bytes, tag);
+  for (const uint64_t number : numbers) {
+    sst::PutVarint64(&bytes, number);
+  }
+  return bytes;
+}
+
+std::string Prefixed(const std::string& bytes) {
+  std::string prefixed;
+  sst::PutVarint64(&prefixed, bytes.size());
+  return prefixed + bytes;
+}
+
+// A table of level 1 in the newest form.
+std::string NewFile(uint64_t number, const std::string& fields = "") {
+  return Tag(103, {1, number, 1000}) + Prefixed("a12345678") +
+         Prefixed("b12345678") + Tag(3, {9}) + fields + Tag(1);
+}
+
+}  // namespace
+
+TEST_CASE("A MANIFEST tells the files that the open database tells",
+          "[format][rocksdb]") {
+  const test::TempDir dir;
+  rocksdb::ColumnFamilyOptions many_levels = test::Quiet();
+  many_levels.target_file_size_base = 4 << 10;
+  many_levels.max_bytes_for_level_base = 16 << 10;
+  many_levels.write_buffer_size = 64 << 10;
+  many_levels.disable_auto_compactions = false;
+  rocksdb::ColumnFamilyOptions blobs = test::Quiet();
+  blobs.enable_blob_files = true;
+  blobs.min_blob_size = 40;
+  blobs.blob_file_size = 4 << 10;
+  blobs.enable_blob_garbage_collection = true;
+  test::Families families = test::OneFamily(test::Quiet());
+  families.emplace_back("levels", many_levels);
+  families.emplace_back("blobs", blobs);
+  families.emplace_back("dropped", test::Quiet());
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  options.write_dbid_to_manifest = true;
+  options.atomic_flush = GENERATE(false, true);
+  options.track_and_verify_wals_in_manifest = GENERATE(false, true);
+  test::OpenDb db(dir / "db", families, options);
+  Fill(&db, "default", 0, 200);
+  Fill(&db, "dropped", 0, 200);
+  Fill(&db, "blobs", 0, 2000);
+  db.Flush();
+  RequireSame(db, dir / "db", {"default", "levels", "blobs", "dropped"});
+  ManifestReader reader;
+  ReadManifest(dir / "db", &reader);
+  REQUIRE_FALSE(reader.state().database_id.empty());
+
+  REQUIRE_OK(db->DropColumnFamily(db.cf("dropped")));
+  for (int round = 0; round < 6; ++round) {
+    Fill(&db, "levels", 1000 * (round % 3), 3000);
+    Fill(&db, "blobs", 300 * round, 500);
+    db.DeleteRange(test::NumberedKey(10), test::NumberedKey(90), "blobs");
+    REQUIRE_OK(db->Flush({}, {db.cf(), db.cf("levels"), db.cf("blobs")}));
+    if (round % 2 == 1) {
+      db.Compact("blobs");
+    }
+  }
+  rocksdb::SstFileWriter writer({}, {});
+  REQUIRE_OK(writer.Open(dir / "1.sst"));
+  REQUIRE_OK(writer.Put("ingested", "value"));
+  REQUIRE_OK(writer.Finish());
+  REQUIRE_OK(db->IngestExternalFile(db.cf(), {dir / "1.sst"}, {}));
+  db.Compact("levels");
+  RequireSame(db, dir / "db", {"default", "levels", "blobs"});
+}
+
+TEST_CASE("A MANIFEST that was written anew tells the same",
+          "[format][rocksdb]") {
+  const test::TempDir dir;
+  rocksdb::ColumnFamilyOptions blobs = test::Quiet();
+  blobs.enable_blob_files = true;
+  test::Families families = test::OneFamily(blobs);
+  families.emplace_back("second", test::Quiet());
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  options.max_manifest_file_size = 300;
+  options.file_checksum_gen_factory =
+      rocksdb::GetFileChecksumGenCrc32cFactory();
+  for (int life = 0; life < 3; ++life) {
+    test::OpenDb db(dir / "db", families, options);
+    for (int i = 0; i < 4; ++i) {
+      Fill(&db, "default", 10 * i, 20);
+      Fill(&db, "second", 10 * i, 20);
+      db.Flush();
+      RequireSame(db, dir / "db", {"default", "second"});
+    }
+  }
+}
+
+TEST_CASE("A MANIFEST tells which WALs recovery needs", "[format][rocksdb]") {
+  const test::TempDir dir;
+  test::Families families = test::OneFamily(test::Quiet());
+  families.emplace_back("second", test::Quiet());
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  options.track_and_verify_wals_in_manifest = true;
+  test::OpenDb db(dir / "db", families, options);
+  std::vector<uint64_t> wals;
+  const auto current = [&] {
+    std::unique_ptr<rocksdb::LogFile> wal;
+    REQUIRE_OK(db->GetCurrentWalFile(&wal));
+    return wal->LogNumber();
+  };
+  db.Put("a", "1", "second");
+  const uint64_t first = current();
+  db.Put("a", "1");
+  REQUIRE_OK(db->Flush({}, db.cf()));
+  db.Put("b", "1");
+  REQUIRE_OK(db->SyncWAL());
+  const uint64_t second = current();
+  REQUIRE(first < second);
+  ManifestReader reader;
+  ReadManifest(dir / "db", &reader);
+  REQUIRE(OldestNeededWal(reader.state(), false) <= first);
+  REQUIRE(reader.state().families.at(0).log_number == second);
+  REQUIRE(reader.state().wals.count(first) == 1);
+  REQUIRE(reader.state().wals.at(first) ==
+          std::filesystem::file_size(dir / "db" + "/" + test::WalName(first)));
+
+  REQUIRE_OK(db->Flush({}, db.cf("second")));
+  ManifestReader later;
+  ReadManifest(dir / "db", &later);
+  REQUIRE(OldestNeededWal(later.state(), false) == second);
+  REQUIRE(later.state().wals.count(first) == 0);
+  REQUIRE(later.state().deleted_wals_before == second);
+}
+
+TEST_CASE("Older forms of a record are read", "[format][rocksdb]") {
+  const std::string keys = Prefixed("a12345678") + Prefixed("b12345678");
+  ManifestReader reader;
+  REQUIRE_OK(reader.Add(Tag(7, {2, 10, 100}) + keys +
+                        Tag(100, {3, 11, 101}) + keys + Tag(4, {8}) +
+                        Tag(102, {4, 12, 2, 102}) + keys + Tag(5, {9}) +
+                        Tag(8196) + Tag(7) + Tag(2, {4096, 1}) +  // WAL
+                        Tag(5, {2}) + Prefixed("c12345678")));
+  // One about WALs does nothing else.
+  REQUIRE(reader.state().families.at(0).files.empty());
+  REQUIRE(reader.state().wals == std::map<uint64_t, uint64_t>{{7, 4096}});
+  REQUIRE_OK(reader.Add(Tag(7, {2, 10, 100}) + keys + Tag(100, {3, 11, 101}) +
+                        keys + Tag(4, {8}) + Tag(102, {4, 12, 2, 102}) + keys +
+                        Tag(5, {9})));
+  const auto& files = reader.state().families.at(0).files;
+  REQUIRE(files.size() == 3);
+  REQUIRE(files.at(10).level == 2);
+  REQUIRE(files.at(11).largest_sequence == 8);
+  REQUIRE(files.at(12).path_id == 2);
+  REQUIRE(files.at(12).bytes == 102);
+  REQUIRE_OK(reader.Add(Tag(8197, {8})));
+  REQUIRE(reader.state().wals.empty());
+}
+
+TEST_CASE("Fields that may be ignored are, all others are refused",
+          "[format][rocksdb]") {
+  ManifestReader reader;
+  REQUIRE_OK(reader.Add(Tag(8192 + 77) + Prefixed("future") +
+                        NewFile(5, Tag(30) + Prefixed("future") + Tag(65) +
+                                       Prefixed(std::string(1, '\1')))));
+  REQUIRE(reader.state().families.at(0).files.at(5).path_id == 1);
+  for (const std::string& bad :
+       {Tag(11), Tag(104), Tag(402, {1}), NewFile(6, Tag(66) + Prefixed("x")),
+        Tag(400, {1, 2, 3}) + Prefixed("") + Prefixed("") + Tag(65) +
+            Prefixed("x"),
+        Tag(8192 + 7) + Prefixed(Tag(7, {3, 1}))}) {
+    ManifestReader fresh;
+    REQUIRE(fresh.Add(bad).IsNotSupported());
+  }
+}
+
+TEST_CASE("A change against the state is damage", "[format][rocksdb]") {
+  const std::string other_family = Tag(200, {7});
+  for (const std::string& bad :
+       {NewFile(5), Tag(6, {2, 5}), Tag(6, {1, 6}), other_family + NewFile(6),
+        other_family + Tag(202), Tag(202),
+        Tag(200, {0}) + Tag(201) + Prefixed("default"),
+        Tag(401, {9, 1, 1, 0}), NewFile(6, Tag(65) + Prefixed("\4")),
+        NewFile(6, Tag(12) + Prefixed("short")), Tag(6, {256, 5}),
+        Tag(7, {1, 6, 100}) + Prefixed("short") + Prefixed("b12345678")}) {
+    ManifestReader reader;
+    REQUIRE_OK(reader.Add(NewFile(5)));
+    const Status status = reader.Add(bad);
+    INFO(Slice(bad).ToString(true));
+    REQUIRE(status.IsCorruption());
+    REQUIRE(status.ToString().find("MANIFEST: ") != std::string::npos);
+  }
+}
+
+TEST_CASE("A file may move to another level in one record",
+          "[format][rocksdb]") {
+  ManifestReader reader;
+  REQUIRE_OK(reader.Add(NewFile(5)));
+  REQUIRE_OK(reader.Add(Tag(6, {1, 5}) + NewFile(5)));
+  REQUIRE(reader.state().families.at(0).files.size() == 1);
+}
+
+TEST_CASE("An atomic group takes effect as a whole", "[format][rocksdb]") {
+  const auto member = [](uint64_t number, uint64_t behind) {
+    return NewFile(number) + Tag(300, {behind});
+  };
+  ManifestReader reader;
+  REQUIRE_OK(reader.Add(member(5, 2)));
+  REQUIRE_OK(reader.Add(member(6, 1)));
+  REQUIRE(reader.in_group());
+  REQUIRE(reader.state().families.at(0).files.empty());
+  REQUIRE_OK(reader.Add(member(7, 0)));
+  REQUIRE_FALSE(reader.in_group());
+  REQUIRE(reader.state().families.at(0).files.size() == 3);
+
+  REQUIRE_OK(reader.Add(member(8, 1)));
+  REQUIRE(reader.Add(NewFile(9)).IsCorruption());
+  ManifestReader wrong_count;
+  REQUIRE_OK(wrong_count.Add(member(8, 2)));
+  REQUIRE(wrong_count.Add(member(9, 0)).IsCorruption());
+  ManifestReader too_large;
+  REQUIRE(too_large.Add(member(8, UINT32_MAX)).IsCorruption());
+}
+
+}  // namespace sstferry

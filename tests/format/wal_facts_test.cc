@@ -1,0 +1,226 @@
+#include "format/rocksdb/wal_facts.h"
+
+#include <filesystem>
+
+#include "rocksdb/utilities/transaction.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "rocksdb/write_batch.h"
+#include "tests/format/log_bytes.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using rocksdb::Transaction;
+
+namespace {
+
+// All WALs of a directory, oldest first.
+void AddWals(const std::string& directory, WalFacts* facts) {
+  std::map<uint64_t, std::string> wals;
+  for (const std::string& path : test::PathsWith(directory, ".log")) {
+    wals[std::stoull(std::filesystem::path(path).stem())] = path;
+  }
+  for (const auto& [number, path] : wals) {
+    const test::Followed followed =
+        test::Follow(test::FileBytes(path), LogKind::kWal, number);
+    REQUIRE_OK(followed.status);
+    for (const std::string& record : followed.records) {
+      REQUIRE_OK(facts->Add(number, record));
+    }
+  }
+}
+
+// A TransactionDB, and transactions with names.
+class Transactions {
+ public:
+  Transactions(const std::string& path, rocksdb::TxnDBWritePolicy policy)
+      : path_(path) {
+    rocksdb::TransactionDBOptions options;
+    options.write_policy = policy;
+    rocksdb::Options db_options;
+    db_options.create_if_missing = true;
+    rocksdb::TransactionDB* raw = nullptr;
+    REQUIRE_OK(rocksdb::TransactionDB::Open(db_options, options, path, &raw));
+    db_.reset(raw);
+  }
+
+  std::unique_ptr<Transaction> Begin(const std::string& name) {
+    std::unique_ptr<Transaction> transaction(db_->BeginTransaction({}));
+    REQUIRE_OK(transaction->SetName(name));
+    return transaction;
+  }
+
+  // Prepared, with three keys.
+  std::unique_ptr<Transaction> Prepare(const std::string& name) {
+    std::unique_ptr<Transaction> transaction = Begin(name);
+    for (const char* key : {"a", "b", "c"}) {
+      REQUIRE_OK(transaction->Put(name + key, "value"));
+    }
+    REQUIRE_OK(transaction->Prepare());
+    return transaction;
+  }
+
+  rocksdb::TransactionDB* operator->() { return db_.get(); }
+  WalFacts Facts() {
+    WalFacts facts;
+    AddWals(path_, &facts);
+    return facts;
+  }
+
+ private:
+  std::string path_;
+  std::unique_ptr<rocksdb::TransactionDB> db_;
+};
+
+using Names = std::set<std::string>;
+
+// What a batch with one put for each of `keys` looks like in a WAL.
+std::string BatchAt(uint64_t sequence, const std::vector<std::string>& keys) {
+  rocksdb::WriteBatch batch;
+  for (const std::string& key : keys) {
+    REQUIRE_OK(batch.Put(key, "value"));
+  }
+  std::string record = batch.Data();
+  for (int i = 0; i < 8; ++i) {
+    record[i] = static_cast<char>(sequence >> (8 * i));
+  }
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("Keys of every family are kept in the order of the WALs",
+          "[format][rocksdb]") {
+  const test::TempDir dir;
+  test::Families families = test::OneFamily(test::Quiet());
+  families.emplace_back("second", test::Quiet());
+  test::OpenDb db(dir / "db", families);
+  db.Put("z", "1");
+  db.Put("a", "1", "second");
+  REQUIRE_OK(db->Flush({}, db.cf()));  // the next WAL begins
+  db.DeleteRange("b", "d");
+  db.Put("y", "2", "second");
+  WalFacts facts;
+  AddWals(dir / "db", &facts);
+  REQUIRE(facts.batches() == 4);
+  REQUIRE(facts.entries() == 4);
+  REQUIRE(facts.first_sequence() == 1);
+  REQUIRE_FALSE(facts.has_prepare_sections());
+  REQUIRE_FALSE(facts.counts_batches());
+  const WalFamily& first = facts.families().at(0);
+  REQUIRE(first.entries == 2);
+  REQUIRE(first.keys.size() == 2);
+  REQUIRE(first.keys[0].key == "z");
+  REQUIRE_FALSE(first.keys[0].is_range);
+  REQUIRE(first.keys[1].key == "b");
+  REQUIRE(first.keys[1].end == "d");
+  REQUIRE(first.keys[1].is_range);
+  const WalFamily& second = facts.families().at(db.cf("second")->GetID());
+  REQUIRE(second.keys.size() == 2);
+  REQUIRE(second.keys[1].key == "y");
+}
+
+TEST_CASE("Prepared transactions are named until they end",
+          "[format][rocksdb]") {
+  const rocksdb::TxnDBWritePolicy policy =
+      GENERATE(rocksdb::WRITE_COMMITTED, rocksdb::WRITE_PREPARED,
+               rocksdb::WRITE_UNPREPARED);
+  const test::TempDir dir;
+  Transactions db(dir / "db", policy);
+  REQUIRE_OK(db->Put({}, "plain", "value"));
+  REQUIRE_FALSE(db.Facts().has_prepare_sections());
+  const auto stays = db.Prepare("stays");
+  const auto commits = db.Prepare("commits");
+  const auto rolls_back = db.Prepare("rolls back");
+  REQUIRE(db.Facts().prepared() == Names{"stays", "commits", "rolls back"});
+  REQUIRE(db.Facts().has_prepare_sections());
+  REQUIRE_OK(commits->Commit());
+  REQUIRE_OK(rolls_back->Rollback());
+  REQUIRE_OK(db->Put({}, "plain", "value"));
+  const WalFacts facts = db.Facts();
+  REQUIRE(facts.prepared() == Names{"stays"});
+  REQUIRE(facts.unprepared().empty());
+  REQUIRE(facts.counts_batches() == (policy != rocksdb::WRITE_COMMITTED));
+  REQUIRE_OK(stays->Rollback());  // RocksDB asserts that none is open
+}
+
+TEST_CASE("Unprepared transactions are told from prepared ones",
+          "[format][rocksdb]") {
+  const test::TempDir dir;
+  Transactions db(dir / "db", rocksdb::WRITE_UNPREPARED);
+  rocksdb::TransactionOptions options;
+  options.write_batch_flush_threshold = 1;
+  std::vector<std::unique_ptr<Transaction>> open;
+  for (const char* name : {"one", "two", "three"}) {
+    open.emplace_back(db->BeginTransaction({}, options));
+    REQUIRE_OK(open.back()->SetName(name));
+    for (const char* key : {"a", "b", "c"}) {
+      REQUIRE_OK(open.back()->Put(std::string(name) + key, "value"));
+    }
+  }
+  REQUIRE(db.Facts().unprepared() == Names{"one", "two", "three"});
+  REQUIRE(db.Facts().prepared().empty());
+  REQUIRE_OK(open[0]->Prepare());
+  REQUIRE_OK(open[1]->Rollback());
+  const WalFacts facts = db.Facts();
+  REQUIRE(facts.prepared() == Names{"one"});
+  REQUIRE(facts.unprepared() == Names{"three"});
+  REQUIRE(facts.counts_batches());
+  REQUIRE_OK(open[0]->Rollback());  // RocksDB asserts that none is open
+  REQUIRE_OK(open[2]->Rollback());
+}
+
+TEST_CASE("A commit without prepare of write-prepared shows in the sequences",
+          "[format][rocksdb]") {
+  const rocksdb::TxnDBWritePolicy policy =
+      GENERATE(rocksdb::WRITE_COMMITTED, rocksdb::WRITE_PREPARED);
+  const test::TempDir dir;
+  Transactions db(dir / "db", policy);
+  for (const char* value : {"1", "2"}) {
+    const std::unique_ptr<Transaction> transaction(db->BeginTransaction({}));
+    for (const char* key : {"a", "b", "c"}) {
+      REQUIRE_OK(transaction->Put(key, value));
+    }
+    REQUIRE_OK(transaction->Commit());
+  }
+  const WalFacts facts = db.Facts();
+  REQUIRE_FALSE(facts.has_prepare_sections());
+  REQUIRE(facts.counts_batches() == (policy == rocksdb::WRITE_PREPARED));
+}
+
+TEST_CASE("A batch that was written again does not count as overlapping",
+          "[format][rocksdb]") {
+  WalFacts facts;
+  REQUIRE_OK(facts.Add(1, BatchAt(10, {"a", "b", "c"})));
+  REQUIRE_OK(facts.Add(1, BatchAt(10, {"a"})));
+  REQUIRE_OK(facts.Add(1, BatchAt(11, {"a", "b"})));
+  REQUIRE_OK(facts.Add(2, BatchAt(13, {"a", "b"})));
+  REQUIRE_FALSE(facts.counts_batches());
+  REQUIRE_OK(facts.Add(2, BatchAt(14, {"a"})));
+  REQUIRE(facts.counts_batches());
+}
+
+TEST_CASE("Keys beyond the bound make their family unbounded",
+          "[format][rocksdb]") {
+  WalFacts facts;
+  const std::string key(1 << 20, 'k');
+  for (uint64_t i = 0; i < 70; ++i) {
+    REQUIRE_OK(facts.Add(1, BatchAt(1 + i, {key})));
+  }
+  const WalFamily& family = facts.families().at(0);
+  REQUIRE(family.entries == 70);
+  REQUIRE(family.unbounded);
+  REQUIRE(family.keys.empty());
+}
+
+TEST_CASE("A damaged record names its WAL", "[format][rocksdb]") {
+  WalFacts facts;
+  const Status status = facts.Add(12, BatchAt(1, {"a"}).substr(0, 14));
+  REQUIRE(status.IsCorruption());
+  REQUIRE(status.ToString().find("WAL 12: ") != std::string::npos);
+}
+
+}  // namespace sstferry
