@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "format/limits.h"
+#include "format/rocksdb/log_follower.h"
 #include "format/sealed_file.h"
 #include "format/sst_tail.h"
 #include "format/wire_compression.h"
@@ -55,6 +56,51 @@ void MakeFormatSeeds(const fs::path& directory) {
           MakeFrame(sample.type, 0, sample.payload));
     Write(directory / "messages" / name,
           std::string(1, static_cast<char>(sample.type)) + sample.payload);
+  }
+}
+
+// --- RocksDB's logs ---------------------------------------------------------
+
+// A golden file's bytes; *number is that of its note.
+std::string GoldenBytes(const fs::path& path, uint64_t* number) {
+  std::ifstream in(path);
+  std::string line;
+  std::string bytes;
+  while (std::getline(in, line)) {
+    if (line.rfind("# number: ", 0) == 0) {
+      *number = std::stoull(line.substr(10));
+      continue;
+    }
+    for (size_t at = 0; at + 1 < line.size(); at += 2) {
+      bytes += static_cast<char>(std::stoi(line.substr(at, 2), nullptr, 16));
+    }
+  }
+  return bytes;
+}
+
+// The golden files: whole, and their logical records.
+void MakeRocksDbSeeds(const fs::path& directory) {
+  for (const auto& entry : fs::directory_iterator(
+           fs::path(SSTFERRY_SOURCE_DIR) / "tests/golden/rocksdb")) {
+    if (entry.path().extension() != ".hex") {
+      continue;
+    }
+    const std::string name = entry.path().stem();
+    const LogKind kind =
+        name.rfind("wal", 0) == 0 ? LogKind::kWal : LogKind::kManifest;
+    const fs::path target =
+        directory / (kind == LogKind::kWal ? "wal" : "manifest");
+    uint64_t number = 0;
+    const std::string bytes = GoldenBytes(entry.path(), &number);
+    Write(target / name, bytes);
+    LogFollower follower(kind, number);
+    MustWork(follower.Follow(
+        SliceSource(bytes),
+        [&](const rocksdb::Slice& record, uint64_t end) {
+          Write(target / (name + "_" + std::to_string(end)),
+                record.ToString());
+          return rocksdb::Status::OK();
+        }));
   }
 }
 
@@ -515,6 +561,7 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path directory = argv[1];
   MakeFormatSeeds(directory);
+  MakeRocksDbSeeds(directory);
   MakeSstSeeds(directory);
   MakeTailSeeds(directory / "sst_tail");
   MakeCompressedSeeds(directory);

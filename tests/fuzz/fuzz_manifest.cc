@@ -1,0 +1,46 @@
+// Input: a whole MANIFEST; also taken for one of its records, which is added
+// twice.
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
+
+namespace {
+
+// A state that RocksDB's rules allow.
+void RequireSound(const sstferry::ManifestReader& reader) {
+  const sstferry::ManifestState& state = reader.state();
+  if (state.families.count(0) == 0) {
+    abort();
+  }
+  for (const auto& [id, family] : state.families) {
+    if (family.id != id) {
+      abort();
+    }
+    for (const auto& [number, file] : family.files) {
+      if (file.number != number || file.path_id > 3) {
+        abort();
+      }
+    }
+  }
+  sstferry::OldestNeededWal(state, state.families.size() % 2 == 0);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace sstferry;
+  const rocksdb::Slice input(reinterpret_cast<const char*>(data), size);
+  LogFollower follower(LogKind::kManifest);
+  ManifestReader reader;
+  follower
+      .Follow(SliceSource(input),
+              [&](const rocksdb::Slice& record, uint64_t) {
+                return reader.Add(record);
+              })
+      .PermitUncheckedError();
+  RequireSound(reader);
+  ManifestReader record;
+  record.Add(input).PermitUncheckedError();
+  record.Add(input).PermitUncheckedError();
+  RequireSound(record);
+  return 0;
+}
