@@ -1,6 +1,9 @@
 #include "format/sst_block.h"
 
+#include <algorithm>
+
 #include "format/end_state.h"
+#include "format/sst_block_verifier.h"
 #include "format/sst_coding.h"
 
 namespace sstferry {
@@ -16,16 +19,16 @@ constexpr uint32_t kReservedBit = 1u << 30;
 constexpr uint32_t kUniformBit = 1u << 29;
 constexpr uint32_t kSeparatedBit = 1u << 28;
 constexpr unsigned char kFirstSpecialBucket = 254;
+// A larger block is verified in pieces of this size.
+constexpr uint64_t kVerifiedAtOnce = 256u << 10;
 
 Status BadBlock(const SstBlockHandle& handle, const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "block: " + what + ", offset " +
                                             std::to_string(handle.offset));
 }
 
-// *bytes: payload and trailer, checksum verified.
-Status ReadVerified(const ByteSource& source, const SstFooter& footer,
-                    const SstBlockHandle& handle, uint64_t max_bytes,
-                    std::string* scratch, Slice* bytes) {
+Status CheckHandle(const SstFooter& footer, const SstBlockHandle& handle,
+                   uint64_t max_bytes) {
   if (!HandleFits(handle, footer.footer_offset)) {
     return BadBlock(handle, "handle: expected a block before the footer, "
                             "found size " + std::to_string(handle.size));
@@ -35,8 +38,19 @@ Status ReadVerified(const ByteSource& source, const SstFooter& footer,
                                 std::to_string(max_bytes) + ", found " +
                                 std::to_string(handle.size));
   }
+  return Status::OK();
+}
+
+// *bytes: payload and trailer, checksum verified.
+Status ReadVerified(const ByteSource& source, const SstFooter& footer,
+                    const SstBlockHandle& handle, uint64_t max_bytes,
+                    std::string* scratch, Slice* bytes) {
+  Status s = CheckHandle(footer, handle, max_bytes);
+  if (!s.ok()) {
+    return s;
+  }
   const size_t n = handle.size + kSstBlockTrailerBytes;
-  const Status s = source.Read(handle.offset, n, scratch, bytes);
+  s = source.Read(handle.offset, n, scratch, bytes);
   if (!s.ok()) {
     return s;
   }
@@ -107,8 +121,23 @@ Status VerifySstBlock(const ByteSource& source, const SstFooter& footer,
                       const SstBlockHandle& handle) {
   std::string scratch;
   Slice bytes;
-  return ReadVerified(source, footer, handle, kMaxSstBlockBytes, &scratch,
-                      &bytes);
+  if (handle.size <= kVerifiedAtOnce) {
+    return ReadVerified(source, footer, handle, kVerifiedAtOnce, &scratch,
+                        &bytes);
+  }
+  Status s = CheckHandle(footer, handle, kMaxSstBlockBytes);
+  SstBlockVerifier verifier(footer, handle);
+  for (uint64_t at = handle.offset; s.ok() && at < handle.end();
+       at += bytes.size()) {
+    s = source.Read(at,
+                    static_cast<size_t>(
+                        std::min(kVerifiedAtOnce, handle.end() - at)),
+                    &scratch, &bytes);
+    if (s.ok()) {
+      verifier.Add(bytes);
+    }
+  }
+  return s.ok() ? verifier.Finish() : s;
 }
 
 Status SstBlockCursor::Bad(const std::string& what) const {

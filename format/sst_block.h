@@ -81,7 +81,7 @@ class SstBlock {
                                            const rocksdb::Slice& dict,
                                            SstBlock* block);
 
-// Verifies the checksum only, with bounded memory where the source allows.
+// Verifies the checksum only, with bounded memory however large the block is.
 [[nodiscard]] rocksdb::Status VerifySstBlock(const ByteSource& source,
                                              const SstFooter& footer,
                                              const SstBlockHandle& handle);

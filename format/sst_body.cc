@@ -82,35 +82,9 @@ class BodyWalk {
     return Status::OK();
   }
 
-  // Both kinds of top-level blocks have an index's form.
-  [[nodiscard]] Status ForEachPartition(const SstBlockHandle& top,
-                                        const SstBlockVisitor& visitor) const {
-    SstBlockLayout layout;
-    layout.values_are_handles = true;
-    layout.delta_handles =
-        reader_.properties().index_value_is_delta_encoded != 0;
-    SstBlock block;
-    SstBlockCursor cursor;
-    Status s = ReadSstBlock(reader_.source(), reader_.footer(), top,
-                            kMaxSstBlockBytes, Slice(), &block);
-    if (s.ok()) {
-      s = cursor.Init(block.contents(), layout, top.offset);
-    }
-    if (s.ok()) {
-      s = cursor.Next();
-    }
-    while (s.ok() && cursor.valid()) {
-      s = visitor(cursor.handle());
-      if (s.ok()) {
-        s = cursor.Next();
-      }
-    }
-    return s;
-  }
-
   [[nodiscard]] Status AddPartitions(const SstBlockHandle& top) {
     bool any = false;
-    return ForEachPartition(top, [&](const SstBlockHandle& handle) {
+    return ForEachSstPartition(reader_, top, [&](const SstBlockHandle& handle) {
       if (!any) {
         stretches_.push_back({handle.offset, top, true});
         any = true;
@@ -120,7 +94,7 @@ class BodyWalk {
   }
 
   [[nodiscard]] Status VisitPartitions(const SstBlockHandle& top) {
-    return ForEachPartition(top, [this](const SstBlockHandle& handle) {
+    return ForEachSstPartition(reader_, top, [this](const SstBlockHandle& handle) {
       return Visit(handle, 0);
     });
   }
@@ -159,6 +133,31 @@ class BodyWalk {
 };
 
 }  // namespace
+
+// Both kinds of top-level blocks have an index's form.
+Status ForEachSstPartition(const SstReader& reader, const SstBlockHandle& top,
+                           const SstBlockVisitor& visitor) {
+  SstBlockLayout layout;
+  layout.values_are_handles = true;
+  layout.delta_handles = reader.properties().index_value_is_delta_encoded != 0;
+  SstBlock block;
+  SstBlockCursor cursor;
+  Status s = ReadSstBlock(reader.source(), reader.footer(), top,
+                          kMaxSstBlockBytes, Slice(), &block);
+  if (s.ok()) {
+    s = cursor.Init(block.contents(), layout, top.offset);
+  }
+  if (s.ok()) {
+    s = cursor.Next();
+  }
+  while (s.ok() && cursor.valid()) {
+    s = visitor(cursor.handle());
+    if (s.ok()) {
+      s = cursor.Next();
+    }
+  }
+  return s;
+}
 
 Status ForEachBodyBlock(const SstReader& reader, const SstTail& tail,
                         const SstBlockVisitor& visitor) {

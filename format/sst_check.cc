@@ -4,8 +4,11 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "format/read_ahead.h"
 #include "format/sst_coding.h"
 #include "format/sst_reader.h"
+#include "format/sst_tail.h"
+#include "format/sst_tail_names.h"
 
 namespace sstferry {
 
@@ -50,7 +53,7 @@ Slice UserKey(const Slice& internal_key) {
 class ChunkChecker {
  public:
   ChunkChecker(const ByteSource& source, const ChunkExpectation& expected)
-      : source_(source), expected_(expected) {}
+      : source_(source), body_(source), expected_(expected) {}
 
   [[nodiscard]] Status Check() {
     Status s = reader_.Open(&source_);
@@ -93,6 +96,7 @@ class ChunkChecker {
  private:
   [[nodiscard]] Status CheckProperties() const;
   [[nodiscard]] Status CheckMetaBlocks() const;
+  [[nodiscard]] Status CheckPartitions(const SstMetaBlock& meta) const;
   [[nodiscard]] Status OnIndexEntry(const SstIndexEntry& entry);
   [[nodiscard]] Status CheckLastBlock();
   [[nodiscard]] Status CheckTotals() const;
@@ -109,6 +113,7 @@ class ChunkChecker {
                                   const Slice& separator);
 
   const ByteSource& source_;
+  const ReadAhead body_;  // read from front to back, beside the index
   const ChunkExpectation& expected_;
   SstReader reader_;
   uint64_t blocks_ = 0;
@@ -204,7 +209,10 @@ Status ChunkChecker::CheckMetaBlocks() const {
                       : "a range deletion, found none"));
   }
   for (const SstMetaBlock& meta : reader_.meta_blocks()) {
-    const Status s = VerifySstBlock(source_, reader_.footer(), meta.handle);
+    Status s = VerifySstBlock(source_, reader_.footer(), meta.handle);
+    if (s.ok() && meta.name.starts_with(kPartitionedFilterPrefix)) {
+      s = CheckPartitions(meta);
+    }
     if (!s.ok()) {
       return WithContext(s, EndState::kCorrupt,
                          "chunk: meta block " +
@@ -212,6 +220,19 @@ Status ChunkChecker::CheckMetaBlocks() const {
     }
   }
   return Status::OK();
+}
+
+Status ChunkChecker::CheckPartitions(const SstMetaBlock& meta) const {
+  uint64_t end = 0;
+  return ForEachSstPartition(
+      reader_, meta.handle, [&](const SstBlockHandle& handle) {
+        if (handle.offset < end) {
+          return Bad("filter partitions: expected one behind the other" +
+                     At(handle.offset));
+        }
+        end = handle.end();
+        return VerifySstBlock(body_, reader_.footer(), handle);
+      });
 }
 
 Status ChunkChecker::CheckRangeDeletion() const {
@@ -266,7 +287,7 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
   }
   std::string scratch;
   Slice bytes;
-  const Status s = source_.Read(begin, end - begin, &scratch, &bytes);
+  const Status s = body_.Read(begin, end - begin, &scratch, &bytes);
   if (!s.ok()) {
     return s;
   }
@@ -324,7 +345,7 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   data_end_ = entry.handle.end();
   const bool first = blocks_++ == 0;
   if (!first && !expected_.all_blocks) {
-    return s;
+    return VerifySstBlock(body_, reader_.footer(), entry.handle);
   }
   s = CheckBlock(entry.handle, entry.separator);
   if (s.ok() && first) {

@@ -43,8 +43,8 @@ struct ChunkExpectation {
   // Empty / 0: not compared.
   std::string comparator;
   uint32_t format_version = 0;
-  // Decode every data block instead of the first and the last: reads the
-  // whole file, and then proves order, types and the entry count.
+  // Decode every data block instead of the first and the last: proves order,
+  // types and the entry count, too.
   bool all_blocks = false;
   SstKeyOrder order;
 };
@@ -64,8 +64,9 @@ struct ChunkFacts {
   uint64_t original_file_number = 0;
 };
 
-// OK means: footer, metaindex, properties, the whole index, every meta block's
-// checksum, and the first and last data block are sound; keys of those blocks
+// Reads the whole file. OK means: every block has its checksum (partitions of
+// index and filters, too); footer, metaindex, properties, the whole index, and
+// the first and last data block are sound; keys of those blocks
 // and of the index are ordered, every internal key has its trailer with
 // sequence 0 and an allowed type; the block of range deletions is decoded and
 // holds the one expected; data blocks follow each other without gaps

@@ -64,6 +64,12 @@ struct SstTail {
 using SstBlockVisitor =
     std::function<rocksdb::Status(const SstBlockHandle& handle)>;
 
+// Visits the blocks that the block at `top` tells of: partitions of the index
+// or of a filter. Stops at the visitor's first failure and returns it.
+[[nodiscard]] rocksdb::Status ForEachSstPartition(
+    const SstReader& reader, const SstBlockHandle& top,
+    const SstBlockVisitor& visitor);
+
 // Visits every block that lies in [0, body_bytes) in file order: data blocks,
 // index partitions, filter blocks and partitions, dictionaries. Between two
 // blocks only zero padding (alignment; bounded) is allowed, which the caller

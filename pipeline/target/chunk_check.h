@@ -12,8 +12,8 @@ namespace sstferry {
 
 // Compares the file at chunk->path with chunk->record.chunk, and fills the
 // members of the record (and of the chunk) that its properties tell.
-// `all_blocks` reads it whole and verifies every block's checksum; else only
-// what RocksDB's parsers could not bear to be wrong is read.
+// Every block's checksum is verified; `all_blocks` decodes all of them, else
+// only those that RocksDB's parsers could not bear to be wrong.
 //   kCorrupt   another file, or damaged
 [[nodiscard]] rocksdb::Status CheckStagedChunk(
     rocksdb::FileSystem* file_system, const PullFamily& family,

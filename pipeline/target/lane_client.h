@@ -35,9 +35,7 @@ class LaneClient {
   // A chunk of which not everything has come.
   struct OpenChunk {
     OpenChunk(PullState* state, const std::string& path, StagingBuffer* buffer)
-        : file(state->file_system, path, buffer,
-               state->replaces ? StagingFile::Cache::kThrough
-                               : StagingFile::Cache::kPast) {}
+        : file(state->file_system, path, buffer) {}
     ChunkBegin begin;
     StagingFile file;
     ChunkDigest digest;

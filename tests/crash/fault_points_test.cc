@@ -1,7 +1,5 @@
 // A pull that crashes at every place between two durable steps, by a kill and
 // by a power cut; the next one ends with a complete target and leaves nothing.
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -129,16 +127,6 @@ TEST_CASE("A pull that loses power and some that was not synced is made good",
   walk.Report();
 }
 
-bool TakesDirectIo(const std::string& dir) {
-  const std::string path = dir + "/direct";
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_DIRECT, 0600);
-  if (fd >= 0) {
-    close(fd);
-  }
-  unlink(path.c_str());
-  return fd >= 0;
-}
-
 TEST_CASE("A pull writes, renames and removes through its file system alone",
           "[crash]") {
   CrashWorld world;
@@ -149,7 +137,6 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
         Scenario::kSwapFirst, Scenario::kSwapOwed}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);
-    const bool direct = TakesDirectIo(world.root());
     const auto disk = std::make_shared<PowerLossFileSystem>(world.root());
     std::mutex mu;
     std::string found;
@@ -169,12 +156,6 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
     }
     INFO(found);
     REQUIRE(found.empty());
-    // What replaces intervals of a database is read from the page cache soon.
-    const bool in_place =
-        scenario == Scenario::kAll || scenario == Scenario::kChunk;
-    REQUIRE((disk->direct_files() > 0) ==
-            (direct && !in_place &&
-             summary.chunks > summary.chunks_resumed));
     // Whatever the power leaves now, the target is whole.
     disk->LosePower(Survival::kNothing, 1);
     REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));

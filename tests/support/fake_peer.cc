@@ -271,7 +271,7 @@ struct Honest {
   ChunkEnd end;
 };
 
-Honest MakeChunk() {
+Honest MakeChunk(bool replaces) {
   ScratchDir dir;
   rocksdb::Options options;
   options.compression = rocksdb::kNoCompression;
@@ -289,10 +289,15 @@ Honest MakeChunk() {
     honest.end.key_bytes += key.size();
     honest.end.value_bytes += value.size();
   }
-  MustWork(writer.Finish());
-  honest.file = BytesOf(dir / "chunk");
   honest.end.smallest = "key100";
   honest.end.largest = "key899";
+  if (replaces) {
+    honest.end.largest = "key9";
+    honest.end.clears = true;
+    MustWork(writer.DeleteRange(honest.end.smallest, honest.end.largest));
+  }
+  MustWork(writer.Finish());
+  honest.file = BytesOf(dir / "chunk");
   return honest;
 }
 
@@ -350,7 +355,7 @@ Totals TotalsOf(const ChunkEnd& end) {
 }
 
 void SendRangeOnce(const SourceLies& lies, Channel* channel) {
-  Honest honest = MakeChunk();
+  Honest honest = MakeChunk(lies.replaces);
   Lie(lies.chunk_file, &honest.file);
   ChunkBegin begin;
   Lie(lies.chunk_begin, &begin);

@@ -121,6 +121,7 @@ struct SourceLies {
   // What a lane does with requests other than for ranges; unset: nothing.
   std::function<void(Channel*, const Frame&)> other_request;
   bool repeat_chunk = false;
+  bool replaces = false;  // the chunk clears its interval, as of a refresh
 };
 std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies);
 

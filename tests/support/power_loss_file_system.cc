@@ -160,7 +160,6 @@ IOStatus PowerLossFileSystem::OpenForWriting(
   const Id id = Adopt(place);
   if (status.ok()) {
     contents_[id].size = SizeOf(names_.LimboPath(id));
-    direct_files_ += (*file)->use_direct_io() ? 1 : 0;
     *file = WatchFile(std::move(*file), id, this);
   }
   return status;
@@ -451,11 +450,6 @@ size_t PowerLossFileSystem::unsynced_files() const {
     found += contents.is_synced() ? 0 : 1;
   }
   return found;
-}
-
-size_t PowerLossFileSystem::direct_files() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return direct_files_;
 }
 
 std::vector<std::string> PowerLossFileSystem::LosePower(Survival survival,

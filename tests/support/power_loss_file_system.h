@@ -49,8 +49,6 @@ class PowerLossFileSystem : public RenamingFileSystem {
   // Changes of names, and files, that a power cut would take back.
   size_t unsynced_names() const;
   size_t unsynced_files() const;
-  // Files opened for writing past the page cache so far.
-  size_t direct_files() const;
 
   using Id = DurableNames::Id;
   // For the files this makes: `change` is made to the file; it touches the
@@ -146,7 +144,6 @@ class PowerLossFileSystem : public RenamingFileSystem {
   DurableNames names_;
   std::map<Id, Contents> contents_;
   bool lost_ = false;
-  size_t direct_files_ = 0;
 };
 
 }  // namespace sstferry

@@ -1,0 +1,82 @@
+// A source that changes a byte of a chunk behind its own check, and says so
+// in no digest.
+#include <filesystem>
+
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+struct Pulled {
+  bool carried = false;
+  bool refresh = false;
+};
+
+SourceLies LiesOf(const Pulled& how) {
+  SourceLies lies;
+  lies.replaces = how.refresh;
+  if (how.carried) {
+    lies.chunk_begin = [](ChunkBegin* begin) {
+      begin->kind = ChunkKind::kCarried;
+    };
+  }
+  return lies;
+}
+
+// Into an empty database, where it is a refresh.
+Summary PullInto(const std::string& target, const Pulled& how,
+                 const SourceLies& lies) {
+  const std::unique_ptr<FakeSource> source = LyingSource(lies);
+  PullOptions options = PullFrom(source->address(), target);
+  options.connect_timeout = std::chrono::milliseconds(2000);
+  options.peer_timeout = std::chrono::milliseconds(2000);
+  if (how.refresh) {
+    rocksdb::Options empty;
+    empty.create_if_missing = true;
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(rocksdb::DB::Open(empty, target, IntoDb(&db)));
+    REQUIRE_OK(db->Close());
+    options.mode = PullMode::kRefresh;
+    options.adopt = true;
+  }
+  return RunPull(options);
+}
+
+TEST_CASE("Pull finds a changed byte in any block of a chunk of any kind",
+          "[bad_input][peer][corruption]") {
+  Pulled how;
+  how.carried = GENERATE(false, true);
+  how.refresh = GENERATE(false, true);
+  size_t size = 0;
+  SourceLies lies = LiesOf(how);
+  lies.chunk_file = [&size](std::string* file) { size = file->size(); };
+  {
+    ScratchDir dir;
+    REQUIRE_OK(PullInto(dir / "target", how, lies).status);
+    REQUIRE(EntriesOf(dir / "target").size() == 800);
+  }
+  REQUIRE(size > 80'000);  // 20 blocks
+  for (const size_t share : {1, 20, 40, 50, 60, 80}) {
+    const size_t at = size / 100 * share;
+    lies.chunk_file = [at](std::string* file) { (*file)[at] ^= 0x10; };
+    ScratchDir dir;
+    const Summary summary = PullInto(dir / "target", how, lies);
+    INFO("carried " << how.carried << ", refresh " << how.refresh << ", byte "
+                    << at << ": " << summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
+    REQUIRE(summary.status.ToString().find("checksum") != std::string::npos);
+    if (how.refresh) {
+      REQUIRE(EntriesOf(dir / "target").empty());
+    } else {
+      REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sstferry
