@@ -39,39 +39,73 @@ std::string WithoutComment(const std::string& line) {
   return line;
 }
 
-}  // namespace
-
-OptionsText::OptionsText(const std::string& text) {
-  Section* section = nullptr;
+template <typename OnLine>
+void ForEachLine(const std::string& text, const OnLine& on_line) {
   size_t begin = 0;
   while (begin < text.size()) {
     size_t end = text.find('\n', begin);
     if (end == std::string::npos) {
       end = text.size();
     }
-    const std::string line =
-        Trim(WithoutComment(text.substr(begin, end - begin)));
+    on_line(text.substr(begin, end - begin));
     begin = end + 1;
-    if (line.size() > 1 && line.front() == '[' && line.back() == ']') {
-      const std::string title = line.substr(1, line.size() - 2);
-      const size_t open = title.find('"');
-      section = nullptr;
-      if (title == "DBOptions") {
-        section = &database_;
-      } else if (title.rfind("CFOptions", 0) == 0 &&
-                 open != std::string::npos && title.size() > open + 1 &&
-                 title.back() == '"') {
-        section = &families_[Unescape(
-            title.substr(open + 1, title.size() - open - 2))];
-      }
-      continue;
+  }
+}
+
+// [DBOptions], [CFOptions "name"]: a section's kind and the family's name.
+bool ParseTitle(const std::string& line, std::string* kind,
+                std::string* family) {
+  if (line.size() < 3 || line.front() != '[' || line.back() != ']') {
+    return false;
+  }
+  const std::string title = line.substr(1, line.size() - 2);
+  const size_t open = title.find('"');
+  *kind = Trim(title.substr(0, open));
+  if (open != std::string::npos && title.size() > open + 1 &&
+      title.back() == '"') {
+    *family = Unescape(title.substr(open + 1, title.size() - open - 2));
+  }
+  return true;
+}
+
+}  // namespace
+
+OptionsText::OptionsText(const std::string& text) {
+  Section* section = nullptr;
+  ForEachLine(text, [&](const std::string& raw) {
+    const std::string line = Trim(WithoutComment(raw));
+    std::string title;
+    std::string family;
+    if (ParseTitle(line, &title, &family)) {
+      section = title == "DBOptions"   ? &database_
+                : title == "CFOptions" ? &families_[family]
+                                       : nullptr;
+      return;
     }
     const size_t equal = line.find('=');
     if (section != nullptr && equal != std::string::npos) {
       (*section)[Trim(line.substr(0, equal))] =
           Unescape(Trim(line.substr(equal + 1)));
     }
-  }
+  });
+}
+
+std::map<std::string, std::string> FamilySections(const std::string& text) {
+  std::map<std::string, std::string> sections;
+  std::string* section = nullptr;
+  ForEachLine(text, [&](const std::string& line) {
+    std::string title;
+    std::string family;
+    if (ParseTitle(Trim(WithoutComment(line)), &title, &family)) {
+      const bool is_family = title == "CFOptions" ||
+                             title.rfind("TableOptions/", 0) == 0;
+      section = is_family ? &sections[family] : nullptr;
+    }
+    if (section != nullptr) {
+      section->append(line).push_back('\n');
+    }
+  });
+  return sections;
 }
 
 std::string OptionsText::DatabaseOption(const std::string& key,

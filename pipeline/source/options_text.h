@@ -32,4 +32,7 @@ class OptionsText {
   std::map<std::string, Section> families_;
 };
 
+// The text of each family's sections (its options, its table's) as written.
+std::map<std::string, std::string> FamilySections(const std::string& text);
+
 }  // namespace sstferry

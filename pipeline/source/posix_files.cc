@@ -3,12 +3,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace sstferry {
 namespace {
@@ -16,20 +18,6 @@ namespace {
 using rocksdb::Status;
 
 constexpr size_t kCopyBufferBytes = 1 << 20;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 Status WriteAll(int fd, const char* data, size_t size,
                 const std::string& path) {
@@ -45,7 +33,62 @@ Status WriteAll(int fd, const char* data, size_t size,
   return Status::OK();
 }
 
+FileId FromStat(const struct stat& info) {
+  return {static_cast<uint64_t>(info.st_dev), info.st_ino,
+          static_cast<uint64_t>(info.st_size)};
+}
+
 }  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status OpenToRead(const std::string& path, Descriptor* out) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const int error = errno;
+  *out = std::move(file);
+  return out->is_open() || error == ENOENT
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot open", path, error);
+}
+
+FileId FileIdOf(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 ? FromStat(info) : FileId();
+}
+
+FileId FileIdOf(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 ? FromStat(info) : FileId();
+}
+
+Status DescriptorSource::Read(uint64_t offset, size_t n, std::string* scratch,
+                              rocksdb::Slice* out) const {
+  scratch->resize(n);
+  size_t have = 0;
+  while (have < n) {
+    const ssize_t done = pread(fd_, scratch->data() + have, n - have,
+                               static_cast<off_t>(offset + have));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) {
+      return ErrnoStatus(EndState::kSourceError, "cannot read", name_, errno);
+    }
+    if (done == 0) {
+      return Status::TryAgain(name_ + ": expected " + std::to_string(n) +
+                              " bytes at offset " + std::to_string(offset) +
+                              ", found " + std::to_string(have));
+    }
+    have += static_cast<size_t>(done);
+  }
+  *out = rocksdb::Slice(scratch->data(), n);
+  return Status::OK();
+}
 
 Status ErrnoStatus(EndState state, const std::string& what,
                    const std::string& path, int error) {
@@ -87,11 +130,10 @@ Status ReadSmallFile(const std::string& path, uint64_t max_bytes, bool* found,
                      std::string* contents) {
   contents->clear();
   *found = false;
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) {
-    return errno == ENOENT ? Status::OK()
-                           : ErrnoStatus(EndState::kSourceError,
-                                         "cannot open", path, errno);
+  Descriptor file;
+  const Status status = OpenToRead(path, &file);
+  if (!file.is_open()) {
+    return status;
   }
   *found = true;
   char buffer[16 << 10];
@@ -113,38 +155,20 @@ Status ReadSmallFile(const std::string& path, uint64_t max_bytes, bool* found,
   }
 }
 
-Status CopyFile(const std::string& from, const std::string& to, bool* found,
-                uint64_t* bytes) {
-  *bytes = 0;
-  const Descriptor file(open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  *found = file.get() >= 0;
-  if (!*found) {
-    return errno == ENOENT ? Status::OK()
-                           : ErrnoStatus(EndState::kSourceError,
-                                         "cannot open", from, errno);
-  }
-  return CopyDescriptor(file.get(), from, to, bytes);
-}
-
-Status CopyDescriptor(int from_fd, const std::string& from,
-                      const std::string& to, uint64_t* bytes) {
-  *bytes = 0;
-  struct stat info;
-  if (fstat(from_fd, &info) != 0) {
-    return ErrnoStatus(EndState::kSourceError, "cannot stat", from, errno);
-  }
+Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
+                  uint64_t bytes, uint64_t* copied) {
+  *copied = 0;
   const Descriptor target(
       open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (target.get() < 0) {
+  if (!target.is_open()) {
     return ErrnoStatus(EndState::kSourceError, "cannot create", to, errno);
   }
-  const uint64_t size = static_cast<uint64_t>(info.st_size);
   const std::unique_ptr<char[]> buffer(new char[kCopyBufferBytes]);
-  while (*bytes < size) {
+  while (*copied < bytes) {
     const size_t want = static_cast<size_t>(
-        std::min<uint64_t>(kCopyBufferBytes, size - *bytes));
-    const ssize_t done = pread(from_fd, buffer.get(), want,
-                               static_cast<off_t>(*bytes));
+        std::min<uint64_t>(kCopyBufferBytes, bytes - *copied));
+    const ssize_t done =
+        pread(from_fd, buffer.get(), want, static_cast<off_t>(*copied));
     if (done < 0) {
       if (errno == EINTR) continue;
       return ErrnoStatus(EndState::kSourceError, "cannot read", from, errno);
@@ -157,7 +181,7 @@ Status CopyDescriptor(int from_fd, const std::string& from,
     if (!status.ok()) {
       return status;
     }
-    *bytes += static_cast<uint64_t>(done);
+    *copied += static_cast<uint64_t>(done);
   }
   return Status::OK();
 }
@@ -196,6 +220,13 @@ Status WriteSmallFile(const std::string& path, const std::string& contents) {
     return ErrnoStatus(EndState::kSourceError, "cannot create", path, errno);
   }
   return WriteAll(file.get(), contents.data(), contents.size(), path);
+}
+
+uint64_t FreeBytes(const std::string& path) {
+  struct statvfs info;
+  return statvfs(path.c_str(), &info) == 0
+             ? static_cast<uint64_t>(info.f_bavail) * info.f_frsize
+             : UINT64_MAX;
 }
 
 }  // namespace sstferry

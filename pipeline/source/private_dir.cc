@@ -61,8 +61,8 @@ bool IsPrivateName(const std::string& name) {
 // that a removal that is interrupted is found again.
 Status RemoveTree(const std::string& path) {
   std::error_code error;
-  for (const char* part : {"/lease", "/lease.new", "/options", "/held", "/db",
-                           "/checkpoint", "/release", "/lock.new", "/lock"}) {
+  for (const char* part : {"/lease", "/lease.new", "/options", "/replay",
+                           "/held", "/db", "/release", "/lock.new", "/lock"}) {
     fs::remove_all(path + part, error);
     if (error) {
       return ErrnoStatus(EndState::kSourceError, "cannot remove", path + part,

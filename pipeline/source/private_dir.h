@@ -7,7 +7,8 @@
 //     held/   hard links that only keep the source's files alive
 //     db/     what RocksDB opens
 //     lease   for how long it is kept for a target that is gone, and what for;
-//             options: the source's OPTIONS, with which db/ is opened again
+//             options: the source's OPTIONS, with which db/ is opened again;
+//             replay: what its WALs held
 //     release somebody asks the owner to let it go; removed where it does not
 #pragma once
 
@@ -48,6 +49,7 @@ class PrivateDir {
   std::string db() const { return path_ + "/db"; }
 
   std::string options() const { return path_ + "/options"; }
+  std::string replay() const { return path_ + "/replay"; }
 
   // Whether the directory outlives this object, for another to adopt it.
   void Keep(bool keep) { keep_ = keep; }

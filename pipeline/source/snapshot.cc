@@ -1,17 +1,13 @@
 #include "pipeline/source/snapshot.h"
 
-#include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
 #include "format/end_state.h"
 #include "pipeline/source/posix_files.h"
 #include "pipeline/source/private_dir.h"
 #include "pipeline/source/snapshot_copy.h"
 #include "rocksdb/merge_operator.h"
-#include "rocksdb/utilities/checkpoint.h"
 
 namespace sstferry {
 namespace {
@@ -21,11 +17,6 @@ using rocksdb::ColumnFamilyHandle;
 using rocksdb::DB;
 using rocksdb::Status;
 
-constexpr auto kFirstPause = std::chrono::milliseconds(1);
-constexpr auto kLongestPause = std::chrono::milliseconds(100);
-// Attempts that see the very same source and the very same fault.
-constexpr uint32_t kSameFaultAttempts = 3;
-
 class OpenedSnapshot : public Snapshot {
  public:
   explicit OpenedSnapshot(std::unique_ptr<PrivateDir> dir)
@@ -34,13 +25,7 @@ class OpenedSnapshot : public Snapshot {
   Status Fill(const SnapshotOptions& options);
   Status Reopen(const SnapshotOptions& options, const HeldSnapshotState& state);
 
-  Status PrepareAdoption() override {
-    std::error_code error;
-    fs::remove(dir_->options(), error);  // of an attempt that failed
-    return copy_.options_text().empty()
-               ? Status::OK()
-               : WriteSmallFile(dir_->options(), copy_.options_text());
-  }
+  Status PrepareAdoption() override { return copy_.PrepareReopening(*dir_); }
   void Keep(bool keep) override { dir_->Keep(keep); }
 
   DB* db() const override { return copy_.db(); }
@@ -59,9 +44,11 @@ class OpenedSnapshot : public Snapshot {
     return copy_.notes();
   }
   bool wal_not_flushed() const override { return copy_.read_only(); }
-  const Digest128& wal_digest() const override { return wal_digest_; }
+  const Digest128& wal_digest() const override {
+    return copy_.replay().digest;
+  }
   bool wal_holds_entries() const override {
-    return copy_.counters().wal_bytes_copied > 0;
+    return copy_.replay().entries > 0;
   }
   const Counters& counters() const override { return copy_.counters(); }
 
@@ -69,7 +56,6 @@ class OpenedSnapshot : public Snapshot {
   // Destroyed in reverse: the database closes before its directory goes.
   const std::unique_ptr<PrivateDir> dir_;
   SnapshotCopy copy_;
-  Digest128 wal_digest_;
 };
 
 void Log(const SnapshotOptions& options, LogLevel level,
@@ -80,39 +66,8 @@ void Log(const SnapshotOptions& options, LogLevel level,
 }
 
 Status OpenedSnapshot::Fill(const SnapshotOptions& options) {
-  std::string last_fault;
-  uint32_t same_fault = 0;
-  std::chrono::milliseconds pause = kFirstPause;
-  for (uint32_t number = 1;; number++) {
-    if (options.cancelled && options.cancelled()) {
-      return MakeStatus(EndState::kCancelled, "while taking the snapshot");
-    }
-    Status status = dir_->Clear();
-    Attempt attempt;
-    if (status.ok()) {
-      status = copy_.Take(options, *dir_, &attempt);
-    }
-    if (!status.ok() || !attempt.again) {
-      return status;
-    }
-    const std::string fault = attempt.fingerprint + "\n" + attempt.reason;
-    same_fault = fault == last_fault ? same_fault + 1 : 1;
-    last_fault = fault;
-    if (same_fault >= kSameFaultAttempts) {
-      return copy_.PermanentFault(options, attempt);
-    }
-    if (number >= options.max_attempts) {
-      return MakeStatus(EndState::kSourceError,
-                        options.database_dir + " changed under each of " +
-                            std::to_string(number) +
-                            " attempts, the last time because " +
-                            attempt.reason);
-    }
-    Log(options, LogLevel::kDebug,
-        "snapshot: starting over: " + attempt.reason);
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, kLongestPause);
-  }
+  const Status status = dir_->Clear();
+  return status.ok() ? copy_.Take(options, *dir_) : status;
 }
 
 Status OpenedSnapshot::Reopen(const SnapshotOptions& options,
@@ -205,52 +160,33 @@ Status Snapshot::FromOpenDatabase(
     DB* db, const std::vector<ColumnFamilyHandle*>& families,
     const SnapshotOptions& options, std::unique_ptr<Snapshot>* result) {
   SnapshotOptions resolved = options;
-  Status status = ResolveDirectory(db->GetName(), &resolved.database_dir);
-  std::unique_ptr<PrivateDir> dir;
-  if (status.ok()) {
-    status = MakePrivateDir(resolved, &dir);
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  const std::string original = resolved.database_dir;
+  resolved.database_dir = db->GetName();
   resolved.was_flushed = true;
-  resolved.database_dir = dir->path() + "/checkpoint";
-  rocksdb::Checkpoint* made = nullptr;
-  status = rocksdb::Checkpoint::Create(db, &made);
-  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-  if (status.ok()) {
-    status = checkpoint->CreateCheckpoint(resolved.database_dir);
-  }
-  if (!status.ok()) {
-    return WithContext(status, EndState::kSourceError,
-                       "checkpoint of " + original);
-  }
-  // A checkpoint has no IDENTITY; without one each opening makes a new id.
-  std::string id;
-  status = db->GetDbIdentity(id);
-  std::error_code error;
-  if (status.ok() && !fs::exists(resolved.database_dir + "/IDENTITY", error)) {
-    status = WriteSmallFile(resolved.database_dir + "/IDENTITY", id + "\n");
-  }
-  if (!status.ok()) {
-    return WithContext(status, EndState::kSourceError, original);
+  const rocksdb::DBOptions open = db->GetDBOptions();
+  resolved.wal_dir = open.wal_dir.empty() ? db->GetName() : open.wal_dir;
+  if (!open.db_paths.empty()) {
+    resolved.table_dirs.push_back(open.db_paths.front().path);
   }
   for (ColumnFamilyHandle* family : families) {
     resolved.registry.comparators.push_back(family->GetComparator());
-    const auto merge = db->GetOptions(family).merge_operator;
-    if (merge != nullptr) {
-      resolved.registry.merge_operators.push_back(merge);
+    const rocksdb::Options own = db->GetOptions(family);
+    if (own.merge_operator != nullptr) {
+      resolved.registry.merge_operators.push_back(own.merge_operator);
+    }
+    if (!own.cf_paths.empty()) {
+      resolved.table_dirs.push_back(own.cf_paths.front().path);
     }
   }
-  const std::string checkpoint_dir = resolved.database_dir;
-  auto snapshot = std::make_unique<OpenedSnapshot>(std::move(dir));
-  status = snapshot->Fill(resolved);
+  // RocksDB's way to flush all families, atomically where they are so.
+  std::vector<std::string> unused;
+  uint64_t manifest_bytes = 0;
+  Status status = db->GetLiveFiles(unused, &manifest_bytes, true);
   if (status.ok()) {
-    fs::remove_all(checkpoint_dir, error);
-    *result = std::move(snapshot);
+    status = db->FlushWAL(false);
   }
-  return status;
+  return status.ok() ? Create(resolved, result)
+                     : WithContext(status, EndState::kSourceError,
+                                   "cannot flush " + db->GetName());
 }
 
 }  // namespace sstferry

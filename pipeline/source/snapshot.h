@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,9 +29,16 @@ struct SnapshotOptions {
   int max_open_files = 64;
   // WAL bytes that may be replayed into memory where flushing is impossible.
   uint64_t max_read_only_wal_bytes = 64u << 20;
-  // Another attempt is made when the source changed under one.
-  uint32_t max_attempts = 200;
-  // The directory was made by a Checkpoint, which flushed memtables into it.
+  // Another round is made when the source changed under one, for so long.
+  std::chrono::milliseconds patience{60'000};
+  // How long to wait for OPTIONS that describe a new family.
+  std::chrono::milliseconds options_patience{3'000};
+  // Where its WALs are, whatever OPTIONS say; empty: as snapshot_wal_place.h
+  // finds out.
+  std::string wal_dir;
+  // Further directories of its tables (path 0 of db_paths or cf_paths).
+  std::vector<std::string> table_dirs;
+  // Memtables were flushed just before.
   bool was_flushed = false;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
@@ -67,32 +75,32 @@ struct SnapshotFamily {
 class Snapshot {
  public:
   struct Counters {
-    uint64_t attempts = 0;
-    uint64_t retries = 0;  // attempts that the source's changes made void
+    uint64_t rounds = 0;
     uint64_t wal_files = 0;
     uint64_t wal_bytes_copied = 0;
-    uint64_t files_linked = 0;  // before the MANIFEST chose among them
+    uint64_t files_linked = 0;  // before the last MANIFEST chose among them
     uint64_t live_files = 0;
-    uint64_t copy_micros = 0;   // of the last attempt
+    uint64_t copy_micros = 0;   // until all is linked and copied
     uint64_t flush_micros = 0;  // replay and flush
   };
 
   // Of a directory: closed, a checkpoint, or open in another process; nothing
   // tries to find out which. What dead processes left beside it is removed.
   //   kSourceError  not a database; a file is missing or cannot be read,
-  //                 linked or opened; the source changed at every attempt.
+  //                 linked or opened; the source changed in every round.
   //   kCorrupt      bytes are wrong: the message names the file.
   //   kRefused      cannot be read faithfully (comparator, timestamps, files
-  //                 elsewhere): the message says why.
+  //                 elsewhere, WALs of WRITE_PREPARED): the message says why.
+  //   kIncompatible the WALs hold records that this RocksDB does not know.
   //   kNoSpace      the private directory's disk is full.
   //   kCancelled    cancelled() said so.
   [[nodiscard]] static rocksdb::Status Create(
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
-  // Of a database this process has open: RocksDB's own Checkpoint, which also
-  // flushes, so writes without WAL are in it. `families` are handles of the
-  // families whose comparators and merge operators RocksDB does not know by
-  // name; options.database_dir is not used.
+  // Of a database this process has open: memtables and the WAL's buffer are
+  // flushed first, so what was written before the call, without WAL, too, is
+  // in it. `families` are handles of the families whose comparators and merge
+  // operators RocksDB does not know by name; options.database_dir is not used.
   [[nodiscard]] static rocksdb::Status FromOpenDatabase(
       rocksdb::DB* db,
       const std::vector<rocksdb::ColumnFamilyHandle*>& families,

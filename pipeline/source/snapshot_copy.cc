@@ -1,14 +1,14 @@
 #include "pipeline/source/snapshot_copy.h"
 
-#include <unistd.h>
-
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 
 #include "format/end_state.h"
 #include "pipeline/rocksdb_compat.h"
 #include "pipeline/source/posix_files.h"
+#include "pipeline/source/snapshot_manifest.h"
 #include "pipeline/source/stoppable_file_system.h"
-#include "rocksdb/metadata.h"
 
 namespace sstferry {
 namespace {
@@ -17,11 +17,6 @@ using rocksdb::ColumnFamilyDescriptor;
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::DB;
 using rocksdb::Status;
-
-// A MANIFEST names a file by its path's index. Each index gets a directory
-// name of its own, so that files outside the database directory show.
-constexpr char kElsewhere[] = "/elsewhere-";
-constexpr int kMaxPaths = 4;
 
 uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
   return static_cast<uint64_t>(
@@ -51,48 +46,9 @@ std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
   return descriptors;
 }
 
-Status CheckPlaced(const std::string& name, const std::string& path) {
-  return path.find(kElsewhere) == std::string::npos
-             ? Status::OK()
-             : MakeStatus(EndState::kRefused,
-                          name + " lies outside the database directory "
-                          "(db_paths or cf_paths): a source with files "
-                          "elsewhere is refused");
-}
-
-// RocksDB names SST files "/000012.sst" and blob files "000013.blob".
-std::string BareName(const std::string& name) {
-  return name.substr(name.rfind('/') + 1);
-}
-
-Status AddFiles(DB* db, ColumnFamilyHandle* handle,
-                std::vector<LiveFile>* files) {
-  rocksdb::ColumnFamilyMetaData family;
-  db->GetColumnFamilyMetaData(handle, &family);
-  for (const auto& level : family.levels) {
-    for (const auto& file : level.files) {
-      const std::string name = BareName(file.name);
-      const Status status = CheckPlaced(name, file.db_path);
-      if (!status.ok()) {
-        return status;
-      }
-      files->push_back({name, file.size});
-    }
-  }
-  for (const auto& blob : family.blob_files) {
-    const std::string name = BareName(blob.blob_file_name);
-    const Status status = CheckPlaced(name, blob.blob_file_path);
-    if (!status.ok()) {
-      return status;
-    }
-    files->push_back({name, blob.blob_file_size});
-  }
-  return Status::OK();
-}
-
 // Replaying a WAL with merge operands needs their operator.
-std::string MissingOperator(const Status& status, const OpenPlan& plan) {
-  if (status.ToString().find("merge_operator") == std::string::npos) {
+std::string MissingOperator(const std::string& error, const OpenPlan& plan) {
+  if (error.find("merge_operator") == std::string::npos) {
     return std::string();
   }
   for (const FamilyOpening& family : plan.families) {
@@ -106,15 +62,10 @@ std::string MissingOperator(const Status& status, const OpenPlan& plan) {
   return std::string();
 }
 
-bool IsComparatorMismatch(const Status& status) {
-  return status.ToString().find("does not match existing comparator") !=
-         std::string::npos;
-}
-
 Status OpenError(const Status& status, const OpenPlan& plan,
                  const std::string& source, const std::string& copy,
                  const std::string& dropped) {
-  const std::string operands = MissingOperator(status, plan);
+  const std::string operands = MissingOperator(status.ToString(), plan);
   if (!operands.empty()) {
     return MakeStatus(EndState::kRefused, source + ": " + operands);
   }
@@ -152,63 +103,105 @@ Status CheckStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
+// Recovery may return OK although it dropped entries: that a WAL ends inside a
+// record, and with what, was seen before; anything else is lost here only.
+Status CheckNothingLost(const OpenPlan& plan, const Replay& replay,
+                        DropLogger* logger) {
+  const std::string dropped = logger->TakeDropped();
+  std::string lost = logger->TakeLost();
+  if (lost.empty() && replay.torn.empty()) {
+    lost = dropped;
+  }
+  if (lost.empty()) {
+    return Status::OK();
+  }
+  const std::string operands = MissingOperator(lost, plan);
+  return operands.empty()
+             ? MakeStatus(EndState::kCorrupt, "replaying its WALs: " + lost)
+             : MakeStatus(EndState::kRefused, operands);
+}
+
 }  // namespace
 
 Status SnapshotCopy::Take(const SnapshotOptions& options,
-                          const PrivateDir& dir, Attempt* attempt) {
-  Close();
-  counters_.attempts++;
+                          const PrivateDir& dir) {
   const auto start = std::chrono::steady_clock::now();
-  SnapshotFiles files(options.database_dir, dir.held(), dir.db());
-  files.set_cancelled(options.cancelled);
+  SnapshotFiles files(options, dir.held(), dir.db());
   OpenPlan plan;
-  const auto logger = std::make_shared<DropLogger>();
-  Status status = TakeFiles(options, dir, &files, &plan, attempt);
-  nothing_found_ = files.nothing_found();
+  Status status = files.Take();
+  if (status.ok()) status = Plan(options, dir, files, &plan);
   counters_.copy_micros = MicrosSince(start);
-  if (!status.ok() || attempt->again) {
-    counters_.retries += attempt->again ? 1 : 0;
+  if (status.ok()) status = CheckStopped(options);
+  if (!status.ok()) {
     return WithContext(status, EndState::kSourceError, options.database_dir);
   }
-  Status stopped = CheckStopped(options);
-  if (!stopped.ok()) {
-    return stopped;
-  }
-  counters_.wal_files = files.wal_files();
+  counters_.rounds = files.rounds();
+  counters_.wal_files = files.wals().size();
   counters_.wal_bytes_copied = files.wal_bytes();
   counters_.files_linked = files.linked_files();
+  counters_.live_files = files.live_files();
   options_text_ = files.options_text();
-  if (plan.read_only && files.wal_bytes() > options.max_read_only_wal_bytes) {
+  database_id_ = files.database_id();
+  status = Open(options, dir.db(), &plan);
+  if (status.ok()) status = files.ReleaseHeld();
+  return status.ok() ? Describe(options, plan) : status;
+}
+
+// How the files are opened, once it is known what they hold.
+Status SnapshotCopy::Plan(const SnapshotOptions& options,
+                          const PrivateDir& dir, const SnapshotFiles& files,
+                          OpenPlan* plan) {
+  const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
+  Status status =
+      PlanOpening(files.state(), files.options_path(), files.options_text(),
+                  options.families, options.registry, limits, plan);
+  if (!status.ok()) {
+    return status;
+  }
+  rocksdb::DBOptions recovery = plan->db;
+  recovery.paranoid_checks = plan->paranoid_checks;
+  status = ReadReplay(dir.db(), files.wals(), files.state(), recovery,
+                      &replay_);
+  plan->db.allow_2pc |= replay_.has_prepare_sections;
+  if (status.ok() && plan->read_only &&
+      files.wal_bytes() > options.max_read_only_wal_bytes) {
     return MakeStatus(
         EndState::kRefused,
-        options.database_dir + ": " + plan.read_only_reason +
+        plan->read_only_reason +
             "; the other families can then only be read with their WALs in "
             "memory: expected at most " +
             std::to_string(options.max_read_only_wal_bytes) +
             " bytes of WAL, found " + std::to_string(files.wal_bytes()));
   }
-  const auto open_start = std::chrono::steady_clock::now();
-  plan.db.info_log = logger;
-  UseStoppableEnv(options, &plan);
-  const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
-  BoundWriteBuffers(files.wal_bytes(), limits, &plan);
-  read_only_ = plan.read_only;
-  status = read_only_ ? OpenReadOnly(dir.db(), plan)
-                      : OpenAndFlush(dir.db(), plan);
-  counters_.flush_micros = MicrosSince(open_start);
+  BoundWriteBuffers(files.wal_bytes(), limits, plan);
+  return status;
+}
+
+Status SnapshotCopy::Open(const SnapshotOptions& options,
+                          const std::string& directory, OpenPlan* plan) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto logger = std::make_shared<DropLogger>();
+  plan->db.info_log = logger;
+  UseStoppableEnv(options, plan);
+  read_only_ = plan->read_only;
+  Status status = read_only_ ? OpenReadOnly(directory, *plan)
+                             : OpenAndFlush(directory, *plan);
+  counters_.flush_micros = MicrosSince(start);
   // Whatever RocksDB says of files that could not be read any more.
-  stopped = CheckStopped(options);
+  const Status stopped = CheckStopped(options);
   if (!stopped.ok()) {
-    Close();
-    return stopped;
+    status = stopped;
+  } else if (!status.ok()) {
+    status = OpenError(status, *plan, options.database_dir, directory,
+                       logger->TakeDropped());
+  } else {
+    status = WithContext(CheckNothingLost(*plan, replay_, logger.get()),
+                         EndState::kCorrupt, options.database_dir);
   }
   if (!status.ok()) {
     Close();
-    return OpenError(status, plan, options.database_dir, dir.db(),
-                     logger->TakeDropped());
   }
-  status = files.ReleaseHeld();
-  return status.ok() ? Describe(options, plan) : status;
+  return status;
 }
 
 // The longest step follows; its reads and writes fail once it is not wanted any
@@ -223,122 +216,46 @@ void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
   }
 }
 
+Status SnapshotCopy::PrepareReopening(const PrivateDir& dir) const {
+  std::error_code error;
+  std::filesystem::remove(dir.options(), error);  // of an attempt that failed
+  std::filesystem::remove(dir.replay(), error);
+  const Status status = WriteReplay(dir.replay(), replay_);
+  return status.ok() && !options_text_.empty()
+             ? WriteSmallFile(dir.options(), options_text_)
+             : status;
+}
+
 Status SnapshotCopy::Reopen(const SnapshotOptions& options,
                             const HeldSnapshotState& state,
                             const PrivateDir& dir) {
   bool has_options = false;
   Status status = ReadSmallFile(dir.options(), kMaxOptionsFileBytes,
                                 &has_options, &options_text_);
+  ManifestTail manifest(dir.db());
+  bool unused = false;
+  if (status.ok()) status = manifest.Follow(&unused);
   OpenPlan plan;
-  bool incomplete = false;
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   if (status.ok()) {
-    status = PlanOpening(dir.db(), has_options ? dir.options() : "",
+    status = PlanOpening(manifest.state(), has_options ? dir.options() : "",
                          options_text_, options.families, options.registry,
-                         limits, &plan, &incomplete);
-  }
-  if (status.ok() && incomplete) {
-    status = MakeStatus(EndState::kSourceError,
-                        "OPTIONS does not describe every column family");
+                         limits, &plan);
   }
   if (!status.ok()) {
     return status;
   }
+  LoadReplay(dir.replay(), &replay_);
+  plan.db.allow_2pc |= replay_.has_prepare_sections;
   if (state.read_only && !plan.read_only) {
     plan.read_only = true;
     plan.read_only_reason = "as it was taken";
   }
-  plan.db.info_log = std::make_shared<DropLogger>();
-  UseStoppableEnv(options, &plan);
   BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
-  read_only_ = plan.read_only;
-  status = read_only_ ? OpenReadOnly(dir.db(), plan)
-                      : OpenAndFlush(dir.db(), plan);
-  if (status.ok()) status = CheckStopped(options);
-  if (!status.ok()) {
-    Close();
-    return status;
-  }
   database_id_ = state.database_id;
   counters_.wal_bytes_copied = state.wal_bytes;
-  return Describe(options, plan);
-}
-
-Status SnapshotCopy::TakeFiles(const SnapshotOptions& options,
-                               const PrivateDir& dir, SnapshotFiles* files,
-                               OpenPlan* plan, Attempt* attempt) {
-  Status status = files->Pin(attempt);
-  if (!status.ok() || attempt->again) {
-    return status;
-  }
-  const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
-  bool incomplete = false;
-  status = PlanOpening(dir.db(), files->options_path(), files->options_text(),
-                       options.families, options.registry, limits, plan,
-                       &incomplete);
-  if (incomplete) {
-    attempt->again = true;
-    attempt->reason =
-        "OPTIONS does not describe every column family of the MANIFEST";
-    return Status::OK();
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  std::vector<LiveFile> live;
-  status = ListLiveFiles(dir.db(), files->has_identity(), plan, &live);
-  if (status.ok()) status = files->Place(live, attempt);
-  counters_.live_files = live.size();
-  if (status.ok() && !attempt->again) status = files->CopyWals(attempt);
-  return status;
-}
-
-// Opens the copied MANIFEST, and nothing else: no WAL and no table is there
-// yet. RocksDB's public way to learn which files it names.
-Status SnapshotCopy::ListLiveFiles(const std::string& directory,
-                                   bool has_identity, OpenPlan* plan,
-                                   std::vector<LiveFile>* files) {
-  OpenPlan listing = *plan;
-  listing.db.paranoid_checks = false;  // the tables are missing, on purpose
-  listing.db.info_log = std::make_shared<DropLogger>();
-  for (int i = 0; i < kMaxPaths; i++) {
-    listing.db.db_paths.emplace_back(
-        i == 0 ? directory : directory + kElsewhere + std::to_string(i),
-        UINT64_MAX);
-  }
-  Status status = OpenReadOnly(directory, listing);
-  if (IsComparatorMismatch(status) && !plan->read_only) {
-    // Without OPTIONS the families that are not wanted may be the reason.
-    plan->read_only = listing.read_only = true;
-    plan->read_only_reason = status.ToString();
-    status = OpenReadOnly(directory, listing);
-  }
-  if (IsComparatorMismatch(status)) {
-    return MakeStatus(EndState::kRefused,
-                      "a comparator this process does not have: " +
-                          status.ToString());
-  }
-  if (!status.ok()) {
-    return WithContext(status, EndState::kSourceError,
-                       "cannot read the MANIFEST");
-  }
-  for (ColumnFamilyHandle* handle : handles_) {
-    if (status.ok()) status = AddFiles(db_.get(), handle, files);
-  }
-  if (status.ok()) {
-    status = db_->GetDbIdentity(database_id_);
-  }
-  Close();
-  if (status.ok() && !has_identity) {
-    // An id that is not the MANIFEST's is another one at each opening.
-    const std::string first = database_id_;
-    unlink((directory + "/IDENTITY").c_str());
-    status = OpenReadOnly(directory, listing);
-    if (status.ok()) status = db_->GetDbIdentity(database_id_);
-    Close();
-    if (database_id_ != first) database_id_.clear();
-  }
-  return status;
+  status = Open(options, dir.db(), &plan);
+  return status.ok() ? Describe(options, plan) : status;
 }
 
 Status SnapshotCopy::OpenReadOnly(const std::string& directory,
@@ -371,7 +288,7 @@ Status SnapshotCopy::Describe(const SnapshotOptions& options,
     }
   }
   sequence_ = db_->GetLatestSequenceNumber();
-  notes_.clear();
+  notes_ = plan.notes;
   if (!options.was_flushed) {
     notes_.push_back(
         "writes made without WAL and not yet flushed are not in the snapshot");
@@ -381,22 +298,24 @@ Status SnapshotCopy::Describe(const SnapshotOptions& options,
         "where writes bypass the WAL, one cut across column families is not "
         "guaranteed (atomic_flush is off)");
   }
+  if (replay_.prepared > 0) {
+    notes_.push_back(
+        std::to_string(replay_.prepared) +
+        " prepared transactions, neither committed nor rolled back, are not "
+        "in the snapshot: their coordinator can commit them at the source "
+        "only");
+  }
+  if (replay_.is_torn_inside) {
+    notes_.push_back(
+        replay_.torn.front() +
+        " ends inside a record and is not the newest WAL: what follows it is "
+        "in the snapshot as far as recovery of the source would go on");
+  }
   if (read_only_) {
     notes_.push_back("opened read-only, WAL entries stay in memory: " +
                      plan.read_only_reason);
   }
   return Status::OK();
-}
-
-Status SnapshotCopy::PermanentFault(const SnapshotOptions& options,
-                                    const Attempt& attempt) const {
-  if (nothing_found_) {
-    return MakeStatus(EndState::kRefused,
-                      attempt.reason + ", as is every other file it names: "
-                      "they lie elsewhere (db_paths, cf_paths), which is "
-                      "refused, or they are lost");
-  }
-  return MakeStatus(EndState::kSourceError, attempt.reason);
 }
 
 }  // namespace sstferry

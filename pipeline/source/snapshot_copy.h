@@ -1,4 +1,4 @@
-// One attempt at a private copy: files pinned, listed, placed, opened, flushed.
+// A private copy of a database: taken, opened, flushed.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "pipeline/source/snapshot.h"
 #include "pipeline/source/snapshot_files.h"
 #include "pipeline/source/snapshot_options.h"
+#include "pipeline/source/snapshot_replay.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 
@@ -23,19 +24,17 @@ class SnapshotCopy {
   SnapshotCopy& operator=(const SnapshotCopy&) = delete;
   ~SnapshotCopy();
 
-  // `dir` is clear. OK with attempt->again: the source changed, nothing is
-  // open, try anew. Errors as Snapshot::Create().
+  // `dir` is clear. Errors as Snapshot::Create().
   [[nodiscard]] rocksdb::Status Take(const SnapshotOptions& options,
-                                     const PrivateDir& dir, Attempt* attempt);
+                                     const PrivateDir& dir);
 
   // `dir` holds what Take() of another process left. Errors as Take().
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const HeldSnapshotState& state,
                                        const PrivateDir& dir);
 
-  // The error for a fault that does not go away.
-  [[nodiscard]] rocksdb::Status PermanentFault(const SnapshotOptions& options,
-                                               const Attempt& attempt) const;
+  // Writes what Reopen() needs and `dir` does not have yet.
+  [[nodiscard]] rocksdb::Status PrepareReopening(const PrivateDir& dir) const;
 
   rocksdb::DB* db() const { return db_.get(); }
   const std::vector<SnapshotFamily>& families() const { return families_; }
@@ -44,17 +43,17 @@ class SnapshotCopy {
   const std::string& options_text() const { return options_text_; }
   const std::vector<std::string>& notes() const { return notes_; }
   bool read_only() const { return read_only_; }
+  const Replay& replay() const { return replay_; }
   const Snapshot::Counters& counters() const { return counters_; }
 
  private:
-  [[nodiscard]] rocksdb::Status TakeFiles(const SnapshotOptions& options,
-                                          const PrivateDir& dir,
-                                          SnapshotFiles* files, OpenPlan* plan,
-                                          Attempt* attempt);
-  [[nodiscard]] rocksdb::Status ListLiveFiles(const std::string& directory,
-                                              bool has_identity,
-                                              OpenPlan* plan,
-                                              std::vector<LiveFile>* files);
+  [[nodiscard]] rocksdb::Status Plan(const SnapshotOptions& options,
+                                     const PrivateDir& dir,
+                                     const SnapshotFiles& files,
+                                     OpenPlan* plan);
+  [[nodiscard]] rocksdb::Status Open(const SnapshotOptions& options,
+                                     const std::string& directory,
+                                     OpenPlan* plan);
   [[nodiscard]] rocksdb::Status OpenReadOnly(const std::string& directory,
                                              const OpenPlan& plan);
   [[nodiscard]] rocksdb::Status OpenAndFlush(const std::string& directory,
@@ -74,7 +73,7 @@ class SnapshotCopy {
   std::string options_text_;
   std::vector<std::string> notes_;
   bool read_only_ = false;
-  bool nothing_found_ = false;
+  Replay replay_;
   Snapshot::Counters counters_;
 };
 

@@ -64,19 +64,38 @@ Status LoadOptions(const std::string& options_path, DBOptions* db,
                          options_path.substr(slash + 1));
 }
 
-// What the loader left at its default because only the application knows it.
-void ResolveObjects(const OptionsText& text, const OperatorRegistry& registry,
-                    FamilyOpening* family) {
+void ResolveComparator(const std::string& comparator,
+                       const OperatorRegistry& registry,
+                       FamilyOpening* family) {
   ColumnFamilyOptions& options = family->source;
-  const std::string comparator = text.FamilyObject(family->name, "comparator");
-  if (!comparator.empty() && comparator != options.comparator->Name()) {
-    family->unknown_comparator = comparator;
-    for (const rocksdb::Comparator* known : registry.comparators) {
-      if (comparator == known->Name()) {
-        options.comparator = known;
-        family->unknown_comparator.clear();
-      }
+  if (comparator.empty() || comparator == options.comparator->Name()) {
+    return;
+  }
+  for (const rocksdb::Comparator* known : registry.comparators) {
+    if (comparator == known->Name()) {
+      options.comparator = known;
+      return;
     }
+  }
+  const rocksdb::Comparator* built_in = nullptr;
+  const Status known = rocksdb::Comparator::CreateFromString(
+      rocksdb::ConfigOptions(), comparator, &built_in);
+  if (known.ok() && built_in != nullptr) {
+    options.comparator = built_in;
+    return;
+  }
+  family->unknown_comparator = comparator;
+}
+
+// What the loader left at its default because only the application knows it.
+void ResolveObjects(const OptionsText& text, const ManifestFamily& manifest,
+                    const OperatorRegistry& registry, FamilyOpening* family) {
+  ColumnFamilyOptions& options = family->source;
+  ResolveComparator(text.FamilyObject(family->name, "comparator"), registry,
+                    family);
+  if (family->unknown_comparator.empty()) {
+    // The MANIFEST has the last word.
+    ResolveComparator(manifest.comparator, registry, family);
   }
   const std::string merge = text.FamilyObject(family->name, "merge_operator");
   if (text.FamilyText(family->name, "merge_operator") == kNoDelimiter) {
@@ -109,11 +128,11 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->wal_dir.clear();
   db->db_log_dir.clear();
   db->db_paths.clear();
-  // Every named file is there and has its size, every WAL record its checksum.
+  // Every named file is there and has its size; errors are none to ignore.
   db->paranoid_checks = true;
+  // What recovery does with WALs stays as the source's application has it:
+  // wal_recovery_mode, allow_2pc, track_and_verify_wals_in_manifest.
   db->best_efforts_recovery = false;
-  db->wal_recovery_mode =
-      rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   db->avoid_flush_during_recovery = false;
   db->avoid_flush_during_shutdown = true;
   db->recycle_log_file_num = 0;
@@ -220,6 +239,21 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
   return Status::OK();
 }
 
+// What RocksDB's reader of WALs says of one that ends inside a record, and
+// recovery of the WALs behind it.
+bool IsTornEnd(const std::string& dropping) {
+  static constexpr const char* kWords[] = {
+      "truncated header", "truncated record body",
+      "error reading trailing data", "partial record without end",
+      "error in middle of record"};
+  for (const char* words : kWords) {
+    if (dropping.find(words) != std::string::npos) {
+      return true;
+    }
+  }
+  return dropping.find(';') == std::string::npos;  // a whole file
+}
+
 Status MarkWanted(const std::vector<std::string>& wanted, OpenPlan* plan) {
   std::set<std::string> missing(wanted.begin(), wanted.end());
   for (FamilyOpening& family : plan->families) {
@@ -234,14 +268,12 @@ Status MarkWanted(const std::vector<std::string>& wanted, OpenPlan* plan) {
 
 }  // namespace
 
-Status PlanOpening(const std::string& directory,
-                   const std::string& options_path,
+Status PlanOpening(const ManifestState& state, const std::string& options_path,
                    const std::string& options_text,
                    const std::vector<std::string>& wanted,
                    const OperatorRegistry& registry, const OpenLimits& limits,
-                   OpenPlan* plan, bool* incomplete) {
+                   OpenPlan* plan) {
   *plan = OpenPlan();
-  *incomplete = false;
   std::shared_ptr<rocksdb::Cache> cache =
       rocksdb::NewLRUCache(kSharedCacheBytes);
   std::vector<ColumnFamilyDescriptor> loaded;
@@ -250,26 +282,26 @@ Status PlanOpening(const std::string& directory,
     return status;
   }
   plan->atomic_flush = plan->db.atomic_flush;
+  plan->paranoid_checks = plan->db.paranoid_checks;
   ClearDatabaseOptions(&plan->db);
   plan->db.max_open_files = limits.max_open_files;
-  std::vector<std::string> names;
-  status = rocksdb::DB::ListColumnFamilies(plan->db, directory, &names);
-  if (!status.ok()) {
-    return WithContext(status, EndState::kSourceError,
-                       "cannot read the MANIFEST");
-  }
   const OptionsText text(options_text);
   bool plain = false;
-  for (const std::string& name : names) {
+  for (const auto& [id, manifest] : state.families) {
     FamilyOpening family;
-    family.name = name;
+    family.name = manifest.name;
     for (const ColumnFamilyDescriptor& known : loaded) {
-      if (known.name == name) {
+      if (known.name == family.name) {
         family.source = known.options;
       }
     }
-    *incomplete |= !options_path.empty() && !text.HasFamily(name);
-    ResolveObjects(text, registry, &family);
+    if (!options_path.empty() && !text.HasFamily(family.name)) {
+      plan->notes.push_back("column family '" + family.name +
+                            "': OPTIONS do not describe it (it is new, or its "
+                            "owner died before it wrote them): it gets "
+                            "default options");
+    }
+    ResolveObjects(text, manifest, registry, &family);
     family.open = family.source;
     plain |= family.source.table_factory->IsInstanceOf("PlainTable");
     ClearFamilyOptions(cache, &family.open);
@@ -307,18 +339,28 @@ void DropLogger::Logv(const char* format, va_list arguments) {
   char line[1024];
   vsnprintf(line, sizeof(line), format, arguments);
   const std::string text(line);
-  if (text.find("dropping") == std::string::npos) {
+  const size_t dropping = text.find("dropping ");
+  if (dropping == std::string::npos ||
+      text.find("possibly recycled") != std::string::npos) {
     return;
   }
   const std::lock_guard<std::mutex> lock(mu_);
   if (dropped_.empty()) {
     dropped_ = text;
   }
+  if (lost_.empty() && !IsTornEnd(text.substr(dropping))) {
+    lost_ = text;
+  }
 }
 
 std::string DropLogger::TakeDropped() {
   const std::lock_guard<std::mutex> lock(mu_);
   return std::exchange(dropped_, std::string());
+}
+
+std::string DropLogger::TakeLost() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return std::exchange(lost_, std::string());
 }
 
 }  // namespace sstferry

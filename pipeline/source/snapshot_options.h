@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "format/rocksdb/manifest_reader.h"
 #include "pipeline/options.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
@@ -30,11 +31,13 @@ struct FamilyOpening {
 struct OpenPlan {
   rocksdb::DBOptions db;
   std::vector<FamilyOpening> families;  // all of the MANIFEST
-  bool atomic_flush = false;         // as the source sets it
+  bool atomic_flush = false;     // as the source sets it
+  bool paranoid_checks = true;   // as the source sets it
   // A family that is not wanted cannot be opened: only the wanted ones are,
   // read-only.
   bool read_only = false;
   std::string read_only_reason;
+  std::vector<std::string> notes;
 };
 
 struct OpenLimits {
@@ -42,25 +45,25 @@ struct OpenLimits {
   int max_open_files = 0;
 };
 
-// `directory` holds copies of CURRENT, MANIFEST and OPTIONS; `options_path` is
-// empty when the source has no OPTIONS file. `wanted` empty means all.
+// Of the database that `state` is, as `options_text`, the file at
+// `options_path`, describes it; both are empty when the source has none.
+// `wanted` empty means all. The families that OPTIONS do not describe get
+// default options, and plan->notes says so.
 //   kRefused      a wanted family is not there, has a comparator nobody here
 //                 knows, or carries user-defined timestamps.
-//   kSourceError  OPTIONS or MANIFEST cannot be read.
-// *incomplete: OPTIONS does not know a family of the MANIFEST (it was made this
-// moment); another attempt may see both.
+//   kSourceError  OPTIONS cannot be read.
 [[nodiscard]] rocksdb::Status PlanOpening(
-    const std::string& directory, const std::string& options_path,
+    const ManifestState& state, const std::string& options_path,
     const std::string& options_text, const std::vector<std::string>& wanted,
-    const OperatorRegistry& registry, const OpenLimits& limits, OpenPlan* plan,
-    bool* incomplete);
+    const OperatorRegistry& registry, const OpenLimits& limits,
+    OpenPlan* plan);
 
 // Bounds the memtables by the WAL bytes that will be replayed into them.
 void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,
                        OpenPlan* plan);
 
-// Keeps what RocksDB says about the files it drops data of (the status it
-// returns does not always name the file), and writes no LOG file.
+// Keeps what RocksDB says about the bytes that it drops (the status it returns
+// does not always tell), and writes no LOG file.
 class DropLogger : public rocksdb::Logger {
  public:
   DropLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
@@ -68,10 +71,14 @@ class DropLogger : public rocksdb::Logger {
   void Logv(const char* format, va_list arguments) override;
   // The first such line since the last call; may be empty.
   std::string TakeDropped();
+  // The first line since the last call that tells of bytes dropped for another
+  // reason than that a WAL ends inside a record; may be empty.
+  std::string TakeLost();
 
  private:
   std::mutex mu_;
   std::string dropped_;
+  std::string lost_;
 };
 
 }  // namespace sstferry

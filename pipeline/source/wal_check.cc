@@ -1,6 +1,5 @@
 #include "pipeline/source/wal_check.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -205,7 +204,9 @@ bool FindKind(Block* block, bool* damaged) {
   return false;
 }
 
-Status CheckOpenWal(int fd, uint64_t number, const std::string& name) {
+}  // namespace
+
+Status CheckWal(int fd, uint64_t number, const std::string& name) {
   const auto block = std::make_unique<Block>();
   block->log = static_cast<uint32_t>(number);
   bool ended = false;
@@ -237,17 +238,14 @@ Status CheckOpenWal(int fd, uint64_t number, const std::string& name) {
   }
 }
 
-}  // namespace
-
 Status CheckWal(const std::string& path, uint64_t number,
                 const std::string& name) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
+  Descriptor file;
+  const Status status = OpenToRead(path, &file);
+  if (status.ok() && !file.is_open()) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open", path, ENOENT);
   }
-  const Status status = CheckOpenWal(fd, number, name);
-  close(fd);
-  return status;
+  return status.ok() ? CheckWal(file.get(), number, name) : status;
 }
 
 }  // namespace sstferry

@@ -21,7 +21,7 @@
 
 namespace sstferry {
 
-// Reads the WAL at `path`; `name` stands in messages.
+// Reads the WAL at `path`, or an open one; `name` stands in messages.
 //   kCorrupt      a bad record, and proof that the WAL went on behind it or
 //                 that the record was whole: names file and offset.
 //   kSourceError  the file cannot be read.
@@ -30,6 +30,8 @@ namespace sstferry {
 // be told from an earlier life's.)
 [[nodiscard]] rocksdb::Status CheckWal(const std::string& path,
                                        uint64_t number,
+                                       const std::string& name);
+[[nodiscard]] rocksdb::Status CheckWal(int fd, uint64_t number,
                                        const std::string& name);
 
 }  // namespace sstferry

@@ -174,7 +174,7 @@ TEST_CASE("Snapshot refuses a database whose WAL directory is gone",
   CHECK(MessageOf(status).find(tree / "wals") != std::string::npos);
 }
 
-TEST_CASE("Snapshot of an open handle goes through RocksDB's checkpoint",
+TEST_CASE("Snapshot of an open handle holds what was written without WAL",
           "[snapshot]") {
   TempTree tree;
   TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});

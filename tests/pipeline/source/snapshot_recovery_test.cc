@@ -1,0 +1,346 @@
+// Sources whose owner died: the snapshot holds what RocksDB recovers of them
+// with the options that their application has, or is refused with a reason.
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/source/snapshot.h"
+#include "rocksdb/utilities/transaction.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "tests/pipeline/source/snapshot_support.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Options;
+using rocksdb::WriteOptions;
+
+// Leaves `directory` as an owner that dies after `write` would: a copy of what
+// is on disk while the database is still open.
+void Die(const std::string& directory,
+         const std::function<void(const std::string& alive)>& write_and_die) {
+  const std::string alive = directory + ".alive";
+  if (fs::exists(directory)) {
+    fs::rename(directory, alive);
+  }
+  write_and_die(alive);
+  fs::remove_all(alive);
+}
+
+Options Plain() {
+  Options options;
+  options.create_if_missing = true;
+  options.avoid_flush_during_recovery = true;
+  return options;
+}
+
+void DieAfter(const Options& options, const std::string& directory,
+              const Entries& entries, bool flush = false) {
+  Die(directory, [&](const std::string& alive) {
+    TestDb db(options, alive);
+    for (const auto& [key, value] : entries) {
+      REQUIRE_OK(db->Put(WriteOptions(), key, value));
+    }
+    if (flush) REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+    REQUIRE_OK(db->SyncWAL());
+    fs::copy(alive, directory);
+  });
+}
+
+SnapshotOptions Of(const std::string& directory) {
+  SnapshotOptions options;
+  options.database_dir = directory;
+  return options;
+}
+
+rocksdb::Status TakeStatus(const SnapshotOptions& options) {
+  std::unique_ptr<Snapshot> snapshot;
+  return Snapshot::Create(options, &snapshot);
+}
+
+std::unique_ptr<Snapshot> Take(const SnapshotOptions& options) {
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  return snapshot;
+}
+
+bool HasNote(const Snapshot& snapshot, const std::string& words) {
+  for (const std::string& note : snapshot.notes()) {
+    if (note.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// What RocksDB itself makes of a copy of `directory`.
+Entries Recovered(const Options& options, const std::string& directory) {
+  const std::string copy = directory + ".oracle";
+  fs::remove_all(copy);
+  fs::copy(directory, copy);
+  Entries entries;
+  {
+    TestDb db(options, copy);
+    entries = ReadAll(db.get(), db.family(0));
+  }
+  fs::remove_all(copy);
+  return entries;
+}
+
+void RequireAsRecovered(const Options& options, const std::string& directory,
+                        const Entries& expected) {
+  CHECK(Recovered(options, directory) == expected);
+  const std::string before = Fingerprint(directory);
+  CHECK(ReadAll(*Take(Of(directory)), "default") == expected);
+  CHECK(Fingerprint(directory) == before);
+}
+
+void RequireRefused(const rocksdb::Status& status, const std::string& words) {
+  INFO(status.ToString());
+  CHECK(EndStateOf(status) == EndState::kRefused);
+  CHECK(MessageOf(status).find(words) != std::string::npos);
+}
+
+std::string WalOf(const std::string& directory, size_t which) {
+  return directory + "/" + FilesWith(directory, ".log").at(which);
+}
+
+TEST_CASE("Snapshot stops at a torn WAL in the middle as recovery does",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  const Options options = Plain();
+  DieAfter(options, tree / "db", {{"0", "0"}}, true);
+  DieAfter(options, tree / "db", {{"a", "1"}});
+  DieAfter(options, tree / "db", {{"b", "1"}});
+  DieAfter(options, tree / "db", {{"c", "1"}});
+  // The WAL beside the flush, then those with a, b and c.
+  const size_t wals = FilesWith(tree / "db", ".log").size();
+  REQUIRE(wals >= 3);
+  fs::resize_file(WalOf(tree / "db", wals - 2), 21);
+  RequireAsRecovered(options, tree / "db", {{"0", "0"}, {"a", "1"}});
+  CHECK(HasNote(*Take(Of(tree / "db")), "ends inside a record"));
+}
+
+TEST_CASE("Snapshot recovers over a missing WAL as RocksDB does",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  const Options options = Plain();
+  DieAfter(options, tree / "db", {{"0", "0"}}, true);
+  DieAfter(options, tree / "db", {{"a", "1"}});
+  DieAfter(options, tree / "db", {{"b", "1"}});
+  DieAfter(options, tree / "db", {{"c", "1"}});
+  fs::remove(WalOf(tree / "db", FilesWith(tree / "db", ".log").size() - 2));
+  RequireAsRecovered(options, tree / "db", Recovered(options, tree / "db"));
+}
+
+TEST_CASE("Snapshot of a torn WAL obeys the recovery mode of OPTIONS",
+          "[snapshot][recovery]") {
+  using Mode = rocksdb::WALRecoveryMode;
+  const Mode mode = GENERATE(
+      Mode::kPointInTimeRecovery, Mode::kTolerateCorruptedTailRecords,
+      Mode::kAbsoluteConsistency, Mode::kSkipAnyCorruptedRecords);
+  const size_t from_newest = GENERATE(1, 2);
+  INFO("mode " << static_cast<int>(mode) << ", torn " << from_newest);
+  TempTree tree;
+  Options options = Plain();
+  options.wal_recovery_mode = mode;
+  DieAfter(options, tree / "db", {{"0", "0"}}, true);
+  for (const char* key : {"a", "b", "c"}) {
+    DieAfter(options, tree / "db", {{key, "1"}, {"x", std::string(50, 'x')}});
+  }
+  const std::string torn = WalOf(
+      tree / "db", FilesWith(tree / "db", ".log").size() - from_newest);
+  fs::resize_file(torn, fs::file_size(torn) - 10);
+  if (mode == Mode::kAbsoluteConsistency) {
+    const auto status = TakeStatus(Of(tree / "db"));
+    INFO(status.ToString());
+    CHECK(EndStateOf(status) == EndState::kCorrupt);
+    return;
+  }
+  RequireAsRecovered(options, tree / "db", Recovered(options, tree / "db"));
+}
+
+TEST_CASE("Snapshot works with track_and_verify_wals_in_manifest",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  Options options = Plain();
+  options.track_and_verify_wals_in_manifest = true;
+  DieAfter(options, tree / "db", {{"0", "0"}}, true);
+  DieAfter(options, tree / "db", {{"a", "1"}});
+  DieAfter(options, tree / "db", {{"b", "1"}});
+  RequireAsRecovered(options, tree / "db",
+                     {{"0", "0"}, {"a", "1"}, {"b", "1"}});
+}
+
+TEST_CASE("Snapshot reads compressed WALs", "[snapshot][recovery]") {
+  TempTree tree;
+  Options options = Plain();
+  options.wal_compression = rocksdb::kZSTD;
+  DieAfter(options, tree / "db", {{"0", "0"}}, true);
+  DieAfter(options, tree / "db", {{"a", std::string(100'000, 'a')}});
+  DieAfter(options, tree / "db", {{"b", "1"}, {"c", "1"}});
+  RequireAsRecovered(
+      options, tree / "db",
+      {{"0", "0"}, {"a", std::string(100'000, 'a')}, {"b", "1"}, {"c", "1"}});
+}
+
+void WithTransactionDb(const std::string& directory,
+                       rocksdb::TxnDBWritePolicy policy,
+                       const std::function<void(rocksdb::TransactionDB*)>& go) {
+  Die(directory, [&](const std::string& alive) {
+    rocksdb::TransactionDBOptions transactions;
+    transactions.write_policy = policy;
+    rocksdb::TransactionDB* made = nullptr;
+    REQUIRE_OK(rocksdb::TransactionDB::Open(Plain(), transactions, alive,
+                                            &made));
+    const std::unique_ptr<rocksdb::TransactionDB> db(made);
+    go(db.get());
+    fs::copy(alive, directory);
+  });
+}
+
+TEST_CASE("Snapshot refuses WALs whose sequence numbers count batches",
+          "[snapshot][recovery]") {
+  const auto policy = GENERATE(rocksdb::WRITE_PREPARED,
+                               rocksdb::WRITE_UNPREPARED);
+  TempTree tree;
+  const auto write = [&](bool flush) {
+    WithTransactionDb(tree / "db", policy, [&](rocksdb::TransactionDB* db) {
+      rocksdb::WriteBatch batch;
+      for (const char* key : {"a", "b", "c"}) {
+        REQUIRE_OK(batch.Put(key, "1"));
+      }
+      REQUIRE_OK(db->Write(WriteOptions(), &batch));
+      REQUIRE_OK(db->Put(WriteOptions(), "c", "2"));
+      if (flush) REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+    });
+  };
+  write(false);
+  RequireRefused(TakeStatus(Of(tree / "db")), "WRITE_PREPARED");
+  write(true);
+  CHECK(ReadAll(*Take(Of(tree / "db")), "default") ==
+        Entries{{"a", "1"}, {"b", "1"}, {"c", "2"}});
+}
+
+TEST_CASE("Snapshot names prepared transactions that it does not hold",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  WithTransactionDb(
+      tree / "db", rocksdb::WRITE_COMMITTED, [](rocksdb::TransactionDB* db) {
+        REQUIRE_OK(db->Put(WriteOptions(), "k", "1"));
+        const std::unique_ptr<rocksdb::Transaction> open(
+            db->BeginTransaction(WriteOptions()));
+        REQUIRE_OK(open->SetName("open"));
+        REQUIRE_OK(open->Put("held", "1"));
+        REQUIRE_OK(open->Prepare());
+        const std::unique_ptr<rocksdb::Transaction> done(
+            db->BeginTransaction(WriteOptions()));
+        REQUIRE_OK(done->SetName("done"));
+        REQUIRE_OK(done->Put("committed", "1"));
+        REQUIRE_OK(done->Prepare());
+        REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+        REQUIRE_OK(done->Commit());
+        REQUIRE_OK(db->Put(WriteOptions(), "k", "2"));
+      });
+  const auto snapshot = Take(Of(tree / "db"));
+  CHECK(ReadAll(*snapshot, "default") ==
+        Entries{{"committed", "1"}, {"k", "2"}});
+  CHECK(HasNote(*snapshot, "1 prepared transaction"));
+}
+
+TEST_CASE("Snapshot reads the WALs that the MANIFEST needs, wherever a stale "
+          "one lies",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  fs::create_directory(tree / "wals");
+  DieAfter(Plain(), tree / "db", {{"base", "1"}}, true);
+  // As an owner that was not told of the move left it.
+  REQUIRE_FALSE(FilesWith(tree / "db", ".log").empty());
+  Options moved = Plain();
+  moved.wal_dir = tree / "wals";
+  DieAfter(moved, tree / "db", {{"k0", "v0"}}, true);
+  DieAfter(moved, tree / "db", {{"k1", "v1"}});
+  std::ofstream(tree / "db/000001.log") << "stale";
+  const Entries all{{"base", "1"}, {"k0", "v0"}, {"k1", "v1"}};
+  CHECK(ReadAll(*Take(Of(tree / "db")), "default") == all);
+  SnapshotOptions asked = Of(tree / "db");
+  asked.wal_dir = tree / "wals";
+  CHECK(ReadAll(*Take(asked), "default") == all);
+
+  // Needed WALs in both: nobody knows.
+  fs::copy_file(WalOf(tree / "wals", 0),
+                tree / ("db/" + FilesWith(tree / "wals", ".log").back()),
+                fs::copy_options::skip_existing);
+  RequireRefused(TakeStatus(Of(tree / "db")), "--wal-dir");
+  CHECK(ReadAll(*Take(asked), "default") == all);
+
+  // Its own and no LOCK: a copy, which nobody opened yet.
+  fs::remove(tree / "db/LOCK");
+  CHECK(TakeStatus(Of(tree / "db")).ok());
+}
+
+TEST_CASE("Snapshot asks for the WAL directory where OPTIONS do not tell it",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  fs::create_directory(tree / "wals");
+  Options moved = Plain();
+  moved.wal_dir = tree / "wals";
+  DieAfter(moved, tree / "db", {{"k", "v"}});
+  fs::rename(tree / "wals", tree / "elsewhere");
+  RequireRefused(TakeStatus(Of(tree / "db")), "--wal-dir");
+  SnapshotOptions asked = Of(tree / "db");
+  asked.wal_dir = tree / "elsewhere";
+  CHECK(ReadAll(*Take(asked), "default") == Entries{{"k", "v"}});
+}
+
+TEST_CASE("Snapshots with the same WAL digest replayed the same entries",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  DieAfter(Plain(), tree / "db", {{"0", "0"}}, true);
+  DieAfter(Plain(), tree / "db", {{"k", "1"}});
+  fs::copy(tree / "db", tree / "before");
+  const auto first = Take(Of(tree / "db"));
+  CHECK(first->wal_holds_entries());
+  CHECK_FALSE(first->wal_digest() == Digest128());
+  CHECK(Take(Of(tree / "before"))->wal_digest() == first->wal_digest());
+  DieAfter(Plain(), tree / "db", {{"k", "2"}});
+  CHECK_FALSE(Take(Of(tree / "db"))->wal_digest() == first->wal_digest());
+  DieAfter(Plain(), tree / "db", {}, true);
+  CHECK_FALSE(Take(Of(tree / "db"))->wal_holds_entries());
+}
+
+TEST_CASE("Snapshot of a source that never wrote OPTIONS for a family gives "
+          "it default options, and says so",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  {
+    TestDb db(Plain(), tree / "db", {{"default", Plain()}});
+    REQUIRE_OK(db->Put(WriteOptions(), "k", "1"));
+  }
+  std::map<std::string, std::string> texts;
+  for (const std::string& name : FilesWith(tree / "db", "")) {
+    if (name.rfind("OPTIONS-", 0) == 0) {
+      std::ifstream file(tree / ("db/" + name));
+      texts[name].assign(std::istreambuf_iterator<char>(file), {});
+    }
+  }
+  {
+    TestDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
+    REQUIRE_OK(db->Put(WriteOptions(), db.family(1), "k", "2"));
+  }
+  for (const std::string& name : FilesWith(tree / "db", "")) {
+    if (name.rfind("OPTIONS-", 0) == 0) fs::remove(tree / ("db/" + name));
+  }
+  for (const auto& [name, text] : texts) {
+    std::ofstream(tree / ("db/" + name)) << text;
+  }
+  SnapshotOptions options = Of(tree / "db");
+  options.options_patience = std::chrono::milliseconds(20);
+  const auto snapshot = Take(options);
+  CHECK(ReadAll(*snapshot, "b") == Entries{{"k", "2"}});
+  CHECK(HasNote(*snapshot, "column family 'b': OPTIONS do not describe it"));
+}
+
+}  // namespace
+}  // namespace sstferry
