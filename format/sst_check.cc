@@ -427,16 +427,21 @@ Status ChunkChecker::CheckFirstKey(uint64_t offset) const {
 }
 
 Status ChunkChecker::CheckLastKey() const {
-  const bool inside = expected_.clears && !expected_.deletes_last &&
-                      expected_.order(block_last_key_, expected_.largest) < 0;
-  if (!inside && expected_.largest == block_last_key_ &&
+  if (expected_.clears && !expected_.deletes_last) {
+    return expected_.order(block_last_key_, expected_.largest) < 0
+               ? Status::OK()
+               : Bad("last key: expected one before the end of the range "
+                     "deletion, " + sst::HexKey(expected_.largest) +
+                     ", found " + sst::HexKey(block_last_key_) +
+                     At(last_.offset));
+  }
+  if (expected_.largest == block_last_key_ &&
       expected_.deletes_last != last_is_deletion_) {
     return Bad("last entry: expected a deletion, found a value" +
                At(last_.offset));
   }
-  return inside ? Status::OK()
-                : ExpectKey("last key", expected_.largest, block_last_key_,
-                            last_.offset);
+  return ExpectKey("last key", expected_.largest, block_last_key_,
+                   last_.offset);
 }
 
 // From 10.9 on, RocksDB does not count the blocks that it held back to make a

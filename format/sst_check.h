@@ -22,11 +22,11 @@ using SstKeyOrder =
     std::function<int(const rocksdb::Slice& a, const rocksdb::Slice& b)>;
 
 struct ChunkExpectation {
-  // User keys of the first and the last entry, values and deletions; with
-  // `clears`, the keys between which all of them lie.
+  // User keys of the first and the last entry, values and deletions.
   std::string smallest;
   std::string largest;
-  // A range deletion over [smallest, largest), and nothing of the kind else.
+  // A range deletion over [smallest, largest), and nothing of the kind else;
+  // all entries but the deletion of `largest` lie in there.
   bool clears = false;
   // The last entry is a deletion of `largest`. No other entry is one, and
   // merge operands, which a resolved iterator does not show, do not occur.

@@ -240,8 +240,9 @@ std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file) {
   if (file.has_blobs) {
     return "refers to blob files";
   }
-  if (file.smallest.size() > kMaxKeyBytes ||
-      file.largest.size() > kMaxKeyBytes) {
+  // A refresh clears up to a key behind the last.
+  const size_t longest = kMaxKeyBytes - (rules.replaces ? 1 : 0);
+  if (file.smallest.size() > kMaxKeyBytes || file.largest.size() > longest) {
     return "a key is longer than " + std::to_string(kMaxKeyBytes) + " bytes";
   }
   return ObstacleInSize(rules, file.bytes);

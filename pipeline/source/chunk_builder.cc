@@ -139,6 +139,8 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
     // Newer SstFileWriters assert that both bounds of a file are empty or
     // none: the empty key is a chunk of its own.
     if (empty_key || (reader->Valid() && reader->key().empty()) ||
+        (lone_key_.has_value() && reader->Valid() &&
+         reader->key() == *lone_key_) ||
         writer->bytes_so_far(entry_bytes) >= options_.chunk_bytes) {
       break;
     }

@@ -72,6 +72,7 @@ class ChunkBuilder {
   [[nodiscard]] rocksdb::Status BuildTile(class IntervalReader* reader,
                                           Tiles* tiles, uint32_t range_id,
                                           uint32_t ordinal);
+  void FindLoneKey(const Range& range, class IntervalReader* reader);
   [[nodiscard]] rocksdb::Status FinishChunk(Writer* writer, ChunkEnd* chunk);
   [[nodiscard]] rocksdb::Status AddEntries(class IntervalReader* reader,
                                            Writer* writer, ChunkEnd* chunk);
@@ -83,6 +84,7 @@ class ChunkBuilder {
   std::shared_ptr<rocksdb::FileSystem> file_system_;
   std::unique_ptr<rocksdb::Env> env_;
   rocksdb::Options chunk_options_;
+  std::optional<std::string> lone_key_;  // shares its chunk with no other
 };
 
 }  // namespace sstferry

@@ -1,5 +1,6 @@
 // Chunks that replace their intervals at a target that holds data.
 #include "format/key_for_message.h"
+#include "format/limits.h"
 #include "pipeline/interval_reader.h"
 #include "pipeline/source/chunk_writer.h"
 #include "pipeline/source/read_failure.h"
@@ -24,12 +25,9 @@ class ChunkBuilder::Tiles {
   // Something is left.
   bool more() const { return more_; }
   const std::string& begin() const { return begin_; }
-  // The empty key is a tile of its own, since writers of newer versions assert
-  // that both bounds of a file are empty or none.
-  bool is_empty_key() const { return begin_.empty(); }
 
-  // Ends the tile that holds the entries up to `last_entry` (null: none):
-  // fills chunk's bounds and marks, and moves on to what follows.
+  // Ends the tile that holds the entries before the reader: fills chunk's
+  // bounds and marks, and moves on to what follows.
   // kRefused for the empty key in an order of the application's.
   [[nodiscard]] Status End(const IntervalReader& reader, ChunkEnd* chunk);
 
@@ -37,11 +35,17 @@ class ChunkBuilder::Tiles {
   bool Before(const Slice& a, const Slice& b) const {
     return order_->Compare(a, b) < 0;
   }
+  bool is_builtin() const {
+    return order_ == rocksdb::BytewiseComparator() ||
+           order_ == rocksdb::ReverseBytewiseComparator();
+  }
   void StartAtOutermost(const IntervalReader& reader);
-  // The tile ends before `next`, at which the following one begins.
-  void EndBefore(const std::string& next, ChunkEnd* chunk);
-  void EndAt(const std::string& last, ChunkEnd* chunk);
-  void EndRange(ChunkEnd* chunk);
+  void SetMore(const IntervalReader& reader);
+  // The tile ends before `end`, where the following one begins.
+  void EndBefore(const std::string& end, ChunkEnd* chunk);
+  // The same behind the last entry, before the next one.
+  void CutBefore(const std::string& next, ChunkEnd* chunk);
+  void EndFamily(ChunkEnd* chunk);
 
   const Range& range_;
   const ReplacedFamily& target_;
@@ -53,13 +57,7 @@ class ChunkBuilder::Tiles {
 void ChunkBuilder::Tiles::Start(const RangeRequest& request,
                                 IntervalReader* reader) {
   if (request.after.has_value()) {
-    if (!FirstKeyAfter(order_, *request.after, &begin_)) {
-      // In reverse order only the last tile ends so; in orders of the
-      // application's a tile is open at its end, which begins the next. (Its
-      // last tile may come again, which changes nothing.)
-      begin_ = *request.after;
-      more_ = order_ != rocksdb::ReverseBytewiseComparator();
-    }
+    begin_ = *request.after;
     reader->SeekFrom(begin_);
   } else {
     reader->SeekToBegin();
@@ -69,11 +67,8 @@ void ChunkBuilder::Tiles::Start(const RangeRequest& request,
       StartAtOutermost(*reader);
     }
   }
-  const auto& end = range_.interval.end;
-  if (more_ && end.has_value()) {
-    more_ = Before(begin_, *end);
-  } else if (more_ && !reader->Valid()) {
-    more_ = target_.last.has_value() && !Before(*target_.last, begin_);
+  if (more_) {
+    SetMore(*reader);
   }
 }
 
@@ -88,74 +83,74 @@ void ChunkBuilder::Tiles::StartAtOutermost(const IntervalReader& reader) {
   }
 }
 
+void ChunkBuilder::Tiles::SetMore(const IntervalReader& reader) {
+  if (range_.interval.end.has_value()) {
+    more_ = Before(begin_, *range_.interval.end);
+  } else if (!reader.Valid()) {
+    more_ = target_.last.has_value() && !Before(*target_.last, begin_);
+  }
+}
+
 Status ChunkBuilder::Tiles::End(const IntervalReader& reader,
                                 ChunkEnd* chunk) {
-  chunk->smallest = begin_;
-  if (is_empty_key() || (reader.Valid() && reader.key().empty())) {
-    if (order_ != rocksdb::BytewiseComparator() &&
-        order_ != rocksdb::ReverseBytewiseComparator()) {
-      return MakeStatus(EndState::kRefused,
-                        "the empty key in the order " +
-                            std::string(order_->Name()) +
-                            ": only a refresh by swap takes it");
-    }
+  const bool empty_key =
+      begin_.empty() || (reader.Valid() && reader.key().empty());
+  if (empty_key && !is_builtin()) {
+    return MakeStatus(EndState::kRefused,
+                      "the empty key in the order " +
+                          std::string(order_->Name()) +
+                          ": only a refresh by swap takes it");
   }
-  std::string next;
-  if (is_empty_key()) {
-    EndAt("", chunk);
-    more_ = FirstKeyAfter(order_, "", &next);
-    begin_ = next;
-    if (more_ && !range_.interval.end.has_value() && !reader.Valid()) {
-      more_ = target_.last.has_value() && !Before(*target_.last, begin_);
-    } else if (more_ && range_.interval.end.has_value()) {
-      more_ = Before(begin_, *range_.interval.end);
-    }
-  } else if (!reader.Valid()) {
-    EndRange(chunk);
-  } else if (order_ == rocksdb::BytewiseComparator()) {
-    const std::string last = chunk->largest;
-    EndAt(last, chunk);
-    more_ = FirstKeyAfter(order_, last, &begin_);
+  chunk->smallest = begin_;
+  if (reader.Valid()) {
+    CutBefore(reader.key().ToString(), chunk);
+  } else if (range_.interval.end.has_value()) {
+    EndBefore(*range_.interval.end, chunk);
+    more_ = false;
   } else {
-    EndBefore(reader.key().ToString(), chunk);
+    EndFamily(chunk);
   }
   return Status::OK();
 }
 
-void ChunkBuilder::Tiles::EndAt(const std::string& last, ChunkEnd* chunk) {
-  chunk->deletes_last = chunk->entries == 0 || chunk->largest != last;
-  chunk->largest = last;
-  chunk->clears = Before(chunk->smallest, last);
-}
-
-void ChunkBuilder::Tiles::EndBefore(const std::string& next, ChunkEnd* chunk) {
+void ChunkBuilder::Tiles::EndBefore(const std::string& end, ChunkEnd* chunk) {
   std::string last;
-  if (LastKeyBefore(order_, next, &last)) {
-    EndAt(last, chunk);
-  } else {
-    chunk->largest = next;
-    chunk->clears = true;
-  }
-  begin_ = next;
+  chunk->deletes_last = LastKeyBefore(order_, end, &last) &&
+                        last.size() <= kMaxKeyBytes &&
+                        (chunk->entries == 0 || chunk->largest != last);
+  chunk->largest = chunk->deletes_last ? last : end;
+  chunk->clears = Before(chunk->smallest, chunk->largest);
+  begin_ = end;
 }
 
-void ChunkBuilder::Tiles::EndRange(ChunkEnd* chunk) {
-  more_ = false;
-  if (range_.interval.end.has_value()) {
-    EndBefore(*range_.interval.end, chunk);
-    return;
-  }
+void ChunkBuilder::Tiles::CutBefore(const std::string& next, ChunkEnd* chunk) {
+  const std::string end = ClosedEnd(order_, chunk->largest);
+  // Else the next entry stands so near that it begins the next tile.
+  const bool fits = order_ == rocksdb::BytewiseComparator() &&
+                    chunk->entries != 0 && end.size() <= kMaxKeyBytes &&
+                    !Before(next, end);
+  EndBefore(fits ? end : next, chunk);
+}
+
+// Up to the outermost key of both sides, and beyond it.
+void ChunkBuilder::Tiles::EndFamily(ChunkEnd* chunk) {
   std::string last = chunk->largest;
   if (target_.last.has_value() &&
       (chunk->entries == 0 || Before(last, *target_.last))) {
     last = *target_.last;
   }
-  if (last.empty()) {
-    // In reverse order, behind all others; it stands alone.
+  std::string behind;
+  more_ = false;
+  if (KeyBehind(order_, last, &behind)) {
+    chunk->largest = behind;
+    chunk->clears = true;
+  } else if (chunk->smallest == last) {
+    // A tile of its own, without a range deletion: none could reach so far.
+    chunk->largest = last;
+    chunk->deletes_last = chunk->entries == 0;
+  } else {
     EndBefore(last, chunk);
     more_ = true;
-  } else {
-    EndAt(last, chunk);
   }
 }
 
@@ -164,16 +159,42 @@ Status ChunkBuilder::BuildTiles(const Range& range,
   IntervalReader reader(db_, family_, range.interval,
                         options_.readahead_bytes);
   Tiles tiles(range, *options_.replaces, family_->GetComparator());
-  tiles.Start(request, &reader);
+  const auto failure = [&] {
+    return ReadFailure(reader.status(),
+                       "read range " + std::to_string(range.id) +
+                           " of column family '" + family_->GetName() + "'");
+  };
+  FindLoneKey(range, &reader);
+  Status status = failure();
+  if (status.ok()) {
+    tiles.Start(request, &reader);
+    status = failure();
+  }
   uint32_t ordinal = static_cast<uint32_t>(request.held.chunks);
-  Status status = ReadFailure(reader.status(),
-                              "read range " + std::to_string(range.id) +
-                                  " of column family '" + family_->GetName() +
-                                  "'");
   while (status.ok() && tiles.more()) {
     status = BuildTile(&reader, &tiles, range.id, ordinal++);
   }
   return status;
+}
+
+// The source's last key, if a range deletion cannot reach behind it.
+void ChunkBuilder::FindLoneKey(const Range& range, IntervalReader* reader) {
+  lone_key_.reset();
+  if (range.interval.end.has_value()) {
+    return;
+  }
+  reader->iterator()->SeekToLast();
+  if (!reader->Valid()) {
+    return;
+  }
+  const Comparator* const order = family_->GetComparator();
+  const std::string key = reader->key().ToString();
+  const auto& last = options_.replaces->last;
+  std::string behind;
+  if (!KeyBehind(order, key, &behind) &&
+      (!last.has_value() || order->Compare(*last, key) <= 0)) {
+    lone_key_ = key;
+  }
 }
 
 Status ChunkBuilder::BuildTile(IntervalReader* reader, Tiles* tiles,
@@ -191,7 +212,9 @@ Status ChunkBuilder::BuildTile(IntervalReader* reader, Tiles* tiles,
   Writer writer(chunk_options_);
   status = writer.Open();
   const bool has_entries =
-      reader->Valid() && reader->key().empty() == tiles->is_empty_key();
+      reader->Valid() &&
+      (!lone_key_.has_value() || reader->key() != *lone_key_ ||
+       tiles->begin() == *lone_key_);
   if (status.ok() && has_entries) {
     status = AddEntries(reader, &writer, &chunk);
   }

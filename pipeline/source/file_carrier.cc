@@ -278,6 +278,7 @@ Status Carriage::Describe(ChunkEnd* chunk) const {
   }
   if (file_.stamp.has_value()) {
     chunk->smallest = file_.stamp->begin;
+    chunk->largest = file_.stamp->end;
     chunk->clears = true;
   }
   return status;

@@ -159,7 +159,11 @@ Status LaneSession::SendRange(const RangeRequest& request) {
   }
   const Range& range = transfer_->ranges()[request.range_id];
   const bool carried = transfer_->carried(range.id) != nullptr;
-  sink_->BeginRange(request, /*rebuilt=*/!carried);
+  const TransferFamily& family = transfer_->families()[range.family];
+  sink_->BeginRange(request, /*rebuilt=*/!carried,
+                    family.replaces.has_value()
+                        ? family.handle->GetComparator()
+                        : nullptr);
   Status status =
       carried ? CarryRange(range, request) : BuildRange(range, request);
   if (status.ok()) {

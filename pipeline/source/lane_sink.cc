@@ -4,6 +4,7 @@
 
 #include "format/limits.h"
 #include "pipeline/blocked_time.h"
+#include "pipeline/tile.h"
 
 namespace sstferry {
 
@@ -72,7 +73,9 @@ Status LaneSink::End(const ChunkEnd& end) {
                           std::to_string(end.file_bytes) +
                           " bytes, found " + std::to_string(bytes));
   }
-  window_.EndChunk(end);
+  window_.EndChunk(end, replaced_in_ == nullptr
+                            ? end.largest
+                            : NextBegin(replaced_in_, EndOf(end)));
   return Deliver();
 }
 

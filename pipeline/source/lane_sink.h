@@ -30,10 +30,13 @@ class LaneSink : public ChunkSink {
            LaneCompressor* compressor, OnRangeEnd on_range_end);
 
   // What the chunks to come answer. `rebuilt`: by a builder, which goes on
-  // behind a parked call.
-  void BeginRange(const RangeRequest& request, bool rebuilt) {
+  // behind a parked call. `replaced_in`: the order of what the chunks replace;
+  // null: they fill an empty database.
+  void BeginRange(const RangeRequest& request, bool rebuilt,
+                  const rocksdb::Comparator* replaced_in) {
     window_.BeginRange(request);
     building_ = rebuilt;
+    replaced_in_ = replaced_in;
   }
   // All chunks of the range are there: announces and books that. Anything else
   // that ends one has failed.
@@ -80,6 +83,7 @@ class LaneSink : public ChunkSink {
   LaneCompressor* const compressor_;
   const OnRangeEnd on_range_end_;
   bool building_ = false;
+  const rocksdb::Comparator* replaced_in_ = nullptr;
   bool superseded_ = false;
 };
 

@@ -42,14 +42,14 @@ void LaneWindow::BeginRange(const RangeRequest& request) {
   Range& range = ranges_.emplace_back();
   range.request = request;
   range.next_ordinal = request.held.chunks;
-  range.last_key = request.after;
+  range.after = request.after;
 }
 
 void LaneWindow::BeginChunk(const ChunkBegin& begin) {
   Range& range = ranges_.back();
   Chunk& chunk = range.chunks.emplace_back();
   chunk.begin = begin;
-  chunk.after = range.last_key;
+  chunk.after = range.after;
   if (begin.first_byte != 0) {
     chunk.frames = std::move(kept_frames_);
   }
@@ -74,11 +74,11 @@ void LaneWindow::Add(const Slice& piece) {
   bytes_ += piece.size();
 }
 
-void LaneWindow::EndChunk(const ChunkEnd& end) {
+void LaneWindow::EndChunk(const ChunkEnd& end, const std::string& after) {
   Range& range = ranges_.back();
   range.chunks.back().end = end;
   range.next_ordinal++;
-  range.last_key = end.largest;
+  range.after = after;
   range.ended = !range.chunks.back().rebuilt();  // it has no other
   bytes_ += BytesOfEnd(end);
 }
@@ -208,7 +208,7 @@ LaneWindow::Found LaneWindow::Rewind(const RangeRequest& request,
   }
   if (found && range->chunks.empty()) {
     found = request.held.chunks == range->next_ordinal &&
-            request.after == range->last_key && request.open_bytes == 0 &&
+            request.after == range->after && request.open_bytes == 0 &&
             SendAgainBehind(0, building);
   } else if (found) {
     Chunk& chunk = range->chunks.front();

@@ -35,7 +35,7 @@ class LaneWindow {
 
   struct Chunk {
     ChunkBegin begin;
-    std::optional<std::string> after;  // the last key before it
+    std::optional<std::string> after;  // what a request for it says
     FrameList frames;                  // of the newest connection and before
     std::optional<ChunkEnd> end;       // all of it is there
     bool begun = false;                // on the connection at hand
@@ -67,9 +67,9 @@ class LaneWindow {
     // Of the chunks sent in whole as an answer to `request`.
     Totals totals;
     RangeDigest chain;
-    // Where the next chunk begins.
+    // Of the next chunk; `after` is what a request for it says.
     uint64_t next_ordinal = 0;
-    std::optional<std::string> last_key;
+    std::optional<std::string> after;
   };
 
   void BeginRange(const RangeRequest& request);
@@ -78,7 +78,8 @@ class LaneWindow {
   bool HasRoom(size_t bytes) const { return bytes_ + bytes <= kBytes; }
   // To the last chunk.
   void Add(const rocksdb::Slice& piece);
-  void EndChunk(const ChunkEnd& end);
+  // `after`: what a request for the chunk that follows says.
+  void EndChunk(const ChunkEnd& end, const std::string& after);
   void EndRange() { ranges_.back().ended = true; }
 
   // Forgets what lies before the byte that is acknowledged. What is not known

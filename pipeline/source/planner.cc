@@ -154,11 +154,11 @@ void FamilyCutter::CutEmptyKey(Region* region) {
 // their intervals do not touch, where that can be told.
 std::optional<std::string> FamilyCutter::EndOf(const Region& region,
                                                const FilePlan& next) const {
-  std::string end;
-  const bool known = FirstKeyAfter(comparator_, region.largest, &end) &&
-                     end.size() <= kMaxKeyBytes;
-  return known && comparator_->Compare(end, next.smallest) < 0 ? end
-                                                               : next.smallest;
+  const std::string end = ClosedEnd(comparator_, region.largest);
+  const bool between = comparator_->Compare(region.largest, end) < 0 &&
+                       comparator_->Compare(end, next.smallest) < 0 &&
+                       end.size() <= kMaxKeyBytes;
+  return between ? end : next.smallest;
 }
 
 // The same for one behind the carried file with this index.
@@ -186,9 +186,7 @@ CarriedFile FamilyCutter::Carry(const FilePlan& file,
       comparator_->Compare(*first, begin) < 0) {
     begin = *first;
   }
-  if (comparator_->Compare(begin, file.largest) < 0) {
-    carried.stamp = SstStamp{begin, file.largest, NewSessionId()};
-  }
+  carried.stamp = SstStamp{begin, *range.interval.end, NewSessionId()};
   return carried;
 }
 
@@ -214,7 +212,7 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
     const auto bytes = static_cast<uint64_t>(point.bytes * factor);
     if (Holds(options_.interval, comparator_, point.key)) {
       inside += bytes;
-      if (point.key.size() < kMaxKeyBytes && !family_.one_range) {
+      if (point.key.size() + 2 <= kMaxKeyBytes && !family_.one_range) {
         region->weights.push_back(
             {ClosedEnd(comparator_, point.key), bytes});
       }  // else: no place for a cut; building refuses the key by name

@@ -29,9 +29,16 @@ std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
                                   const TargetMemory& memory) {
   std::vector<std::string> bounds;
   for (const TargetBound& bound : memory.bounds) {
+    // A key that ends in a NUL byte is hardly an entry: rather a deletion that
+    // closed an earlier chunk, and closes this one's, too.
     std::string end;
-    if (bound.family == family && FirstKeyAfter(order, bound.key, &end) &&
-        end.size() <= kMaxKeyBytes) {
+    const bool closes = !bound.key.empty() && bound.key.back() == '\0';
+    if (!closes) {
+      end = ClosedEnd(order, bound.key);
+    }
+    const bool known = closes ? FirstKeyAfter(order, bound.key, &end)
+                              : order->Compare(bound.key, end) < 0;
+    if (bound.family == family && known && end.size() <= kMaxKeyBytes) {
       bounds.push_back(std::move(end));
     }
   }

@@ -121,15 +121,24 @@ class Finder {
     held_->chunks_lost += chunks.size() - at;
     const std::vector<JournalChunk> kept(chunks.begin(), chunks.begin() + at);
     start.held = TotalsOf(kept);
-    start.last_key = kept.empty() ? "" : kept.back().chunk.largest;
+    start.end = kept.empty() ? TileEnd() : EndOf(kept.back().chunk);
     start.whole = journal_.whole[range.id] && at == chunks.size();
     if (!start.whole && !kept.empty() &&
-        kept.back().kind == ChunkKind::kCarried) {
+        (kept.back().kind == ChunkKind::kCarried ||
+         IsFamilysLast(range, kept.back().chunk))) {
       start.whole = true;
       held_->ended.push_back({range.id, start.held});
     }
     held_->totals += start.held;
     return Status::OK();
+  }
+
+  // A chunk of a refresh, whose chunks are in no order, that none can follow.
+  bool IsFamilysLast(const Range& range, const ChunkEnd& chunk) const {
+    const rocksdb::Comparator* const order =
+        families_[range.family].comparator;
+    return !in_order_ && !chunk.clears &&
+           NextBegin(order, EndOf(chunk)) == chunk.largest;
   }
 
   void Count(const JournalChunk& record) {

@@ -110,7 +110,12 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
     request.held += range_totals_;
   }
   if (request.held.chunks != 0) {
-    request.after = front ? last_key_ : start.last_key;
+    const TileEnd& end = front ? held_end_ : start.end;
+    const Range& range = (*state_->ranges)[asked.range_id];
+    request.after =
+        state_->replaces
+            ? NextBegin(state_->families[range.family].comparator, end)
+            : end.key;
   }
   if (front && open_ != nullptr) {
     request.open_bytes = open_->file.bytes();
@@ -163,7 +168,7 @@ void LaneClient::StartRange() {
       asked_.empty() ? RangeStart()
                      : state_->starts[asked_.front().range_id];
   range_held_ = start.held;
-  last_key_ = start.last_key;
+  held_end_ = start.end;
   range_totals_ = Totals();
   range_carried_ = false;
   planned_done_ =
@@ -286,7 +291,7 @@ Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
   }
   if (state_->replaces) {
     const Status cleared =
-        CheckCleared(*state_, range, next_ordinal(), last_key_);
+        CheckCleared(*state_, range, next_ordinal(), held_end_);
     if (!cleared.ok()) {
       return cleared;
     }

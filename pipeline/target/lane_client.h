@@ -125,7 +125,7 @@ class LaneClient {
   // Of the range being received: what was held before, what came.
   Totals range_held_;
   Totals range_totals_;
-  std::string last_key_;
+  TileEnd held_end_;
   bool range_carried_ = false;  // its one chunk has come
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;

@@ -128,7 +128,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
     totals->sst_bytes += end.file_bytes;
   }
   answer_chain_.AddChunk(end.digest);
-  last_key_ = end.largest;
+  held_end_ = EndOf(end);
   range_carried_ = begin.kind == ChunkKind::kCarried;
   CountChunk(chunk);
   status = Final(state_->ingestor->Add(std::move(chunk), &clock_));
@@ -305,7 +305,7 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
 Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   StageScope scope(&clock_, Stage::kCheck);
   const Status status =
-      CheckChunkBounds(*state_, range, next_ordinal(), last_key_,
+      CheckChunkBounds(*state_, range, next_ordinal(), held_end_,
                        chunk->record.chunk);
   if (!status.ok()) {
     return BadChunk(status);

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "format/messages.h"
+#include "pipeline/tile.h"
 
 namespace sstferry {
 
 // What is held of one range when its lane begins. Of a new pull: nothing.
 struct RangeStart {
   Totals held;
-  std::string last_key;  // of what is held, when held.chunks is not 0
+  TileEnd end;           // of what is held, when held.chunks is not 0
   bool whole = false;    // nothing is left to ask for
 };
 

@@ -10,15 +10,8 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// Where the tile behind `last_key` begins: at an end that is exclusive, where
-// no key is known that stands next.
-std::string NextBegin(const Comparator* order, const std::string& last_key) {
-  std::string next;
-  return FirstKeyAfter(order, last_key, &next) ? next : last_key;
-}
-
 bool BeginsWhereItMust(const PullState& state, const Range& range,
-                       uint64_t ordinal, const std::string& last_key,
+                       uint64_t ordinal, const TileEnd& before,
                        const std::string& smallest) {
   const PullFamily& family = state.families[range.family];
   const Comparator* const order = family.comparator;
@@ -26,10 +19,10 @@ bool BeginsWhereItMust(const PullState& state, const Range& range,
     return false;
   }
   if (!state.replaces) {
-    return ordinal == 0 || order->Compare(smallest, last_key) > 0;
+    return ordinal == 0 || order->Compare(smallest, before.key) > 0;
   }
   if (ordinal != 0) {
-    return smallest == NextBegin(order, last_key);
+    return smallest == NextBegin(order, before);
   }
   if (range.interval.begin.has_value()) {
     return smallest == *range.interval.begin;
@@ -37,26 +30,45 @@ bool BeginsWhereItMust(const PullState& state, const Range& range,
   return !family.first || order->Compare(smallest, *family.first) <= 0;
 }
 
-// A chunk that clears may end where its range does.
+// A chunk that ends before its largest key may end where its range does.
 bool EndsInside(const Comparator* order, const Range& range,
                 const ChunkEnd& chunk) {
   return EndsAfter(range.interval, order, chunk.largest) ||
-         (chunk.clears && !chunk.deletes_last &&
+         (EndOf(chunk).exclusive &&
           order->Compare(chunk.largest, *range.interval.end) == 0);
+}
+
+// What a range deletion does not cover is one key by itself: a deletion, or the
+// family's last entry where nobody knows a key behind it.
+bool IsTile(const Comparator* order, const Range& range,
+            const ChunkEnd& chunk) {
+  std::string behind;
+  if (chunk.clears) {
+    return order->Compare(chunk.smallest, chunk.largest) < 0 &&
+           (!chunk.deletes_last ||
+            FirstKeyAfter(order, chunk.largest, &behind));
+  }
+  const bool builtin = order == rocksdb::BytewiseComparator() ||
+                       order == rocksdb::ReverseBytewiseComparator();
+  const bool may_hold = !range.interval.end.has_value() &&
+                        !(builtin && KeyBehind(order, chunk.largest, &behind));
+  return chunk.smallest == chunk.largest &&
+         (chunk.deletes_last ? chunk.entries == 0
+                             : chunk.entries == 1 && may_hold);
 }
 
 }  // namespace
 
 Status CheckChunkBounds(const PullState& state, const Range& range,
-                        uint64_t ordinal, const std::string& last_key,
+                        uint64_t ordinal, const TileEnd& before,
                         const ChunkEnd& chunk) {
   const Comparator* const order = state.families[range.family].comparator;
   const bool of_its_kind =
-      state.replaces ? chunk.clears || chunk.smallest == chunk.largest
+      state.replaces ? IsTile(order, range, chunk)
                      : !chunk.clears && !chunk.deletes_last;
   if (of_its_kind && chunk.range_id == range.id && chunk.ordinal == ordinal &&
       order->Compare(chunk.smallest, chunk.largest) <= 0 &&
-      BeginsWhereItMust(state, range, ordinal, last_key, chunk.smallest) &&
+      BeginsWhereItMust(state, range, ordinal, before, chunk.smallest) &&
       EndsInside(order, range, chunk)) {
     return Status::OK();
   }
@@ -69,7 +81,7 @@ Status CheckChunkBounds(const PullState& state, const Range& range,
 }
 
 Status CheckCleared(const PullState& state, const Range& range,
-                    uint64_t chunks, const std::string& last_key) {
+                    uint64_t chunks, const TileEnd& last) {
   const PullFamily& family = state.families[range.family];
   const Comparator* const order = family.comparator;
   const std::optional<std::string>& end = range.interval.end;
@@ -78,17 +90,17 @@ Status CheckCleared(const PullState& state, const Range& range,
     cleared = !family.first || !MeetsSpan(range.interval, order, *family.first,
                                           *family.last);
   } else if (end.has_value()) {
-    std::string last;
-    cleared = last_key == (LastKeyBefore(order, *end, &last) ? last : *end);
+    cleared = NextBegin(order, last) == *end;
   } else {
-    cleared = !family.last || order->Compare(last_key, *family.last) >= 0;
+    cleared = !family.last || order->Compare(last.key, *family.last) >=
+                                  (last.exclusive ? 1 : 0);
   }
   return cleared ? Status::OK()
                  : MakeStatus(EndState::kCorrupt,
                               "end of range " + std::to_string(range.id) +
                                   ": expected chunks up to it, found " +
                                   std::to_string(chunks) + " up to " +
-                                  KeyForMessage(last_key));
+                                  KeyForMessage(last.key));
 }
 
 }  // namespace sstferry

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "format/messages.h"
 #include "pipeline/target/pull_state.h"
@@ -11,18 +10,18 @@
 
 namespace sstferry {
 
-// `ordinal` is the chunk's in its range; of those before it, `last_key` is the
-// end of the last one. kCorrupt: it lies elsewhere.
+// `ordinal` is the chunk's in its range; `before` is where the one before it
+// ends. kCorrupt: it lies elsewhere, or holds what no chunk may.
 [[nodiscard]] rocksdb::Status CheckChunkBounds(const PullState& state,
                                                const Range& range,
                                                uint64_t ordinal,
-                                               const std::string& last_key,
+                                               const TileEnd& before,
                                                const ChunkEnd& chunk);
 
 // At the end of a range of a refresh, after so many chunks. kCorrupt: they do
 // not reach it.
 [[nodiscard]] rocksdb::Status CheckCleared(const PullState& state,
                                            const Range& range, uint64_t chunks,
-                                           const std::string& last_key);
+                                           const TileEnd& last);
 
 }  // namespace sstferry

@@ -67,7 +67,6 @@ TEST_CASE("CheckChunk accepts every kind of tile in every table shape",
   const std::string first = some.front().first;
   const std::string last = some.back().first;
   const std::vector<Tile> tiles = {
-      {first, last, true, false, some},              // ends with a point
       {"", last + "x", true, true, some},            // and with a deletion
       {"", last + "x", true, false, some},           // where there is no last
       {"", "zzz", true, false, {}},                  // nothing but cleared
@@ -93,6 +92,17 @@ TEST_CASE("CheckChunk accepts every kind of tile in every table shape",
         REQUIRE_OK(CheckChunk(SliceSource(file), expected, &facts));
       }
     }
+  }
+}
+
+TEST_CASE("CheckChunk refuses a value at the end of a range deletion",
+          "[format][sst]") {
+  // SingleDelete of that key would bring back what it had replaced.
+  const test::SstShape shape;
+  for (const char* largest : {"d", "c"}) {
+    const Tile tile = {"b", largest, true, false, {{"c", "1"}, {"d", "2"}}};
+    RequireRefused(WriteTile(shape, tile), ExpectTile(shape, tile),
+                   "last key: expected one before the end");
   }
 }
 

@@ -81,7 +81,7 @@ struct Sender {
     end.ordinal = ordinal;
     end.file_bytes = window.chunk().bytes;
     end.largest = KeyOf(ordinal);
-    window.EndChunk(end);
+    window.EndChunk(end, end.largest);
     Send();
   }
 };
@@ -245,7 +245,7 @@ TEST_CASE("LaneWindow remembers the frames of a carried chunk, which is read "
     if (GENERATE(false, true)) {
       ChunkEnd end;
       end.file_bytes = 300;
-      window.EndChunk(end);
+      window.EndChunk(end, end.largest);
       REQUIRE_FALSE(window.carrying());
     }
     REQUIRE(window.Rewind(request, false) == Found::kToBeRead);
@@ -263,7 +263,7 @@ TEST_CASE("LaneWindow remembers the frames of a carried chunk, which is read "
   SECTION("but only its end is sent again where that is missing") {
     ChunkEnd end;
     end.file_bytes = 300;
-    window.EndChunk(end);
+    window.EndChunk(end, end.largest);
     request.open_bytes = 300;
     request.open_frames = 3;
     REQUIRE(window.Rewind(request, false) == Found::kAll);

@@ -129,13 +129,14 @@ TEST_CASE("A carried file with a stamp replaces its interval and no more",
 
   OneFileSink sink(dir / "chunk.sst");
   std::vector<char> buffer;
-  const SstStamp stamp{Key(-20), Key(2998), SessionId('1')};
+  const std::string end = Key(2998) + std::string(1, '\0');
+  const SstStamp stamp{Key(-20), end, SessionId('1')};
   REQUIRE_OK(FileCarrier({}, &sink, &buffer)
                  .Carry({}, Plan(OnlyFile(source.get()), stamp), 0));
   REQUIRE(sink.ended.clears);
   REQUIRE_FALSE(sink.ended.deletes_last);
   REQUIRE(sink.ended.smallest == Key(-20));
-  REQUIRE(sink.ended.largest == Key(2998));
+  REQUIRE(sink.ended.largest == end);
   REQUIRE(sink.ended.entries == 1500);
   REQUIRE(sink.begun.file_bytes == sink.ended.file_bytes);
   REQUIRE(std::filesystem::file_size(dir / "chunk.sst") ==
@@ -149,6 +150,12 @@ TEST_CASE("A carried file with a stamp replaces its interval and no more",
   }
   REQUIRE((Read(target.get()) == expected));
   REQUIRE_OK(target->VerifyChecksum());
+  // No older value stands below one of the file's.
+  for (const auto& [key, value] : Read(source.get())) {
+    REQUIRE_OK(target->SingleDelete({}, key));
+    expected.erase(key);
+  }
+  REQUIRE((Read(target.get()) == expected));
   CompactDown(target.get());
   REQUIRE((Read(target.get()) == expected));
 }
@@ -172,7 +179,7 @@ TEST_CASE("Two stamps of one file share no cached block that differs",
     const std::string chunk = dir / (std::to_string(begin) + ".sst");
     OneFileSink sink(chunk);
     std::vector<char> buffer;
-      const SstStamp stamp{Key(begin), Key(20),
+      const SstStamp stamp{Key(begin), Key(20) + std::string(1, '\0'),
                          SessionId(static_cast<char>('A' + begin))};
     REQUIRE_OK(
         FileCarrier({}, &sink, &buffer).Carry({}, Plan(file, stamp), 0));

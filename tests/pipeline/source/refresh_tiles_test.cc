@@ -92,6 +92,14 @@ struct World {
       REQUIRE_OK(db->Flush({}));
     }
   }
+  // What the target holds into the last level: chunks land above it, and meet
+  // what is written after them before they meet that.
+  void SinkTarget() const {
+    rocksdb::CompactRangeOptions down;
+    down.change_level = true;
+    down.target_level = 6;
+    REQUIRE_OK(target->CompactRange(down, nullptr, nullptr));
+  }
   static Entries Read(rocksdb::DB* db) {
     Entries found;
     std::unique_ptr<rocksdb::Iterator> iterator(db->NewIterator({}));
@@ -188,6 +196,46 @@ bool Inside(const Comparator* order, const KeyInterval& interval,
          (!interval.end || order->Compare(key, *interval.end) < 0);
 }
 
+// A value stands inside of its chunk's range deletion, or, last of all, by
+// itself where no key is known behind it.
+void CheckTiles(const Comparator* order, const std::vector<ChunkEnd>& chunks) {
+  for (const ChunkEnd& chunk : chunks) {
+    const bool lone = !chunk.clears && !chunk.deletes_last;
+    std::string behind;
+    RC_ASSERT(!lone || (chunk.entries == 1 &&
+                        chunk.smallest == chunk.largest &&
+                        !KeyBehind(order, chunk.largest, &behind)));
+    RC_ASSERT(!chunk.clears ||
+              order->Compare(chunk.smallest, chunk.largest) < 0);
+  }
+}
+
+// The application deletes all that came, which goes together with its value
+// when both are compacted, and nothing older shows.
+void CheckSingleDeletes(const World& world, const KeyInterval& interval,
+                        const Entries& theirs) {
+  std::string last;
+  for (const auto& [key, value] : theirs) {
+    if (last.empty() || world.order->Compare(last, key) < 0) {
+      last = key;
+    }
+  }
+  std::string behind;
+  Entries left = World::Read(world.target.get());
+  for (const auto& [key, value] : theirs) {
+    const bool documented =
+        (key == last || key.empty()) && !interval.end &&
+        !KeyBehind(world.order, key, &behind);
+    if (Inside(world.order, interval, key) && !documented) {
+      REQUIRE_OK(world.target->SingleDelete({}, key));
+      left.erase(key);
+    }
+  }
+  RC_ASSERT(World::Read(world.target.get()) == left);
+  REQUIRE_OK(world.target->CompactRange({}, nullptr, nullptr));
+  RC_ASSERT(World::Read(world.target.get()) == left);
+}
+
 void CheckReplaces(const Comparator* order, bool with_empty) {
   World world;
   world.order = order;
@@ -196,6 +244,9 @@ void CheckReplaces(const Comparator* order, bool with_empty) {
   const Entries before = RandomEntries("target", with_empty);
   World::Fill(world.source.get(), theirs, *rc::gen::inRange(0, 3));
   World::Fill(world.target.get(), before, *rc::gen::inRange(0, 3));
+  if (*rc::gen::arbitrary<bool>()) {
+    world.SinkTarget();
+  }
   KeyInterval interval;
   const std::vector<Range> ranges =
       RandomRanges(order, with_empty, &interval);
@@ -210,15 +261,13 @@ void CheckReplaces(const Comparator* order, bool with_empty) {
       continue;
     }
     // Going on behind any of its chunks makes the same ones.
-    const bool closed = order == rocksdb::BytewiseComparator() ||
-                        order == rocksdb::ReverseBytewiseComparator();
-    if (!closed && chunks == 1) {
-      continue;
-    }
     RangeRequest request;
-    request.held.chunks = *rc::gen::inRange<uint64_t>(
-        1, chunks + (closed ? 1 : 0));
-    request.after = sink.chunks[first + request.held.chunks - 1].largest;
+    request.held.chunks = *rc::gen::inRange<uint64_t>(1, chunks + 1);
+    const ChunkEnd& held = sink.chunks[first + request.held.chunks - 1];
+    request.after = NextBegin(order, EndOf(held));
+    if (request.after == held.smallest) {
+      continue;  // nothing is known behind it: nobody asks
+    }
     std::filesystem::create_directory(world.dir / "again");
     FileSink again(world.dir / "again");
     REQUIRE_OK(world.Build(range, request, chunk_bytes, &again));
@@ -250,6 +299,7 @@ void CheckReplaces(const Comparator* order, bool with_empty) {
     }
   }
   RC_ASSERT(World::Read(world.target.get()) == expected);
+  CheckTiles(order, sink.chunks);
   for (const auto& [key, value] : before) {
     rocksdb::ReadOptions then;
     then.snapshot = old;
@@ -258,6 +308,7 @@ void CheckReplaces(const Comparator* order, bool with_empty) {
     RC_ASSERT(found == value);
   }
   world.target->ReleaseSnapshot(old);
+  CheckSingleDeletes(world, interval, theirs);
 }
 
 TEST_CASE("Chunks that arrive in any order replace exactly their interval",
@@ -271,6 +322,52 @@ TEST_CASE("Chunks that arrive in any order replace exactly their interval",
   }));
   REQUIRE(rc::check("an order of the application's",
                     [&own] { CheckReplaces(&own, false); }));
+}
+
+TEST_CASE("SingleDelete of a chunk's last key leaves nothing, whatever stands "
+          "near it",
+          "[source][refresh]") {
+  const sstferry::test::NamedComparator own("test.own");
+  World world;
+  world.order =
+      GENERATE_REF(rocksdb::BytewiseComparator(),
+                   rocksdb::ReverseBytewiseComparator(),
+                   static_cast<const Comparator*>(&own));
+  world.Open();
+  const std::string nul(1, '\0');
+  Entries theirs;
+  for (const std::string key : {"a", "b", "c", "d"}) {
+    for (int nuls = 0; nuls < (key == "d" ? 1 : 5); ++nuls) {
+      std::string near = key;
+      near.append(static_cast<size_t>(nuls), '\0');
+      theirs[near] = "new";
+    }
+  }
+  theirs["c" + nul + nul + "x"] = "new";
+  Entries before = theirs;
+  before["b" + nul + "x"] = "old";
+  before["bx"] = "old";
+  World::Fill(world.source.get(), theirs, 1);
+  World::Fill(world.target.get(), before, 1);
+  world.SinkTarget();
+  const uint64_t chunk_bytes = GENERATE(1, 8, 20, 1'000'000);
+  FileSink sink(world.dir / "chunks");
+  REQUIRE_OK(world.Build({}, {}, chunk_bytes, &sink));
+  for (const std::string& path : sink.paths) {
+    REQUIRE_OK(world.Ingest({path}));
+  }
+  REQUIRE(World::Read(world.target.get()) == theirs);
+  for (const auto& [key, value] : theirs) {
+    REQUIRE_OK(world.target->SingleDelete({}, key));
+  }
+  // It goes together with the value that it deletes: an older one would show.
+  REQUIRE_OK(world.target->CompactRange({}, nullptr, nullptr));
+  // In an order that tells of no key behind the last one, that one is outside.
+  Entries left;
+  if (world.order == &own) {
+    left["d"] = "new";
+  }
+  REQUIRE(World::Read(world.target.get()) == left);
 }
 
 TEST_CASE("The empty key in an order of the application's is refused",
@@ -299,10 +396,7 @@ TEST_CASE("Tiles with closed ends share no key, and land in one level",
   World::Fill(world.source.get(), theirs, 0);
   World::Fill(world.target.get(), {{"k1000", "x"}, {"k1111", "y"}, {"z", "z"}},
               1);
-  rocksdb::CompactRangeOptions down;
-  down.change_level = true;
-  down.target_level = 6;
-  REQUIRE_OK(world.target->CompactRange(down, nullptr, nullptr));
+  world.SinkTarget();
   FileSink sink(world.dir / "chunks");
   REQUIRE_OK(world.Build({}, {}, 1000, &sink));
   REQUIRE(sink.paths.size() > 5);

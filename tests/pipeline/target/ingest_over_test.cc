@@ -71,16 +71,17 @@ class LiveBench {
     chunk.path = dir_ / ("staging/" + std::to_string(made_) + "-0.sst");
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
     REQUIRE_OK(writer.Open(chunk.path));
-    REQUIRE_OK(writer.DeleteRange(first, last));
+    const std::string end = keeps_last ? last + '\0' : last;
+    REQUIRE_OK(writer.DeleteRange(first, end));
     REQUIRE_OK(keeps_last ? writer.Put(last, "new") : writer.Delete(last));
     REQUIRE_OK(writer.Finish());
-    ChunkEnd& end = chunk.record.chunk;
-    end.range_id = made_++;
-    end.smallest = first;
-    end.largest = last;
-    end.file_bytes = std::filesystem::file_size(chunk.path);
-    end.clears = true;
-    end.deletes_last = !keeps_last;
+    ChunkEnd& ended = chunk.record.chunk;
+    ended.range_id = made_++;
+    ended.smallest = first;
+    ended.largest = end;
+    ended.file_bytes = std::filesystem::file_size(chunk.path);
+    ended.clears = true;
+    ended.deletes_last = !keeps_last;
     return chunk;
   }
 
@@ -135,6 +136,25 @@ TEST_CASE("Chunks are counted in the levels where they landed",
   REQUIRE_OK(ingestor->Add(bench.Tile("x", "xz", true), bench.clock()));
   REQUIRE_OK(ingestor->Flush(bench.clock()));
   REQUIRE(ingestor->IngestedLevels() == Levels{{0, 2}, {5, 1}, {6, 1}});
+}
+
+TEST_CASE("Chunks whose intervals touch land in one level in one call",
+          "[target][ingest]") {
+  using Levels = std::map<int, uint64_t>;
+  LiveBench bench;
+  bench.Make(/*holds=*/true);
+  std::string first = "x";
+  for (int i = 0; i < 4; ++i) {  // the next begins where this one ends
+    const std::string last = "x" + std::to_string(i);
+    REQUIRE_OK(bench.ingestor()->Add(bench.Tile(first, last, true),
+                                     bench.clock()));
+    first = last + '\0';
+  }
+  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
+  REQUIRE_OK(bench.ingestor()->IngestHeld(bench.clock()));
+  REQUIRE(bench.ingestor()->IngestedLevels() == Levels{{6, 4}});
+  REQUIRE(bench.Entries() ==
+          "a=old b=old c=old d=old e=old x0=new x1=new x2=new x3=new ");
 }
 
 TEST_CASE("What is held shows when all of it does", "[target][ingest]") {
