@@ -156,8 +156,8 @@ Status AnnotateRecord(const JournalRecord& record, std::string* out) {
       return AnnotateMessage<Covers>(name, payload, offset, out);
     case JournalRecordType::kIngested:
       return AnnotateMessage<JournalIngested>(name, payload, offset, out);
-    case JournalRecordType::kTargetSequence:
-      return AnnotateMessage<JournalTargetSequence>(name, payload, offset,
+    case JournalRecordType::kTargetFiles:
+      return AnnotateMessage<JournalTargetFiles>(name, payload, offset,
                                                     out);
     case JournalRecordType::kFamily:
       return AnnotateMessage<Family>(name, payload, offset, out);

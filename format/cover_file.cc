@@ -15,12 +15,15 @@ void Fields(A& a, M& m) {
   a.Digest("id", m.id);
   a.Bytes("smallest", m.smallest, kMaxKeyBytes);
   a.Bytes("largest", m.largest, kMaxKeyBytes);
+  Number(a, "bytes", m.bytes);
+  Number(a, "smallest_sequence", m.smallest_sequence);
+  Number(a, "largest_sequence", m.largest_sequence);
 }
 
 template <typename A, FieldsOf<CoveredFamily> M>
 void Fields(A& a, M& m) {
   a.Bytes("name", m.name, kMaxFamilyNameBytes);
-  a.List("files", m.files, kMaxTargetFiles, 24,
+  a.List("files", m.files, kMaxTargetFiles, 48,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
@@ -32,10 +35,9 @@ void Fields(A& a, M& m) {
   Number(a, "sequence_old", m.sequence_old);
   Number(a, "sequence_new", m.sequence_new);
   a.Bytes("target_database_id", m.target_database_id, kMaxIdentifierBytes);
-  Number(a, "target_sequence", m.target_sequence);
   a.List("families", m.families, kMaxFamilies, 8,
          [](auto& archive, auto& item) { Fields(archive, item); });
-  a.List("covers", m.covers, kMaxRanges, 32,
+  a.List("covers", m.covers, kMaxRanges, 48,
          [](auto& archive, auto& item) { Fields(archive, item); });
   a.Check("covers",
           std::all_of(m.covers.begin(), m.covers.end(),

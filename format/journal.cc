@@ -113,8 +113,8 @@ const char* JournalRecordTypeName(JournalRecordType type) {
       return "Covers";
     case JournalRecordType::kIngested:
       return "Ingested";
-    case JournalRecordType::kTargetSequence:
-      return "TargetSequence";
+    case JournalRecordType::kTargetFiles:
+      return "TargetFiles";
     case JournalRecordType::kFamily:
       return "Family";
   }
@@ -149,11 +149,11 @@ Status JournalIngested::DecodeFrom(const Slice& payload) {
   return DecodeFields("JournalIngested", payload, this);
 }
 
-void JournalTargetSequence::EncodeTo(std::string* out) const {
+void JournalTargetFiles::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);
 }
-Status JournalTargetSequence::DecodeFrom(const Slice& payload) {
-  return DecodeFields("JournalTargetSequence", payload, this);
+Status JournalTargetFiles::DecodeFrom(const Slice& payload) {
+  return DecodeFields("JournalTargetFiles", payload, this);
 }
 
 void JournalRangeDone::EncodeTo(std::string* out) const {

@@ -38,7 +38,7 @@ enum class JournalRecordType : uint8_t {
   kFamily = 7,    // one per column family of the plan, as it came
   kCovers = 8,    // a batch of what to remember, as it came
   kIngested = 9,  // the chunk was ingested
-  kTargetSequence = 10,  // where the target stands, which holds data
+  kTargetFiles = 10,  // what the target held when it was judged
 };
 inline constexpr uint8_t kMaxJournalRecordType = 10;
 const char* JournalRecordTypeName(JournalRecordType type);
@@ -98,15 +98,15 @@ struct JournalIngested {
                          const JournalIngested&) = default;
 };
 
-// Of a refresh: where its target stood when it was judged, and behind each
-// ingestion. Whoever writes there leaves another sequence.
-struct JournalTargetSequence {
+// The table files of a refresh's target when it was judged, without those of
+// chunks. Whoever writes there leaves others.
+struct JournalTargetFiles {
   std::string database_id;  // RocksDB's identity of the target
-  uint64_t sequence = 0;
+  Digest128 files;          // of the families asked for; see FORMAT.md
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const JournalTargetSequence&,
-                         const JournalTargetSequence&) = default;
+  friend bool operator==(const JournalTargetFiles&,
+                         const JournalTargetFiles&) = default;
 };
 
 struct JournalRangeDone {

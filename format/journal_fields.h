@@ -46,10 +46,10 @@ void Fields(A& a, M& m) {
   Number(a, "ordinal", m.ordinal);
 }
 
-template <typename A, FieldsOf<JournalTargetSequence> M>
+template <typename A, FieldsOf<JournalTargetFiles> M>
 void Fields(A& a, M& m) {
   a.Bytes("database_id", m.database_id, kMaxIdentifierBytes);
-  Number(a, "sequence", m.sequence);
+  a.Digest("files", m.files);
 }
 
 template <typename A, FieldsOf<JournalRangeDone> M>

@@ -156,6 +156,7 @@ void Fields(A& a, M& m) {
   a.Bool("flushed", m.flushed);
   a.Bool("doubted", m.doubted);
   a.Digest("backing", m.backing);
+  a.Digest("wal", m.wal);
 }
 
 template <typename A, FieldsOf<PlanItem> M>
@@ -269,7 +270,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<Covers> M>
 void Fields(A& a, M& m) {
-  a.List("covers", m.covers, kMaxRanges, 32,
+  a.List("covers", m.covers, kMaxRanges, 48,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

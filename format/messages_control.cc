@@ -24,7 +24,7 @@ size_t EncodedBytes(const TargetFamily& item) {
   return 4 + item.name.size() + IntervalBytes({item.first, item.last});
 }
 size_t EncodedBytes(const Cover& item) {
-  return 30 + IntervalBytes(item.interval);
+  return 46 + IntervalBytes(item.interval);
 }
 size_t EncodedBytes(const TargetBound& item) { return 8 + item.key.size(); }
 size_t EncodedBytes(const HeldRange&) { return kHeldRangeBytes; }

@@ -18,8 +18,10 @@ enum class TransferMode : uint8_t {
 
 // What a refresh takes for changed.
 enum class CompareMode : uint8_t {
-  kFiles = 0,   // what other files back than at the last refresh
-  kDigest = 1,  // of that, what differs when both sides read it
+  // What other files back than at the last refresh, and what of the rest is
+  // not proved to be unchanged and differs when both sides read it.
+  kFiles = 0,
+  kDigest = 1,  // what differs when both sides read everything
   kFull = 2,    // everything
 };
 
@@ -55,13 +57,16 @@ struct TargetFamilies {
 struct Cover {
   uint32_t family = 0;  // an index: of TargetFamilies, or of the plan
   KeyInterval interval;
-  uint64_t sequence = 0;  // of the snapshot it came from
-  // A file that the snapshot's own flush made lay over it.
+  uint64_t sequence = 0;  // of the snapshot it came from; proves nothing
+  // Entries of WALs lay over it, or may have.
   bool flushed = false;
   // The target cannot tell whether its entries are still those.
   bool doubted = false;
-  // XXH3-128 over the sorted unique ids of the source's other files over it.
+  // XXH3-128 over what the source's files over it show: which they are, and
+  // which of them is the newer one where two overlap. See FORMAT.md.
   Digest128 backing;
+  // Of all that the snapshot replayed; zero: not known, or not flushed.
+  Digest128 wal;
   friend bool operator==(const Cover&, const Cover&) = default;
 };
 

@@ -28,6 +28,9 @@ struct FilePlan {
   uint64_t entries = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
+  // Of two files that overlap, the one with the smaller depth is read first:
+  // it lies in a higher level, or is the newer one of level 0.
+  uint64_t depth = 0;
   bool has_blobs = false;
   std::string overlaps;  // a file whose keys meet this one's; empty: none
   bool inside = true;    // wholly inside the asked interval

@@ -1,7 +1,6 @@
 #include "pipeline/source/cover_plan.h"
 
 #include <algorithm>
-#include <set>
 
 #include "format/coding.h"
 #include "pipeline/key_interval.h"
@@ -57,18 +56,25 @@ struct Judgement {
   std::string reason;
 };
 
+bool SameWal(const Cover& then, const Cover& now) {
+  const bool same_log = then.wal == now.wal && !(now.wal == Digest128());
+  return then.flushed == now.flushed && (!now.flushed || same_log);
+}
+
 Judgement Judge(const CoverComparison& how, const Cover& then,
                 const Cover& now) {
   if (how.compare == CompareMode::kFull) {
     return {RangeNeed::kSend, "asked for in full"};
   }
-  if (!(then.backing == now.backing)) {
-    return how.compare == CompareMode::kDigest
-               ? Judgement{RangeNeed::kCompare, "backed by other files"}
-               : Judgement{RangeNeed::kSend, "backed by other files"};
+  const bool same_files = then.backing == now.backing;
+  if (how.compare == CompareMode::kDigest) {
+    return {RangeNeed::kCompare,
+            same_files ? "asked for by digest" : "backed by other files"};
   }
-  const bool same_log = !then.flushed || then.sequence == how.sequence;
-  if (then.flushed != now.flushed || !same_log) {
+  if (!same_files) {
+    return {RangeNeed::kSend, "backed by other files"};
+  }
+  if (!SameWal(then, now)) {
     return {RangeNeed::kCompare, "entries of the WAL lie over it"};
   }
   if (then.doubted) {
@@ -76,6 +82,19 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
   }
   return {RangeNeed::kUnchanged,
           "unchanged since sequence " + std::to_string(then.sequence)};
+}
+
+// What no cover tells of.
+PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
+                    const Bound& end) {
+  PlanSegment segment;
+  segment.interval = {begin, end};
+  segment.need =
+      how.compare == CompareMode::kDigest && !how.target_is_empty
+          ? RangeNeed::kCompare
+          : RangeNeed::kSend;
+  segment.reason = "nothing is known of it";
+  return segment;
 }
 
 // Collects segments; those to be sent grow together.
@@ -107,14 +126,45 @@ class Segments {
 }  // namespace
 
 Backings::Backings(const Comparator* order, const std::vector<FilePlan>* files,
-                   uint64_t nonce)
-    : order_(order), files_(files), nonce_(nonce) {
+                   const FamilyEvidence& family)
+    : order_(order), files_(files), family_(family) {
   for (size_t i = 0; i < files->size(); ++i) {
     const bool further =
         i == 0 || order->Compare((*files)[i].largest,
                                  (*files)[furthest_.back()].largest) > 0;
     furthest_.push_back(further ? i : furthest_.back());
   }
+  for (const FilePlan& file : *files) {
+    const auto behind = std::partition_point(
+        files->begin(), files->end(), [&](const FilePlan& other) {
+          return order->Compare(other.smallest, file.largest) <= 0;
+        });
+    reach_.push_back(static_cast<size_t>(behind - files->begin()));
+  }
+}
+
+// Two files that both meet an interval and overlap each other overlap inside of
+// it, too: what lies outside has no part in a rank. An acyclic order of files
+// is determined by which overlap and by these ranks, and a move to another
+// level that rewrites nothing changes none of them.
+std::vector<uint32_t> Backings::RanksOf(
+    const std::vector<size_t>& meeting) const {
+  std::vector<uint32_t> ranks(meeting.size(), 0);
+  std::vector<size_t> open;  // places in `meeting`
+  for (size_t k = 0; k < meeting.size(); ++k) {
+    const size_t file = meeting[k];
+    std::erase_if(open, [&](size_t other) {
+      return reach_[meeting[other]] <= file;
+    });
+    for (const size_t other : open) {
+      const uint64_t theirs = (*files_)[meeting[other]].depth;
+      const uint64_t ours = (*files_)[file].depth;
+      ranks[k] += theirs < ours ? 1 : 0;
+      ranks[other] += ours < theirs ? 1 : 0;
+    }
+    open.push_back(k);
+  }
+  return ranks;
 }
 
 void Backings::Fill(Cover* cover) const {
@@ -125,8 +175,8 @@ void Backings::Fill(Cover* cover) const {
         return !BeginsAtOrBefore(interval, order_,
                                  (*files_)[furthest].largest);
       });
-  std::set<std::string> identities;
-  cover->flushed = false;
+  std::vector<size_t> meeting;
+  cover->flushed = family_.in_memory;
   for (size_t i = static_cast<size_t>(first - furthest_.begin());
        i < files_->size() &&
        EndsAfter(interval, order_, (*files_)[i].smallest);
@@ -137,19 +187,32 @@ void Backings::Fill(Cover* cover) const {
     }
     if (file.flushed_by_snapshot) {
       cover->flushed = true;
-    } else if (file.identity.empty()) {
-      std::string unknown = "?";
-      PutFixed64(&unknown, nonce_);
-      identities.insert(unknown);
     } else {
-      identities.insert(file.identity);
+      meeting.push_back(i);
     }
   }
+  const std::vector<uint32_t> ranks = RanksOf(meeting);
+  std::vector<std::string> shown;  // in an order that names have no part in
+  for (size_t k = 0; k < meeting.size(); ++k) {
+    const FilePlan& file = (*files_)[meeting[k]];
+    std::string text;
+    PutBytes(&text, file.identity);
+    PutFixed64(&text, file.identity.empty() ? family_.nonce : 0);
+    PutFixed64(&text, file.bytes);
+    PutFixed64(&text, file.smallest_sequence);
+    PutFixed64(&text, file.largest_sequence);
+    PutFixed32(&text, ranks[k]);
+    shown.push_back(std::move(text));
+  }
+  std::sort(shown.begin(), shown.end());
   std::string all;
-  for (const std::string& identity : identities) {
-    PutBytes(&all, identity);
+  PutFixed32(&all, family_.family_id);
+  PutBytes(&all, family_.merge_operator);
+  for (const std::string& text : shown) {
+    PutBytes(&all, text);
   }
   cover->backing = DigestOf(all);
+  cover->wal = cover->flushed ? family_.wal : Digest128();
 }
 
 SegmentSpan SegmentsOf(const Comparator* order,
@@ -183,10 +246,7 @@ std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
       continue;
     }
     if (BeginsBefore(order, at, then.interval.begin)) {
-      segments.Add({{at, then.interval.begin},
-                    RangeNeed::kSend,
-                    "nothing is known of it",
-                    std::nullopt});
+      segments.Add(Unknown(how, at, then.interval.begin));
       at = then.interval.begin;
     }
     Cover now = then;
@@ -215,8 +275,7 @@ std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
     }
   }
   if (open) {
-    segments.Add(
-        {{at, end}, RangeNeed::kSend, "nothing is known of it", std::nullopt});
+    segments.Add(Unknown(how, at, end));
   }
   return segments.Take();
 }

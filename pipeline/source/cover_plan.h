@@ -12,22 +12,37 @@
 
 namespace sstferry {
 
+// What tells, beside its files, what a family holds.
+struct FamilyEvidence {
+  uint32_t family_id = 0;      // RocksDB's: one made anew gets another
+  std::string merge_operator;  // by which reads are resolved; empty: none
+  // Entries of WALs lie in memory, and nobody knows over which keys.
+  bool in_memory = false;
+  Digest128 wal;  // of all that was replayed; zero: not known
+  // A number nobody used before, for files that have no identity.
+  uint64_t nonce = 0;
+};
+
 // Tells what backs an interval. Borrows the files.
 class Backings {
  public:
   // `files`: all of the family's, sorted by their smallest keys, with their
-  // identities. `nonce`: a number nobody used before, for what has none.
+  // identities.
   Backings(const rocksdb::Comparator* order, const std::vector<FilePlan>* files,
-           uint64_t nonce);
+           const FamilyEvidence& family);
 
-  // Sets cover->backing and cover->flushed of cover->interval.
+  // Sets cover->backing, flushed and wal of cover->interval.
   void Fill(Cover* cover) const;
 
  private:
+  // By index of `meeting`: how many others overlap it and are read before it.
+  std::vector<uint32_t> RanksOf(const std::vector<size_t>& meeting) const;
+
   const rocksdb::Comparator* const order_;
   const std::vector<FilePlan>* const files_;
-  const uint64_t nonce_;
+  const FamilyEvidence family_;
   std::vector<size_t> furthest_;  // by index: up to it, the largest key's file
+  std::vector<size_t> reach_;     // by index: the first that begins behind it
 };
 
 // Neighbouring intervals with the same need.
@@ -35,8 +50,8 @@ struct PlanSegment {
   KeyInterval interval;
   RangeNeed need = RangeNeed::kSend;
   std::string reason;  // for `plan`
-  // What to remember of it; none where its ranges say, or where it is only a
-  // part of what was remembered.
+  // What to remember of it; none where its ranges say, or where it is unchanged
+  // and only a part of what was remembered.
   std::optional<Cover> cover;
 };
 
@@ -56,6 +71,8 @@ struct CoverComparison {
   CompareMode compare = CompareMode::kFiles;
   KeyInterval selection;
   uint64_t sequence = 0;  // of the snapshot
+  // The target's family holds nothing: there is nothing to compare.
+  bool target_is_empty = false;
 };
 
 // Cuts the selection into segments, in order. `known` are the covers of one

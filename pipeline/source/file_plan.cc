@@ -15,6 +15,11 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
+// RocksDB lists the files of level 0 newest first, and no level holds so many.
+uint64_t DepthOf(int level, size_t place) {
+  return level == 0 ? place : (uint64_t{1} << 32) + static_cast<uint64_t>(level);
+}
+
 FilePlan Describe(const Comparator* comparator, const KeyInterval& interval,
                   const rocksdb::SstFileMetaData& metadata) {
   FilePlan file;
@@ -150,10 +155,12 @@ std::vector<FilePlan> ListFiles(rocksdb::DB* db,
                           ? static_cast<uint32_t>(level.files.size())
                           : 1;
     }
-    for (const rocksdb::SstFileMetaData& file : level.files) {
+    for (size_t i = 0; i < level.files.size(); ++i) {
+      const rocksdb::SstFileMetaData& file = level.files[i];
       if (MeetsSpan(interval, comparator, file.smallestkey,
                     file.largestkey)) {
         files.push_back(Describe(comparator, interval, file));
+        files.back().depth = DepthOf(level.level, i);
       }
     }
   }

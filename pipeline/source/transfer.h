@@ -209,6 +209,7 @@ class Transfer {
   [[nodiscard]] rocksdb::Status DecideCarryingOf(size_t index);
   [[nodiscard]] rocksdb::Status CutFamilyAt(size_t index,
                                             uint64_t target_bytes);
+  Backings BackingsOf(size_t index) const;
   void CompareFamilyAt(size_t index);
   uint64_t BytesToRebuild(const TransferFamily& family) const;
   struct FilePart {

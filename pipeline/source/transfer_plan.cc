@@ -252,7 +252,7 @@ Status Transfer::BoundCarried(FamilyPlan* plan) {
 Status Transfer::CutFamilyAt(size_t index, uint64_t target_bytes) {
   TransferFamily& family = families_[index];
   FamilyPlan& plan = family.plan;
-  const Backings backings(family.handle->GetComparator(), &plan.files, nonce_);
+  const Backings backings = BackingsOf(index);
   const std::vector<std::vector<FilePart>> parts = PartsOf(family);
   for (size_t i = 0; i < family.segments.size(); ++i) {
     const PlanSegment& segment = family.segments[i];

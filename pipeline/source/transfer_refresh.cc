@@ -8,6 +8,7 @@
 #include "pipeline/key_interval.h"
 #include "pipeline/source/transfer.h"
 #include "pipeline/tile.h"
+#include "rocksdb/merge_operator.h"
 
 namespace sstferry {
 namespace {
@@ -51,6 +52,21 @@ std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
 
 }  // namespace
 
+Backings Transfer::BackingsOf(size_t index) const {
+  const SnapshotFamily& source = snapshot_->families()[index];
+  const TransferFamily& family = families_[index];
+  FamilyEvidence evidence;
+  evidence.family_id = family.handle->GetID();
+  const auto merge = db()->GetOptions(family.handle).merge_operator;
+  evidence.merge_operator = merge != nullptr ? merge->Name()
+                                             : source.unknown_merge_operator;
+  evidence.in_memory =
+      snapshot_->wal_not_flushed() && snapshot_->wal_holds_entries();
+  evidence.wal = snapshot_->wal_digest();
+  evidence.nonce = nonce_;
+  return Backings(family.handle->GetComparator(), &family.plan.files, evidence);
+}
+
 // Sets the family's segments, and what its chunks clear.
 void Transfer::CompareFamilyAt(size_t index) {
   TransferFamily& family = families_[index];
@@ -80,8 +96,9 @@ void Transfer::CompareFamilyAt(size_t index) {
       }
     }
   }
-  family.segments = CompareCovers(
-      how, Backings(how.order, &family.plan.files, nonce_), std::move(known));
+  how.target_is_empty =
+      !family.replaces.has_value() || !family.replaces->first.has_value();
+  family.segments = CompareCovers(how, BackingsOf(index), std::move(known));
 }
 
 uint64_t Transfer::BytesToRebuild(const TransferFamily& family) const {
@@ -175,7 +192,7 @@ Status Transfer::CutSegment(const PlanSegment& segment,
   return status;
 }
 
-// What is sent is remembered as its ranges are cut, anything else as it was.
+// What was remembered as it is now stays so; else it is as the ranges are cut.
 void Transfer::AddCovers(const PlanSegment& segment, size_t first_range,
                          const Backings& backings) {
   if (request_.purpose != Purpose::kPull) {
@@ -183,8 +200,9 @@ void Transfer::AddCovers(const PlanSegment& segment, size_t first_range,
   }
   if (segment.cover.has_value()) {
     covers_.push_back(*segment.cover);
+    return;
   }
-  if (segment.need != RangeNeed::kSend) {
+  if (segment.need == RangeNeed::kUnchanged) {
     return;
   }
   for (size_t i = first_range; i < ranges_.size(); ++i) {

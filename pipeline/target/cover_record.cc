@@ -1,7 +1,11 @@
 #include "pipeline/target/cover_record.h"
 
 #include <algorithm>
-#include <set>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "pipeline/key_interval.h"
 #include "pipeline/target/durable.h"
@@ -16,25 +20,10 @@ using rocksdb::Status;
 // Of the bounds that a source is told.
 constexpr size_t kMaxBoundBytes = 4u << 20;
 
-struct DigestLess {
-  bool operator()(const Digest128& a, const Digest128& b) const {
-    return a.high != b.high ? a.high < b.high : a.low < b.low;
-  }
-};
-using TableIds = std::set<Digest128, DigestLess>;
-
 struct Span {
   std::string smallest;
   std::string largest;
 };
-
-TableIds IdsOf(const CoveredFamily& family) {
-  TableIds ids;
-  for (const CoveredTable& table : family.files) {
-    ids.insert(table.id);
-  }
-  return ids;
-}
 
 // Tells whether an interval meets one of many spans of keys.
 class Spans {
@@ -67,16 +56,6 @@ class Spans {
                                           furthest_[count - 1]->largest);
   }
 
-  bool Meet(const Span& other) const {
-    const auto after = std::partition_point(
-        spans_.begin(), spans_.end(), [&](const Span& span) {
-          return order_->Compare(span.smallest, other.largest) <= 0;
-        });
-    const size_t count = static_cast<size_t>(after - spans_.begin());
-    return count != 0 && order_->Compare(other.smallest,
-                                         furthest_[count - 1]->largest) <= 0;
-  }
-
  private:
   const Comparator* const order_;
   std::vector<Span> spans_;  // by smallest key
@@ -94,26 +73,6 @@ const CoveredFamily* FindFamily(const CoverFile& record,
   return nullptr;
 }
 
-// Nothing of a database that is this one was written since.
-bool IsUntouched(const CoverFile& record, rocksdb::DB* db) {
-  return !record.mixed && !record.target_database_id.empty() &&
-         SequenceOf(db) == JournalTargetSequence{record.target_database_id,
-                                                 record.target_sequence};
-}
-
-// Writes that are in no file yet, or would be counted as ours.
-bool HasMemtables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
-  uint64_t active = 0;
-  uint64_t waiting = 0;
-  return !db->GetIntProperty(
-             family, rocksdb::DB::Properties::kNumEntriesActiveMemTable,
-             &active) ||
-         !db->GetIntProperty(
-             family, rocksdb::DB::Properties::kNumEntriesImmMemTables,
-             &waiting) ||
-         active + waiting != 0;
-}
-
 bool IsOutside(const KeyInterval& interval, const KeyInterval& selected,
                const Comparator* order) {
   return (interval.end && selected.begin &&
@@ -122,37 +81,98 @@ bool IsOutside(const KeyInterval& interval, const KeyInterval& selected,
           order->Compare(*interval.begin, *selected.end) >= 0);
 }
 
-// Where files lie that nobody remembers, and where files lay that are gone: a
-// deletion leaves no other trace once it was compacted. While nothing was
-// written only compactions did that, which leave files in place of others.
-std::vector<Span> DoubtedSpans(const Comparator* order,
-                               const CoveredFamily& family,
-                               const std::vector<LiveTable>& tables,
-                               bool untouched) {
-  const TableIds known = IdsOf(family);
-  TableIds live;
-  std::vector<Span> doubted;
-  std::vector<Span> unknown;
+auto FieldsOfTable(const CoveredTable& table) {
+  return std::tie(table.id.high, table.id.low, table.smallest, table.largest,
+                  table.bytes, table.smallest_sequence, table.largest_sequence);
+}
+
+bool TableLess(const CoveredTable& a, const CoveredTable& b) {
+  return FieldsOfTable(a) < FieldsOfTable(b);
+}
+
+// Tables that a record can name; where others lie, nothing can be proved.
+struct NamedTables {
+  std::vector<CoveredTable> named;
+  std::vector<Span> nameless;
+};
+
+NamedTables NamesOf(const std::vector<LiveTable>& tables) {
+  NamedTables names;
   for (const LiveTable& table : tables) {
-    const bool is_known = table.id && known.count(*table.id) != 0;
-    if (table.id) {
-      live.insert(*table.id);
-    }
-    if (!is_known) {
-      unknown.push_back({table.smallest, table.largest});
-    }
-    if (!is_known && !(untouched && table.id && !table.external)) {
-      doubted.push_back(unknown.back());
+    if (table.id && table.smallest.size() <= kMaxKeyBytes &&
+        table.largest.size() <= kMaxKeyBytes) {
+      names.named.push_back({*table.id, table.smallest, table.largest,
+                             table.bytes, table.smallest_sequence,
+                             table.largest_sequence});
+    } else {
+      names.nameless.push_back({table.smallest, table.largest});
     }
   }
-  const Spans successors(order, std::move(unknown));
-  for (const CoveredTable& table : family.files) {
-    const Span span{table.smallest, table.largest};
-    if (live.count(table.id) == 0 && !(untouched && successors.Meet(span))) {
-      doubted.push_back(span);
+  return names;
+}
+
+// Where a table lies that is in only one of two lists, each of which may hold
+// the same one more than once.
+void AddDifferences(std::vector<CoveredTable> before,
+                    std::vector<CoveredTable> after, std::vector<Span>* spans) {
+  std::sort(before.begin(), before.end(), TableLess);
+  std::sort(after.begin(), after.end(), TableLess);
+  std::vector<CoveredTable> different;
+  std::set_symmetric_difference(before.begin(), before.end(), after.begin(),
+                                after.end(), std::back_inserter(different),
+                                TableLess);
+  for (CoveredTable& table : different) {
+    spans->push_back({std::move(table.smallest), std::move(table.largest)});
+  }
+}
+
+// Where files are others than those that were judged and the chunks that were
+// ingested since, each of which is there once.
+void AddChanges(const std::vector<LiveTable>& judged,
+                const JournalState& journal, uint32_t family,
+                std::vector<CoveredTable> now, std::vector<Span>* spans) {
+  using Id = std::pair<uint64_t, uint64_t>;
+  std::map<Id, Span> chunks;
+  for (const Range& range : journal.ranges) {
+    for (const JournalChunk& chunk : journal.chunks[range.id]) {
+      const std::optional<Digest128> id = TableIdOf(chunk);
+      if (range.family != family) {
+        continue;
+      }
+      const Span span{chunk.chunk.smallest, chunk.chunk.largest};
+      if (id) {
+        chunks.emplace(Id{id->high, id->low}, span);
+      } else {
+        spans->push_back(span);
+      }
     }
   }
-  return doubted;
+  NamedTables before = NamesOf(judged);
+  spans->insert(spans->end(), before.nameless.begin(), before.nameless.end());
+  // Those that an earlier run had ingested.
+  std::erase_if(before.named, [&chunks](const CoveredTable& table) {
+    return chunks.count({table.id.high, table.id.low}) != 0;
+  });
+  std::erase_if(now, [&chunks](const CoveredTable& table) {
+    return chunks.erase({table.id.high, table.id.low}) != 0;
+  });
+  for (auto& [id, span] : chunks) {
+    spans->push_back(std::move(span));
+  }
+  AddDifferences(std::move(before.named), std::move(now), spans);
+}
+
+// Of one family.
+void Doubt(const Comparator* order, std::vector<Span> spans, uint32_t family,
+           CoverFile* covers) {
+  if (spans.empty()) {
+    return;
+  }
+  const Spans doubted(order, std::move(spans));
+  for (Cover& cover : covers->covers) {
+    cover.doubted = cover.doubted ||
+                    (cover.family == family && doubted.Meet(cover.interval));
+  }
 }
 
 // Where files of the lowest level that has any end.
@@ -170,78 +190,28 @@ void AddBounds(const std::vector<LiveTable>& tables, uint32_t family,
   }
 }
 
-void AddFamily(const CoverFile& record, bool untouched,
-               const FamilyHandle& family, const std::vector<LiveTable>& tables,
-               TargetMemory* memory) {
-  const Comparator* const order = family.handle->GetComparator();
-  TargetFamily told;
-  told.name = family.name;
-  for (const LiveTable& table : tables) {
-    if (!told.first || order->Compare(table.smallest, *told.first) < 0) {
-      told.first = table.smallest;
-    }
-    if (!told.last || order->Compare(table.largest, *told.last) > 0) {
-      told.last = table.largest;
+const std::vector<LiveTable>& TablesOf(const JudgedTarget& judged,
+                                       const std::string& name) {
+  static const std::vector<LiveTable> kNone;
+  for (const JudgedFamily& family : judged.families) {
+    if (family.name == name) {
+      return family.tables;
     }
   }
-  const uint32_t index = static_cast<uint32_t>(memory->families.size());
-  memory->families.push_back(std::move(told));
-  AddBounds(tables, index, memory);
-  uint32_t recorded = 0;
-  const CoveredFamily* known = FindFamily(record, family.name, &recorded);
-  if (known == nullptr) {
-    return;
-  }
-  const Spans doubted(order, DoubtedSpans(order, *known, tables, untouched));
-  for (const Cover& cover : record.covers) {
-    if (cover.family == recorded && memory->covers.size() < kMaxRanges) {
-      memory->covers.push_back(cover);
-      memory->covers.back().family = index;
-      memory->covers.back().doubted = doubted.Meet(cover.interval);
-    }
-  }
+  return kNone;
 }
 
-// A file that a flush made while the transfer ran holds somebody else's writes.
-bool MayBeOurs(const LiveTable& table, const KeyInterval& selected,
-               const Comparator* order) {
-  return (table.level != 0 || table.external) &&
-         HoldsSpan(selected, order, table.smallest, table.largest);
-}
-
-Status TablesOf(rocksdb::DB* db, const FamilyHandle& family,
-                const KeyInterval& selected, const CoveredFamily* before,
-                std::vector<CoveredTable>* files) {
-  std::vector<LiveTable> tables;
-  const Status status = ListLiveTables(db, family.handle, &tables);
-  if (!status.ok()) {
-    return status;
-  }
-  const TableIds known = before != nullptr ? IdsOf(*before) : TableIds();
-  const Comparator* const order = family.handle->GetComparator();
-  files->clear();
-  for (LiveTable& table : tables) {
-    const bool is_ours = table.id && (known.count(*table.id) != 0 ||
-                                      MayBeOurs(table, selected, order));
-    // One whose keys are too long to write down is doubted next time.
-    if (is_ours && table.smallest.size() <= kMaxKeyBytes &&
-        table.largest.size() <= kMaxKeyBytes) {
-      files->push_back({*table.id, std::move(table.smallest),
-                        std::move(table.largest)});
+// Appends covers of a family of `from` that `keep` chooses.
+void KeepCovers(const CoverFile& from, uint32_t family, uint32_t as,
+                const std::function<bool(const KeyInterval&)>& keep,
+                CoverFile* covers) {
+  for (const Cover& cover : from.covers) {
+    if (cover.family == family && keep(cover.interval) &&
+        covers->covers.size() < kMaxRanges) {
+      covers->covers.push_back(cover);
+      covers->covers.back().family = as;
     }
   }
-  return Status::OK();
-}
-
-void TakeSequence(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
-                  CoverFile* covers) {
-  const JournalTargetSequence now = SequenceOf(db);
-  const bool trusted = std::none_of(
-      families.begin(), families.end(), [db](const FamilyHandle& family) {
-        return HasMemtables(db, family.handle);
-      });
-  covers->target_sequence = now.sequence;
-  covers->target_database_id = trusted ? now.database_id : "";
 }
 
 }  // namespace
@@ -298,79 +268,128 @@ void ThinBounds(std::vector<TargetBound>* bounds) {
   }
 }
 
+void SetOutermost(const Comparator* order,
+                  const std::vector<LiveTable>& tables,
+                  std::optional<std::string>* first,
+                  std::optional<std::string>* last) {
+  first->reset();
+  last->reset();
+  for (const LiveTable& table : tables) {
+    if (!*first || order->Compare(table.smallest, **first) < 0) {
+      *first = table.smallest;
+    }
+    if (!*last || order->Compare(table.largest, **last) > 0) {
+      *last = table.largest;
+    }
+  }
+}
+
 Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
                    const std::vector<FamilyHandle>& families,
-                   TargetMemory* memory) {
-  const bool untouched = IsUntouched(record, db);
+                   JudgedTarget* judged) {
+  judged->record = record;
+  judged->families.clear();
+  const bool same_database = !record.target_database_id.empty() &&
+                             record.target_database_id == DatabaseIdOf(db);
+  for (Cover& cover : judged->record.covers) {
+    cover.doubted = cover.doubted || !same_database;
+  }
   for (const FamilyHandle& family : families) {
-    std::vector<LiveTable> tables;
-    const Status status = ListLiveTables(db, family.handle, &tables);
+    JudgedFamily found{family.name, family.handle->GetComparator(), {}};
+    const Status status = ListLiveTables(db, family.handle, &found.tables);
     if (!status.ok()) {
       return status;
     }
-    AddFamily(record, untouched, family, tables, memory);
+    uint32_t index = 0;
+    const CoveredFamily* known = FindFamily(record, family.name, &index);
+    if (known != nullptr) {
+      NamedTables now = NamesOf(found.tables);
+      AddDifferences(known->files, std::move(now.named), &now.nameless);
+      Doubt(found.order, std::move(now.nameless), index, &judged->record);
+    }
+    judged->families.push_back(std::move(found));
+  }
+  return Status::OK();
+}
+
+void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
+                    TargetMemory* memory) {
+  const CoverFile& record = judged.record;
+  const bool is_known =
+      !options.adopt || (!options.source_id.empty() &&
+                         options.source_id == record.source_database_id);
+  for (const JudgedFamily& family : judged.families) {
+    const uint32_t index = static_cast<uint32_t>(memory->families.size());
+    TargetFamily told;
+    told.name = family.name;
+    SetOutermost(family.order, family.tables, &told.first, &told.last);
+    memory->families.push_back(std::move(told));
+    AddBounds(family.tables, index, memory);
+    uint32_t recorded = 0;
+    if (is_known && FindFamily(record, family.name, &recorded) != nullptr) {
+      for (const Cover& cover : record.covers) {
+        if (cover.family == recorded && memory->covers.size() < kMaxRanges) {
+          memory->covers.push_back(cover);
+          memory->covers.back().family = index;
+        }
+      }
+    }
   }
   ThinBounds(&memory->bounds);
-  return Status::OK();
 }
 
 Status RecordCovers(const PullOptions& options, const SourcePlan& plan,
                     rocksdb::DB* db, const std::vector<FamilyHandle>& families,
-                    const CoverFile& before, CoverFile* covers) {
+                    const JudgedTarget& judged, const JournalState* journal,
+                    CoverFile* covers) {
+  const CoverFile& before = judged.record;
   CoverFile made;
   made.transfer_id = plan.opened.transfer_id;
   made.source_database_id = SourceIdOf(options, plan);
   made.sequence_old = before.sequence_new;
   made.sequence_new = plan.opened.snapshot_sequence;
+  made.target_database_id = DatabaseIdOf(db);
   made.covers = plan.covers;
-  TakeSequence(db, families, &made);
   const KeyInterval& selected = options.selection.interval;
   const bool same_source = before.source_database_id == made.source_database_id;
-  // What lay outside of what was asked for is still what it was.
-  const auto keep = [&](uint32_t old_index, uint32_t index,
-                        const Comparator* order) {
-    for (const Cover& cover : before.covers) {
-      if (same_source && cover.family == old_index &&
-          (order == nullptr || IsOutside(cover.interval, selected, order)) &&
-          made.covers.size() < kMaxRanges) {
-        made.covers.push_back(cover);
-        made.covers.back().family = index;
-      }
-    }
-  };
-  for (const FamilyHandle& family : families) {
-    uint32_t old_index = 0;
-    const CoveredFamily* known =
-        same_source ? FindFamily(before, family.name, &old_index) : nullptr;
-    if (known != nullptr) {
-      keep(old_index, static_cast<uint32_t>(made.families.size()),
-           family.handle->GetComparator());
-    }
-    made.families.push_back({family.name, {}});
-  }
-  for (size_t i = 0; i < before.families.size() && same_source; ++i) {
-    uint32_t taken = 0;
-    if (FindFamily(made, before.families[i].name, &taken) == nullptr) {
-      keep(static_cast<uint32_t>(i),
-           static_cast<uint32_t>(made.families.size()), nullptr);
-      made.families.push_back(before.families[i]);
-    }
-  }
-  for (size_t i = 0; i < families.size(); ++i) {
-    uint32_t old_index = 0;
-    const Status status =
-        TablesOf(db, families[i], selected,
-                 FindFamily(before, families[i].name, &old_index),
-                 &made.families[i].files);
+  for (uint32_t i = 0; i < families.size(); ++i) {
+    const FamilyHandle& family = families[i];
+    const Comparator* const order = family.handle->GetComparator();
+    std::vector<LiveTable> tables;
+    const Status status = ListLiveTables(db, family.handle, &tables);
     if (!status.ok()) {
       return status;
+    }
+    NamedTables now = NamesOf(tables);
+    uint32_t old_index = 0;
+    if (same_source && FindFamily(before, family.name, &old_index) != nullptr) {
+      KeepCovers(before, old_index, i,
+                 [&](const KeyInterval& interval) {
+                   return IsOutside(interval, selected, order);
+                 },
+                 &made);
+    }
+    if (journal != nullptr) {
+      AddChanges(TablesOf(judged, family.name), *journal, i, now.named,
+                 &now.nameless);
+    }
+    Doubt(order, std::move(now.nameless), i, &made);
+    made.families.push_back({family.name, std::move(now.named)});
+  }
+  // Nothing is asked for of others: files and covers stay those of one time.
+  for (uint32_t i = 0; i < before.families.size() && same_source; ++i) {
+    uint32_t taken = 0;
+    if (FindFamily(made, before.families[i].name, &taken) == nullptr) {
+      KeepCovers(before, i, static_cast<uint32_t>(made.families.size()),
+                 [](const KeyInterval&) { return true; }, &made);
+      made.families.push_back(before.families[i]);
     }
   }
   *covers = std::move(made);
   return Status::OK();
 }
 
-Status RecordTables(const Selection& selection, rocksdb::DB* db,
+Status RecordTables(bool alone, rocksdb::DB* db,
                     const std::vector<FamilyHandle>& families,
                     CoverFile* covers) {
   for (const FamilyHandle& family : families) {
@@ -378,17 +397,49 @@ Status RecordTables(const Selection& selection, rocksdb::DB* db,
     if (FindFamily(*covers, family.name, &index) == nullptr) {
       continue;
     }
-    std::vector<CoveredTable> files;
-    const Status status =
-        TablesOf(db, family, selection.interval, &covers->families[index],
-                 &files);
+    std::vector<LiveTable> tables;
+    const Status status = ListLiveTables(db, family.handle, &tables);
     if (!status.ok()) {
       return status;
     }
-    covers->families[index].files = std::move(files);
+    NamedTables now = NamesOf(tables);
+    std::vector<CoveredTable>& recorded = covers->families[index].files;
+    if (!alone) {
+      AddDifferences(std::move(recorded), now.named, &now.nameless);
+    }
+    Doubt(family.handle->GetComparator(), std::move(now.nameless), index,
+          covers);
+    recorded = std::move(now.named);
   }
-  TakeSequence(db, families, covers);
   return Status::OK();
+}
+
+void DoubtUnequal(const SourcePlan& plan,
+                  const std::vector<FamilyHandle>& families,
+                  const std::vector<bool>& equal, CoverFile* covers) {
+  // By family; ranges stand in the order of their keys.
+  std::vector<std::vector<KeyInterval>> unequal(families.size());
+  for (const Range& range : plan.ranges) {
+    if (!equal[range.id]) {
+      unequal[range.family].push_back(range.interval);
+    }
+  }
+  for (Cover& cover : covers->covers) {
+    if (cover.family >= families.size()) {
+      continue;
+    }
+    const Comparator* const order =
+        families[cover.family].handle->GetComparator();
+    const std::vector<KeyInterval>& ranges = unequal[cover.family];
+    const auto first = std::partition_point(
+        ranges.begin(), ranges.end(), [&](const KeyInterval& range) {
+          return range.end && cover.interval.begin &&
+                 order->Compare(*range.end, *cover.interval.begin) <= 0;
+        });
+    cover.doubted = cover.doubted ||
+                    (first != ranges.end() &&
+                     !IsOutside(*first, cover.interval, order));
+  }
 }
 
 }  // namespace sstferry

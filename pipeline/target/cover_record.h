@@ -1,14 +1,19 @@
 // What a target remembers of its last transfer (format/cover_file.h): read
 // before a refresh, judged by what became of the target since, written after.
+// A table file never changes, so that the same files are the same entries;
+// sequences and levels prove nothing.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "format/cover_file.h"
 #include "pipeline/options.h"
+#include "pipeline/target/journal_state.h"
 #include "pipeline/target/live_tables.h"
 #include "pipeline/target/source_session.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
@@ -29,31 +34,63 @@ std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan);
                                           const std::string& dir,
                                           CoverFile covers);
 
-// What to tell the source of these families: their outermost keys, which may
-// be those of tombstones, where their last-level files end, and what is
-// remembered of them. A cover is doubted
-// if a file over it is not of the record, unless nothing was written to the
-// database since (its sequence is the recorded one, and the file was not
-// ingested). REQUIRES: memtables were flushed.
+// A family of a target as a refresh found it.
+struct JudgedFamily {
+  std::string name;
+  const rocksdb::Comparator* order = nullptr;
+  std::vector<LiveTable> tables;
+};
+
+struct JudgedTarget {
+  CoverFile record;  // its covers doubted by what is there now
+  std::vector<JudgedFamily> families;
+};
+
+// Doubts, in `judged`, the covers of these families which were doubted when
+// `record` was written, or whose interval is not met by exactly the files that
+// met it then. All of them where it is the record of another database.
+// REQUIRES: memtables were flushed.
 [[nodiscard]] rocksdb::Status JudgeCovers(
     const CoverFile& record, rocksdb::DB* db,
-    const std::vector<FamilyHandle>& families, TargetMemory* memory);
+    const std::vector<FamilyHandle>& families, JudgedTarget* judged);
+
+// The outermost keys of tables, which may be those of tombstones.
+void SetOutermost(const rocksdb::Comparator* order,
+                  const std::vector<LiveTable>& tables,
+                  std::optional<std::string>* first,
+                  std::optional<std::string>* last);
+
+// What to tell the source: outermost keys, where last-level files end, and what
+// is remembered. An operator who adopts a target does not know where its data
+// came from: then nothing is, but where --source-id says that it is the same.
+void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
+                    TargetMemory* memory);
 
 // Every other one goes until a source takes them: they only help.
 void ThinBounds(std::vector<TargetBound>* bounds);
 
-// What to remember once the transfer of `plan` has succeeded. `families` are
-// the plan's, by index; `before` is the record until then, of which everything
-// outside of what was asked for stays.
+// What to remember once the transfer of `plan` has succeeded, of which
+// `families` are those of the plan, by index. Outside of what was asked for the
+// judgement stays, and so does all that is recorded of other families.
+// Without `journal`: nobody else could write since the target was judged, and
+// nothing that this process did drops entries, so that what was compared or
+// sent holds. With it: only where the files are those that were judged and the
+// journal's chunks.
 [[nodiscard]] rocksdb::Status RecordCovers(
     const PullOptions& options, const SourcePlan& plan, rocksdb::DB* db,
-    const std::vector<FamilyHandle>& families, const CoverFile& before,
-    CoverFile* covers);
+    const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
+    const JournalState* journal, CoverFile* covers);
 
 // Brings the files that `covers` knows of up to date, after a compaction of
-// our own.
+// our own. Where they are others now, covers are doubted unless `alone`: nobody
+// else could have made them.
 [[nodiscard]] rocksdb::Status RecordTables(
-    const Selection& selection, rocksdb::DB* db,
-    const std::vector<FamilyHandle>& families, CoverFile* covers);
+    bool alone, rocksdb::DB* db, const std::vector<FamilyHandle>& families,
+    CoverFile* covers);
+
+// Doubts what meets a range of the plan that was not found equal: by range id.
+void DoubtUnequal(const SourcePlan& plan,
+                  const std::vector<FamilyHandle>& families,
+                  const std::vector<bool>& equal, CoverFile* covers);
 
 }  // namespace sstferry

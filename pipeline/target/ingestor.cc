@@ -307,10 +307,6 @@ Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
       status = journal_->Append(JournalRecordType::kIngested, ingested);
     }
   }
-  if (status.ok() && rules_.replaces) {
-    status = journal_->Append(JournalRecordType::kTargetSequence,
-                              SequenceOf(db_));
-  }
   return WithContext(status, EndStateOf(status),
                      "ingest of " + std::to_string(batch.size()) +
                          " chunks, the first " + batch.front().path);

@@ -31,7 +31,7 @@ class Reader {
 
   Status Add(const JournalRecord& record) {
     if (state_->complete && record.type != JournalRecordType::kIngested &&
-        record.type != JournalRecordType::kTargetSequence) {
+        record.type != JournalRecordType::kTargetFiles) {
       return Contradiction(record, "expected none after Complete");
     }
     switch (record.type) {
@@ -44,8 +44,8 @@ class Reader {
         return AddCovers(record);
       case JournalRecordType::kIngested:
         return AddIngested(record);
-      case JournalRecordType::kTargetSequence:
-        return AddTargetSequence(record);
+      case JournalRecordType::kTargetFiles:
+        return AddTargetFiles(record);
       case JournalRecordType::kChunk:
         return AddChunk(record);
       case JournalRecordType::kRangeDone:
@@ -135,12 +135,12 @@ class Reader {
     return status;
   }
 
-  Status AddTargetSequence(const JournalRecord& record) {
+  Status AddTargetFiles(const JournalRecord& record) {
     if (!head_is_whole()) {
       return Contradiction(record, "out of turn");
     }
-    state_->target_sequence.emplace();
-    return state_->target_sequence->DecodeFrom(record.payload);
+    state_->target_files.emplace();
+    return state_->target_files->DecodeFrom(record.payload);
   }
 
   Status CheckRange(const JournalRecord& record, uint32_t id) const {

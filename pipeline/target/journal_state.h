@@ -27,8 +27,8 @@ struct JournalState {
   std::vector<std::vector<JournalChunk>> chunks;
   // The same: which of them are known to have been ingested.
   std::vector<std::vector<bool>> ingested;
-  // Of a refresh: where its target stood last, if that is known.
-  std::optional<JournalTargetSequence> target_sequence;
+  // Of a refresh: what its target held when it was judged, if that is known.
+  std::optional<JournalTargetFiles> target_files;
   // By range id: every chunk of the range has its record.
   std::vector<bool> whole;
   bool complete = false;

@@ -17,7 +17,6 @@ using rocksdb::TableProperties;
 
 // A compaction may take files away between two questions.
 constexpr int kTries = 5;
-constexpr char kExternalVersion[] = "rocksdb.external_sst_file.version";
 
 std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -62,13 +61,13 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
         table.largest = file.largestkey;
         table.level = level.level;
         table.bytes = file.size;
+        table.smallest_sequence = file.smallest_seqno;
+        table.largest_sequence = file.largest_seqno;
         const auto found = by_name.find(table.name);
         if (found != by_name.end()) {
           const TableProperties& properties = *found->second;
           table.id = IdOf(properties);
           table.range_deletions = properties.num_range_deletions;
-          table.external =
-              properties.user_collected_properties.count(kExternalVersion) != 0;
         } else {
           whole = false;
         }
@@ -79,13 +78,9 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   return Status::OK();
 }
 
-JournalTargetSequence SequenceOf(rocksdb::DB* db) {
-  JournalTargetSequence now;
-  now.sequence = db->GetLatestSequenceNumber();
-  if (!db->GetDbIdentity(now.database_id).ok()) {
-    now.database_id.clear();
-  }
-  return now;
+std::string DatabaseIdOf(rocksdb::DB* db) {
+  std::string id;
+  return db->GetDbIdentity(id).ok() ? id : "";
 }
 
 std::optional<Digest128> TableIdOf(const JournalChunk& chunk) {

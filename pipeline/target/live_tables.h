@@ -27,8 +27,9 @@ struct LiveTable {
   std::string largest;
   int level = 0;
   uint64_t bytes = 0;
+  uint64_t smallest_sequence = 0;
+  uint64_t largest_sequence = 0;
   uint64_t range_deletions = 0;
-  bool external = false;  // as it was ingested
 };
 
 // Opens files that are not open, but reads no data block.
@@ -36,8 +37,8 @@ struct LiveTable {
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     std::vector<LiveTable>* tables);
 
-// Without an id where RocksDB does not tell it.
-JournalTargetSequence SequenceOf(rocksdb::DB* db);
+// RocksDB's identity of the database; empty where it does not tell it.
+std::string DatabaseIdOf(rocksdb::DB* db);
 
 // The unique id of a chunk's file.
 std::optional<Digest128> TableIdOf(const JournalChunk& chunk);

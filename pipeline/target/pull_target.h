@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "format/journal.h"
 #include "pipeline/options.h"
@@ -88,6 +89,10 @@ class PullTarget {
   // --- when all chunks have come and the totals are agreed on ----------------
   // After OK db() shows what the source's snapshot holds.
   [[nodiscard]] virtual rocksdb::Status Finish(Ingestor* ingestor) = 0;
+  // A verify did not find all ranges equal: by range id, which it did. What is
+  // recorded durably shall let no later run believe the others.
+  [[nodiscard]] virtual rocksdb::Status Distrust(
+      const std::vector<bool>& equal) = 0;
   // All of it is durable. Closes the journal.
   [[nodiscard]] virtual rocksdb::Status Close(JournalFile* journal) = 0;
   // Writes down durably what came from where.

@@ -77,6 +77,8 @@ class Puller {
   [[nodiscard]] rocksdb::Status Reconcile();
   [[nodiscard]] rocksdb::Status FinishDatabase();
   [[nodiscard]] rocksdb::Status VerifyAgainstSource();
+  [[nodiscard]] rocksdb::Status Distrust();
+  [[nodiscard]] rocksdb::Status StartOver(const rocksdb::Status& damage);
   void VerifyLane(uint32_t lane, std::atomic<size_t>* next);
   [[nodiscard]] rocksdb::Status VerifyRange(Channel* channel,
                                             const Range& range,
@@ -161,6 +163,8 @@ class Puller {
   std::vector<std::string> notes_;
   std::string started_at_;
   bool verified_ = false;
+  std::vector<char> equal_;            // by range id, while it is verified
+  std::atomic<bool> differs_{false};  // a range was found to be another
   bool goes_on_with_swap_ = false;  // of an earlier run
   bool hooks_open_ = false;         // before_swap was begun, after_swap not
   rocksdb::Status after_swap_failed_;

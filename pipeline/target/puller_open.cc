@@ -283,6 +283,7 @@ Status Puller::CheckPlan() {
 Status Puller::PrepareTarget() {
   SetPhase("plan");
   Status status = CheckFamilies(plan_, options_.selection.families);
+  state_.families.clear();
   if (status.ok()) {
     status = target_->BuildFamilies();
   }
@@ -292,9 +293,9 @@ Status Puller::PrepareTarget() {
   if (!status.ok()) {
     return status;
   }
-  state_.family_totals.resize(plan_.families.size());
+  state_.family_totals.assign(plan_.families.size(), Totals());
   state_.ranges = &plan_.ranges;
-  state_.starts.resize(plan_.ranges.size());
+  state_.starts.assign(plan_.ranges.size(), RangeStart());
   state_.takes_carried =
       options_.carry != CarryMode::kNever && session_ != nullptr &&
       (session_->source().features & kFeatureCarry) != 0;
@@ -306,9 +307,7 @@ Status Puller::PrepareTarget() {
       return status.ok() ? CheckSpace() : status;
     }
     if (session_ == nullptr) {
-      return WithContext(status, EndState::kCorrupt,
-                         "damaged while its source is away; --restart starts "
-                         "anew");
+      return StartOver(status);
     }
     status = StartAnew("what the unfinished pull left is damaged (" +
                        MessageOf(status) + ")");
@@ -319,6 +318,23 @@ Status Puller::PrepareTarget() {
   CountUnchanged();
   status = CheckSpace();
   return status.ok() ? target_->Create() : status;
+}
+
+// What was complete is damaged: now the source is needed after all.
+Status Puller::StartOver(const Status& damage) {
+  Status status = OpenSession(SnapshotUse::kNew);
+  if (status.ok()) {
+    status = CheckSameSource(options_, plan_, unfinished_.head,
+                             workspace_->dir());
+  }
+  if (!status.ok()) {
+    return WithContext(status, EndStateOf(status),
+                       "what the unfinished pull left is damaged (" +
+                           MessageOf(damage) + "), and its source");
+  }
+  status = StartAnew("what the unfinished pull left is damaged (" +
+                     MessageOf(damage) + ")");
+  return status.ok() ? PrepareTarget() : status;
 }
 
 void Puller::CountUnchanged() {

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "pipeline/interval_reader.h"
+#include "pipeline/target/durable.h"
 #include "pipeline/target/lane_retry.h"
 #include "pipeline/target/puller.h"
 
@@ -24,11 +25,34 @@ Status Puller::VerifyAgainstSource() {
   verifying_ = true;
   const steady_clock::time_point start = steady_clock::now();
   std::atomic<size_t> next{0};
-  const Status status = ForEachLane(
+  equal_.assign(plan_.ranges.size(), 0);
+  Status status = ForEachLane(
       [this, &next](uint32_t lane) { VerifyLane(lane, &next); });
   verify_seconds_ = SecondsSince(start);
   verified_ = status.ok();
+  if (differs_) {
+    const Status distrusted = Distrust();
+    if (!distrusted.ok()) {
+      Say("what was found different could not be recorded as such: " +
+          MessageOf(distrusted));
+    }
+  }
   return status;
+}
+
+// The next run shall neither believe what was not found equal nor go on as if
+// all had come.
+Status Puller::Distrust() {
+  can_go_on_ = false;
+  const Status status =
+      target_->Distrust({equal_.begin(), equal_.end()});
+  if (!status.ok()) {
+    return status;
+  }
+  const rocksdb::IOStatus deleted = disk_->DeleteFile(
+      workspace_->journal_path(), rocksdb::IOOptions(), nullptr);
+  return deleted.ok() ? SyncDirectory(disk_.get(), workspace_->dir())
+                      : Status(deleted);
 }
 
 // A lost lane is asked again; what this side read of the range, it keeps.
@@ -47,6 +71,7 @@ void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
         status = VerifyRange(channel, plan_.ranges[at], &ours);
       }
       if (status.ok()) {
+        equal_[at] = 1;
         break;
       }
       if (!failed_ && channel == nullptr) {
@@ -88,6 +113,7 @@ Status Puller::VerifyRange(Channel* channel, const Range& range,
   }
   if (status.ok() && ((*ours)->entries != theirs.entries ||
                       !((*ours)->content == theirs.content))) {
+    differs_ = true;
     status = MakeStatus(
         EndState::kCorrupt,
         "verify of range " + std::to_string(range.id) + " of " +

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "format/coding.h"
 #include "pipeline/target/live_tables.h"
 #include "pipeline/target/refresh_target.h"
 
@@ -41,85 +42,104 @@ bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
          (id && live[range.family].count(ToHex(*id)) != 0);
 }
 
-// One call made all of them visible, after Complete: one that is there, or is
-// no longer in staging/, says that all are.
-bool IsAllIngested(const JournalState& journal, const LiveIds& live,
-                   rocksdb::FileSystem* file_system,
-                   const std::string& staging_dir) {
-  for (const Range& range : journal.ranges) {
-    for (const JournalChunk& chunk : journal.chunks[range.id]) {
-      const std::string path =
-          staging_dir + "/" + StagedName(range.id, chunk.chunk.ordinal);
-      if (IsIngestedOne(journal, live, range, chunk) ||
-          file_system->FileExists(path, rocksdb::IOOptions(), nullptr)
-              .IsNotFound()) {
-        return true;
-      }
-    }
-  }
-  return false;
+// One call makes all of them visible, after Complete: one that is known to be
+// there says that all are. A file that is not in staging/ says nothing.
+bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
+  return std::any_of(
+      journal.ranges.begin(), journal.ranges.end(), [&](const Range& range) {
+        const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
+        return std::any_of(chunks.begin(), chunks.end(),
+                           [&](const JournalChunk& chunk) {
+                             return IsIngestedOne(journal, live, range, chunk);
+                           });
+      });
 }
 
-// The same of all that is recorded of a family.
-std::set<std::string> KnownIds(const CoverFile& record,
-                               const std::string& family) {
-  std::set<std::string> ids;
-  for (const CoveredFamily& covered : record.families) {
-    for (const CoveredTable& table : covered.files) {
-      if (covered.name == family) {
-        ids.insert(ToHex(table.id));
+// Which tables are chunks of a journal, and whether all that it knows to have
+// been ingested are among them.
+class ChunkTables {
+ public:
+  explicit ChunkTables(const JournalState& journal) {
+    for (const Range& range : journal.ranges) {
+      const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
+      for (size_t i = 0; i < chunks.size(); ++i) {
+        const std::optional<Digest128> id = TableIdOf(chunks[i]);
+        if (id) {
+          chunks_.insert(ToHex(*id));
+        }
+        if (journal.ingested[range.id][i]) {
+          missing_.insert(id ? ToHex(*id) : "not known");
+        }
       }
     }
   }
-  return ids;
-}
 
-// Whether the files of a family are those of the record and of chunks. Those
-// of chunks that are not known to have been ingested may be missing.
-bool HoldsWhatIsKnown(const JournalState& journal, uint32_t family,
-                      const std::set<std::string>& live,
-                      std::set<std::string> known) {
-  std::set<std::string> may_be = known;
-  for (const Range& range : journal.ranges) {
-    for (const JournalChunk& chunk : journal.chunks[range.id]) {
-      const std::optional<Digest128> id = TableIdOf(chunk);
-      if (range.family != family || !id) {
-        continue;
-      }
-      may_be.insert(ToHex(*id));
-      if (journal.ingested[range.id][chunk.chunk.ordinal]) {
-        known.insert(ToHex(*id));
-      }
+  // Takes them out of what was judged.
+  void TakeFrom(JudgedTarget* judged) {
+    for (JudgedFamily& family : judged->families) {
+      std::erase_if(family.tables, [this](const LiveTable& table) {
+        const std::string id = table.id ? ToHex(*table.id) : "";
+        missing_.erase(id);
+        return chunks_.count(id) != 0;
+      });
     }
   }
-  return std::includes(may_be.begin(), may_be.end(), live.begin(),
-                       live.end()) &&
-         std::includes(live.begin(), live.end(), known.begin(), known.end());
-}
+  bool all_there() const { return missing_.empty(); }
+
+ private:
+  std::set<std::string> chunks_;
+  std::set<std::string> missing_;
+};
 
 }  // namespace
 
-// Compactions change files and no sequence; writes to other column families,
-// and a crash right behind an ingestion, change the sequence and no files.
+JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
+                                          rocksdb::DB* db) {
+  std::vector<std::string> texts;
+  for (const JudgedFamily& family : judged.families) {
+    for (const LiveTable& table : family.tables) {
+      std::string text;
+      PutBytes(&text, family.name);
+      PutBytes(&text, table.name);
+      PutBytes(&text, table.id ? ToHex(*table.id) : "");
+      PutFixed64(&text, table.bytes);
+      PutFixed64(&text, table.smallest_sequence);
+      PutFixed64(&text, table.largest_sequence);
+      texts.push_back(std::move(text));
+    }
+  }
+  std::sort(texts.begin(), texts.end());
+  std::string all;
+  for (const std::string& text : texts) {
+    PutBytes(&all, text);
+  }
+  return {DatabaseIdOf(db), DigestOf(all)};
+}
+
+// Whoever wrote, ingested or compacted left other files.
 Status RefreshTarget::CheckAsLeft(const JournalState& journal, bool* as_left) {
-  *as_left = !judged_at_.database_id.empty() &&
-             journal.target_sequence == judged_at_;
-  if (*as_left) {
-    return Status::OK();
+  begun_with_ = judged_;
+  ChunkTables chunks(journal);
+  chunks.TakeFrom(&begun_with_);
+  const JournalTargetFiles now = FilesOf(begun_with_, live_->db());
+  *as_left = !now.database_id.empty() && chunks.all_there() &&
+             journal.target_files == now;
+  return Status::OK();
+}
+
+// Its plan is one for what the target held when the journal was begun.
+Status RefreshTarget::Reopen() {
+  reopened_ = true;
+  resumes_ = true;
+  for (size_t i = 0; i < plan().families.size(); ++i) {
+    PullFamily& family = state()->families[i];
+    for (const JudgedFamily& begun : begun_with_.families) {
+      if (begun.name == plan().families[i].description.name) {
+        SetOutermost(begun.order, begun.tables, &family.first, &family.last);
+      }
+    }
   }
-  std::vector<FamilyHandle> families;
-  for (const Family& family : journal.families) {
-    const std::string& name = family.description.name;
-    families.push_back({name, live_->Find(name)});
-  }
-  LiveIds live;
-  const Status status = ListLiveIds(live_->db(), families, &live);
-  *as_left = status.ok();
-  for (uint32_t i = 0; i < families.size() && *as_left; ++i) {
-    *as_left = HoldsWhatIsKnown(journal, i, live[i],
-                                KnownIds(record_, families[i].name));
-  }
-  return status;
+  return CreateFamilies();
 }
 
 Status RefreshTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
@@ -128,16 +148,14 @@ Status RefreshTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
   if (!status.ok()) {
     return status;
   }
-  rocksdb::FileSystem* const file_system = context().file_system.get();
-  const bool all = !by_chunk() && journal.complete &&
-                   IsAllIngested(journal, live, file_system,
-                                 state()->staging_dir);
+  const bool all =
+      !by_chunk() && journal.complete && IsAllIngested(journal, live);
   return FindHeldChunks(
       journal,
       [&](const Range& range, const JournalChunk& chunk) {
         return all || IsIngestedOne(journal, live, range, chunk);
       },
-      /*in_order=*/false, state()->families, file_system,
+      /*in_order=*/false, state()->families, context().file_system.get(),
       state()->staging_dir, held);
 }
 

@@ -48,7 +48,9 @@ Status ReadTargetMemory(const PullOptions& options, TargetMemory* memory,
     return !asked.empty() &&
            std::find(asked.begin(), asked.end(), family.name) == asked.end();
   });
-  status = JudgeCovers(record, live->db(), families, memory);
+  JudgedTarget judged;
+  status = JudgeCovers(record, live->db(), families, &judged);
+  DescribeTarget(options, judged, memory);
   for (Cover& cover : memory->covers) {
     const std::string& name = memory->families[cover.family].name;
     cover.doubted =

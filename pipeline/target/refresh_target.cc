@@ -76,11 +76,13 @@ Status RefreshTarget::OpenAndJudge() {
     status = ReadRecord();
   }
   if (status.ok()) {
-    judged_at_ = SequenceOf(live_->db());
     status = live_->Flush(Selected());
   }
-  return status.ok() ? JudgeCovers(record_, live_->db(), Selected(), &memory_)
-                     : status;
+  if (status.ok()) {
+    status = JudgeCovers(record_, live_->db(), Selected(), &judged_);
+    DescribeTarget(options(), judged_, &memory_);
+  }
+  return status;
 }
 
 std::vector<FamilyHandle> RefreshTarget::Selected() const {
@@ -161,6 +163,8 @@ bool RefreshTarget::HasEnded(const JournalTransfer& head) const {
 }
 
 Status RefreshTarget::BuildFamilies() {
+  built_.clear();
+  reopened_ = false;
   Status status = CheckSource();
   for (const Family& family : plan().families) {
     BuildLimits limits;
@@ -257,6 +261,7 @@ Status RefreshTarget::CreateFamilies() {
 }
 
 Status RefreshTarget::Create() {
+  resumes_ = false;
   // After a start anew the plan may be of what the target held before.
   for (size_t i = 0; i < plan().families.size() && !reopened_; ++i) {
     for (const TargetFamily& told : memory_.families) {
@@ -266,11 +271,6 @@ Status RefreshTarget::Create() {
       }
     }
   }
-  return CreateFamilies();
-}
-
-Status RefreshTarget::Reopen() {
-  reopened_ = true;
   return CreateFamilies();
 }
 
@@ -312,8 +312,9 @@ std::unique_ptr<Ingestor> RefreshTarget::MakeIngestor(JournalFile* journal) {
 // Nobody shall take for unchanged what is being replaced.
 Status RefreshTarget::Begin() {
   Status status;
-  if (!reopened_) {
-    status = journal_->Append(JournalRecordType::kTargetSequence, judged_at_);
+  if (!resumes_) {
+    status = journal_->Append(JournalRecordType::kTargetFiles,
+                              FilesOf(judged_, live_->db()));
   }
   return status.ok() && by_chunk() ? RecordMixed() : status;
 }
@@ -350,9 +351,32 @@ Status RefreshTarget::Finish(Ingestor* ingestor) {
   if (status.ok()) {
     NoteLevel0();
   }
-  return status.ok() ? RecordCovers(options(), plan(), live_->db(), planned_,
-                                    record_, &covers_)
-                     : status;
+  JournalState journal;
+  if (status.ok() && !is_alone()) {
+    status = ReadJournalState(context().disk.get(),
+                              context().workspace->journal_path(), &journal);
+  }
+  return status.ok()
+             ? RecordCovers(options(), plan(), live_->db(), planned_, judged_,
+                            is_alone() ? nullptr : &journal, &covers_)
+             : status;
+}
+
+bool RefreshTarget::is_alone() const {
+  return replica_.db == nullptr &&
+         std::none_of(planned_.begin(), planned_.end(),
+                      [this](const FamilyHandle& family) {
+                        return live_->db()
+                                   ->GetOptions(family.handle)
+                                   .compaction_style ==
+                               rocksdb::kCompactionStyleFIFO;
+                      });
+}
+
+// Its transfer has ended with this: the next run does not go on with it.
+Status RefreshTarget::Distrust(const std::vector<bool>& equal) {
+  DoubtUnequal(plan(), planned_, equal, &covers_);
+  return WriteCovers(context().disk.get(), dir_, covers_);
 }
 
 // With dynamic level sizes a small family has no level between 0 and its last
@@ -442,7 +466,7 @@ Status RefreshTarget::Settle() {
       context().say("replaced intervals were not all compacted, which the next "
                     "refresh goes on with: " + MessageOf(status));
     }
-    status = RecordTables(options().selection, live_->db(), planned_, &covers_);
+    status = RecordTables(is_alone(), live_->db(), planned_, &covers_);
     if (status.ok()) {
       status = WriteCovers(context().disk.get(), dir_, covers_);
     }

@@ -11,6 +11,7 @@
 #include "format/cover_file.h"
 #include "pipeline/family_options.h"
 #include "pipeline/target/call_thread.h"
+#include "pipeline/target/cover_record.h"
 #include "pipeline/target/ingest_gate.h"
 #include "pipeline/target/live_db.h"
 #include "pipeline/target/pull_target.h"
@@ -43,6 +44,8 @@ class RefreshTarget : public PullTarget {
   std::unique_ptr<Ingestor> MakeIngestor(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Begin() override;
   [[nodiscard]] rocksdb::Status Finish(Ingestor* ingestor) override;
+  [[nodiscard]] rocksdb::Status Distrust(
+      const std::vector<bool>& equal) override;
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   [[nodiscard]] rocksdb::Status Publish() override {
@@ -78,21 +81,30 @@ class RefreshTarget : public PullTarget {
   void NoteLevel0();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   void TakeLevels();
+  // Whether nobody else can write, and nothing drops entries: see
+  // RecordCovers().
+  bool is_alone() const;
+  // Of what was judged, in whatever order.
+  static JournalTargetFiles FilesOf(const JudgedTarget& judged,
+                                    rocksdb::DB* db);
   // Of all families, or those that were asked for.
   std::vector<FamilyHandle> Selected() const;
 
   const OpenReplica replica_;
   const std::string dir_;
   std::unique_ptr<LiveDb> live_;
-  JournalTargetSequence judged_at_;
   JournalFile* journal_ = nullptr;
   bool remembers_ = false;  // record_ was there
   CoverFile record_;        // of the last transfer
   CoverFile covers_;        // of this one
+  JudgedTarget judged_;     // what was there when this run began
+  // The same when the journal was begun that this run goes on with.
+  JudgedTarget begun_with_;
   TargetMemory memory_;
   std::vector<BuiltFamily> built_;     // of the plan, by index
   std::vector<FamilyHandle> planned_;  // the same
   bool reopened_ = false;
+  bool resumes_ = false;  // the journal was begun by an earlier run
   State state_ = State::kUntouched;
   Summary last_summary_;
   std::map<int, uint64_t> levels_;

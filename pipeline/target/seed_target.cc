@@ -23,6 +23,8 @@ Status SeedTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
 Status SeedTarget::Inspect() { return Status::OK(); }
 
 Status SeedTarget::BuildFamilies() {
+  names_.clear();
+  built_.clear();
   std::vector<std::string> notes;
   Status status = BuildDatabaseOptions(plan().opened.database_options,
                                        &database_options_, &notes);
@@ -99,8 +101,8 @@ Status SeedTarget::Finish(Ingestor* /*ingestor*/) {
   for (size_t i = 0; i < names_.size(); ++i) {
     families.push_back({names_[i], db_->handle(i)});
   }
-  return RecordCovers(options(), plan(), db_->db(), families, CoverFile(),
-                      &covers_);
+  return RecordCovers(options(), plan(), db_->db(), families, JudgedTarget(),
+                      /*journal=*/nullptr, &covers_);
 }
 
 // The totals count what was received. That it is all in the database shows in

@@ -41,6 +41,10 @@ class SeedTarget : public PullTarget {
   std::unique_ptr<Ingestor> MakeIngestor(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Begin() override;
   [[nodiscard]] rocksdb::Status Finish(Ingestor* ingestor) override;
+  // Nothing of it was published.
+  [[nodiscard]] rocksdb::Status Distrust(const std::vector<bool>&) override {
+    return rocksdb::Status::OK();
+  }
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   [[nodiscard]] rocksdb::Status Publish() override;

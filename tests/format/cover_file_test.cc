@@ -20,8 +20,9 @@ CoverFile SampleCoverFile() {
   file.sequence_old = 100;
   file.sequence_new = 200;
   file.target_database_id = "aa-bb";
-  file.target_sequence = 77;
-  file.families = {{"default", {{{1, 2}, "", "k"}, {{3, 4}, "a", "z"}}}, {std::string("\0", 1), {}}};
+  file.families = {
+      {"default", {{{1, 2}, "", "k", 77, 5, 6}, {{3, 4}, "a", "z", 8, 0, 0}}},
+      {std::string("\0", 1), {}}};
   file.covers = SampleCovers().covers;
   return file;
 }

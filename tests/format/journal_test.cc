@@ -39,7 +39,7 @@ TEST_CASE("A journal gives back its records in order", "[format]") {
   const std::vector<Type> types = {Type::kTransfer, Type::kOpened,
                                    Type::kFamily,   Type::kCovers,
                                    Type::kRange,    Type::kChunk,
-                                   Type::kIngested, Type::kTargetSequence,
+                                   Type::kIngested, Type::kTargetFiles,
                                    Type::kRangeDone, Type::kComplete};
   REQUIRE(offsets.size() == types.size() + 1);
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {

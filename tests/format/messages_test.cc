@@ -84,7 +84,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleEntriesReply(), SampleChunkAck());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
                     SampleJournalChunk(), SampleJournalIngested(),
-                    SampleJournalTargetSequence(), SampleJournalRangeDone(),
+                    SampleJournalTargetFiles(), SampleJournalRangeDone(),
                     SampleJournalComplete());
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
-                   JournalIngested, JournalTargetSequence, JournalRangeDone,
+                   JournalIngested, JournalTargetFiles, JournalRangeDone,
                    JournalComplete>();
   }));
 }

@@ -174,8 +174,14 @@ TargetBounds SampleTargetBounds() {
 }
 
 Covers SampleCovers() {
-  return Covers{{{1, {"a", kNulKey}, 123456789, true, true, {7, 8}},
-                 {0, {std::nullopt, std::nullopt}, 5, false, false, {9, 10}}}};
+  return Covers{{{1, {"a", kNulKey}, 123456789, true, true, {7, 8}, {3, 4}},
+                 {0,
+                  {std::nullopt, std::nullopt},
+                  5,
+                  false,
+                  false,
+                  {9, 10},
+                  {}}}};
 }
 
 Compress SampleCompress() { return Compress{true}; }
@@ -242,8 +248,8 @@ JournalChunk SampleJournalChunk() {
 
 JournalIngested SampleJournalIngested() { return JournalIngested{2, 1}; }
 
-JournalTargetSequence SampleJournalTargetSequence() {
-  return JournalTargetSequence{"target-id", 4712};
+JournalTargetFiles SampleJournalTargetFiles() {
+  return JournalTargetFiles{"target-id", {4, 7}};
 }
 
 JournalRangeDone SampleJournalRangeDone() {
@@ -327,8 +333,8 @@ std::string SampleJournal() {
   AppendRecord(JournalRecordType::kChunk, SampleJournalChunk(), &journal);
   AppendRecord(JournalRecordType::kIngested, SampleJournalIngested(),
                &journal);
-  AppendRecord(JournalRecordType::kTargetSequence,
-               SampleJournalTargetSequence(), &journal);
+  AppendRecord(JournalRecordType::kTargetFiles,
+               SampleJournalTargetFiles(), &journal);
   AppendRecord(JournalRecordType::kRangeDone, SampleJournalRangeDone(),
                &journal);
   AppendRecord(JournalRecordType::kComplete, SampleJournalComplete(),
@@ -344,7 +350,7 @@ std::vector<uint64_t> SampleJournalOffsets() {
         Encode(SampleCovers()).size(), Encode(SampleJournalRange()).size(),
         Encode(SampleJournalChunk()).size(),
         Encode(SampleJournalIngested()).size(),
-        Encode(SampleJournalTargetSequence()).size(),
+        Encode(SampleJournalTargetFiles()).size(),
         Encode(SampleJournalRangeDone()).size(),
         Encode(SampleJournalComplete()).size()}) {
     offsets.push_back(offsets.back() + kJournalHeaderBytes + payload_bytes);
@@ -445,8 +451,8 @@ Status DecodeRecord(const JournalRecord& record) {
       return DecodeAs<Covers>(record.payload);
     case JournalRecordType::kIngested:
       return DecodeAs<JournalIngested>(record.payload);
-    case JournalRecordType::kTargetSequence:
-      return DecodeAs<JournalTargetSequence>(record.payload);
+    case JournalRecordType::kTargetFiles:
+      return DecodeAs<JournalTargetFiles>(record.payload);
     case JournalRecordType::kFamily:
       return DecodeAs<Family>(record.payload);
   }

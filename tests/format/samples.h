@@ -46,7 +46,7 @@ JournalTransfer SampleJournalTransfer();
 JournalRange SampleJournalRange();
 JournalChunk SampleJournalChunk();
 JournalIngested SampleJournalIngested();
-JournalTargetSequence SampleJournalTargetSequence();
+JournalTargetFiles SampleJournalTargetFiles();
 JournalRangeDone SampleJournalRangeDone();
 JournalComplete SampleJournalComplete();
 

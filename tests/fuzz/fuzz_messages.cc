@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            TargetBounds, ChunkAck,
            RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,
-           JournalRange, JournalChunk, JournalIngested, JournalTargetSequence,
+           JournalRange, JournalChunk, JournalIngested, JournalTargetFiles,
            JournalRangeDone, JournalComplete>(data[0], payload);
   return 0;
 }

@@ -99,8 +99,9 @@ std::vector<OptionSpec> RefreshOptionSpecs() {
        "target open, delete the old one (default all)"},
       {"compare", "files|digest|full",
        "what all and chunk take for changed. files: what other files back at\n"
-       "the source than last time; digest: of that, what differs when both\n"
-       "sides read it; full: everything (default files)"},
+       "the source than last time, and what cannot be proved to be unchanged\n"
+       "and differs when both sides read it; digest: everything that\n"
+       "differs when both sides read it; full: everything (default files)"},
       {"drop-missing", nullptr,
        "all and chunk: drop column families that are gone at the source; not\n"
        "with --cf, --begin or --end"},

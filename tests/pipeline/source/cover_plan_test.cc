@@ -22,28 +22,37 @@ FilePlan File(const std::string& smallest, const std::string& largest,
   return file;
 }
 
+// By the nonce and the WALs that were replayed.
+FamilyEvidence Evidence(uint64_t nonce, const Digest128& wal = {7, 7}) {
+  FamilyEvidence evidence;
+  evidence.merge_operator = "adds";
+  evidence.wal = wal;
+  evidence.nonce = nonce;
+  return evidence;
+}
+
 Cover CoverOf(const std::optional<std::string>& begin,
               const std::optional<std::string>& end,
               const std::vector<FilePlan>& files, uint64_t sequence = 10) {
   Cover cover;
   cover.interval = {begin, end};
   cover.sequence = sequence;
-  Backings(rocksdb::BytewiseComparator(), &files, 1).Fill(&cover);
+  Backings(rocksdb::BytewiseComparator(), &files, Evidence(1)).Fill(&cover);
   return cover;
 }
 
 std::vector<PlanSegment> Compare(const std::vector<FilePlan>& files,
                                  std::vector<Cover> known,
                                  CompareMode mode = CompareMode::kFiles,
-                                 uint64_t sequence = 10,
+                                 const FamilyEvidence& evidence = Evidence(2),
                                  KeyInterval selection = {}) {
   CoverComparison how;
   how.order = rocksdb::BytewiseComparator();
   how.compare = mode;
-  how.sequence = sequence;
+  how.sequence = 10;
   how.selection = std::move(selection);
   return CompareCovers(
-      how, Backings(how.order, &files, 2), std::move(known));
+      how, Backings(how.order, &files, evidence), std::move(known));
 }
 
 const std::vector<FilePlan> kFiles = {File("a", "c", "1"), File("d", "f", "2"),
@@ -64,20 +73,40 @@ TEST_CASE("What the same files back is unchanged, and remembered as before",
   }
 }
 
-TEST_CASE("What other files back is sent, or compared if asked for",
-          "[source][refresh]") {
-  const CompareMode mode = GENERATE(CompareMode::kFiles, CompareMode::kDigest);
+TEST_CASE("What other files back is sent", "[source][refresh]") {
   auto changed = kFiles;
   changed[1].identity = "9";
-  const auto segments = Compare(changed, ThreeCovers(kFiles), mode);
+  const auto segments = Compare(changed, ThreeCovers(kFiles));
   REQUIRE(segments.size() == 3);
   REQUIRE(segments[0].need == RangeNeed::kUnchanged);
-  REQUIRE(segments[1].need == (mode == CompareMode::kFiles
-                                   ? RangeNeed::kSend
-                                   : RangeNeed::kCompare));
+  REQUIRE(segments[1].need == RangeNeed::kSend);
   REQUIRE(segments[1].interval == KeyInterval{"d", "g"});
-  REQUIRE(segments[1].cover.has_value() == (mode == CompareMode::kDigest));
+  REQUIRE_FALSE(segments[1].cover.has_value());
   REQUIRE(segments[2].need == RangeNeed::kUnchanged);
+}
+
+TEST_CASE("A comparison by digest compares all, known and unknown",
+          "[source][refresh]") {
+  std::vector<Cover> covers = ThreeCovers(kFiles);
+  covers.pop_back();
+  auto changed = kFiles;
+  changed[1].identity = "9";
+  const auto segments = Compare(changed, covers, CompareMode::kDigest);
+  REQUIRE(segments.size() == 3);
+  for (const PlanSegment& segment : segments) {
+    REQUIRE(segment.need == RangeNeed::kCompare);
+  }
+  REQUIRE(segments[1].cover.has_value());
+  REQUIRE_FALSE(segments[2].cover.has_value());
+  // A target that holds nothing is not asked for digests.
+  CoverComparison how;
+  how.order = rocksdb::BytewiseComparator();
+  how.compare = CompareMode::kDigest;
+  how.target_is_empty = true;
+  const auto all =
+      CompareCovers(how, Backings(how.order, &changed, Evidence(2)), {});
+  REQUIRE(all.size() == 1);
+  REQUIRE(all[0].need == RangeNeed::kSend);
 }
 
 TEST_CASE("A file more, a file less and a file that grew into an interval "
@@ -94,7 +123,7 @@ TEST_CASE("A file more, a file less and a file that grew into an interval "
 }
 
 TEST_CASE("What only the snapshot's own flush lies over is compared, unless it "
-          "is the flush of the last time", "[source][refresh]") {
+          "replayed the same WALs", "[source][refresh]") {
   auto files = kFiles;
   files.insert(files.begin() + 1, File("b", "e", "own", true));
   const auto segments = Compare(files, ThreeCovers(kFiles));
@@ -109,8 +138,15 @@ TEST_CASE("What only the snapshot's own flush lies over is compared, unless it "
   for (const auto& same : Compare(again, ThreeCovers(files))) {
     REQUIRE(same.need == RangeNeed::kUnchanged);
   }
-  REQUIRE(Compare(again, ThreeCovers(files), CompareMode::kFiles, 11)[0].need ==
-          RangeNeed::kCompare);
+  for (const Digest128& wal : {Digest128{7, 8}, Digest128()}) {
+    REQUIRE(Compare(again, ThreeCovers(files), CompareMode::kFiles,
+                    Evidence(2, wal))[0].need == RangeNeed::kCompare);
+  }
+  // What nobody knows does not equal itself.
+  auto unknown = ThreeCovers(files);
+  unknown[0].wal = Digest128();
+  REQUIRE(Compare(again, unknown, CompareMode::kFiles,
+                  Evidence(2, Digest128()))[0].need == RangeNeed::kCompare);
   // The log was emptied, into no file.
   REQUIRE(Compare(kFiles, ThreeCovers(files))[0].need == RangeNeed::kCompare);
 }
@@ -126,6 +162,115 @@ TEST_CASE("What a target doubts is compared, and a file without identity never "
   nameless[2].identity.clear();
   REQUIRE(Compare(nameless, ThreeCovers(nameless))[2].need ==
           RangeNeed::kSend);
+}
+
+TEST_CASE("A snapshot whose WALs lie in memory proves nothing without them",
+          "[source][refresh]") {
+  FamilyEvidence evidence = Evidence(2);
+  evidence.in_memory = true;
+  for (const auto& segment : Compare(kFiles, ThreeCovers(kFiles),
+                                     CompareMode::kFiles, evidence)) {
+    REQUIRE(segment.need == RangeNeed::kCompare);
+  }
+  std::vector<Cover> covers = ThreeCovers(kFiles);
+  const Backings backings(rocksdb::BytewiseComparator(), &kFiles, evidence);
+  for (Cover& cover : covers) {
+    backings.Fill(&cover);
+  }
+  REQUIRE(Compare(kFiles, covers, CompareMode::kFiles, evidence)[0].need ==
+          RangeNeed::kUnchanged);
+  evidence.wal.low++;
+  REQUIRE(Compare(kFiles, covers, CompareMode::kFiles, evidence)[0].need ==
+          RangeNeed::kCompare);
+}
+
+Digest128 BackingOf(std::vector<FilePlan> files, const KeyInterval& interval,
+                    const FamilyEvidence& evidence = Evidence(1)) {
+  std::sort(files.begin(), files.end(),
+            [](const FilePlan& a, const FilePlan& b) {
+              return a.smallest < b.smallest;
+            });
+  Cover cover;
+  cover.interval = interval;
+  Backings(rocksdb::BytewiseComparator(), &files, evidence).Fill(&cover);
+  return cover.backing;
+}
+
+FilePlan At(uint64_t depth, FilePlan file) {
+  file.depth = depth;
+  return file;
+}
+
+TEST_CASE("What backs an interval is told by more than which files they are",
+          "[source][refresh]") {
+  const KeyInterval all;
+  const Digest128 backing = BackingOf(kFiles, all);
+  auto files = kFiles;
+  SECTION("a size") { files[1].bytes++; }
+  SECTION("a smallest sequence") { files[1].smallest_sequence++; }
+  SECTION("a largest sequence") { files[1].largest_sequence++; }
+  SECTION("the same file twice") { files.push_back(kFiles[1]); }
+  REQUIRE_FALSE(BackingOf(files, all) == backing);
+}
+
+TEST_CASE("A family made anew, or read with another merge operator, is another",
+          "[source][refresh]") {
+  FamilyEvidence other = Evidence(1);
+  SECTION("made anew") { other.family_id++; }
+  SECTION("merges otherwise") { other.merge_operator = "appends"; }
+  REQUIRE_FALSE(BackingOf(kFiles, {}, other) == BackingOf(kFiles, {}));
+}
+
+TEST_CASE("A move that rewrites no file changes no backing, and another winner "
+          "does", "[source][refresh]") {
+  const std::vector<FilePlan> files = {
+      At(0, File("a", "m", "new")), At(1, File("c", "p", "older")),
+      At(1000, File("b", "d", "low")), At(1000, File("n", "z", "far"))};
+  const Digest128 backing = BackingOf(files, {});
+  // "far" meets only "older": both may sink; "new" may not below "low".
+  REQUIRE(BackingOf({files[0], files[1], files[2],
+                     At(2000, files[3])}, {}) == backing);
+  REQUIRE(BackingOf({At(5, files[0]), At(900, files[1]), At(3000, files[2]),
+                     At(1000, files[3])}, {}) == backing);
+  REQUIRE_FALSE(BackingOf({At(1, files[0]), At(0, files[1]), files[2],
+                           files[3]}, {}) == backing);
+  REQUIRE_FALSE(BackingOf({files[0], files[1], files[2],
+                           At(0, files[3])}, {}) == backing);
+  // What lies above elsewhere has no part in it.
+  const KeyInterval left{std::nullopt, "b"};
+  REQUIRE(BackingOf({At(5000, files[0]), files[1], files[2], files[3]}, left) ==
+          BackingOf(files, left));
+}
+
+TEST_CASE("The order of overlapping files is in what backs them",
+          "[source][refresh][property]") {
+  REQUIRE(rc::check([] {
+    const auto count = *rc::gen::inRange<size_t>(1, 7);
+    std::vector<FilePlan> files;
+    for (size_t i = 0; i < count; ++i) {
+      const auto begin = *rc::gen::inRange(0, 9);
+      const auto end = *rc::gen::inRange(begin, 10);
+      files.push_back(File(std::string(1, static_cast<char>('a' + begin)),
+                           std::string(1, static_cast<char>('a' + end)),
+                           std::to_string(i)));
+      files.back().depth = *rc::gen::inRange<uint64_t>(0, 1000) * 10 + i;
+    }
+    auto moved = files;
+    for (size_t i = 0; i < count; ++i) {
+      moved[i].depth = *rc::gen::inRange<uint64_t>(0, 1000) * 10 + i;
+    }
+    bool same_order = true;
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const bool overlap = files[i].smallest <= files[j].largest &&
+                             files[j].smallest <= files[i].largest;
+        same_order = same_order &&
+                     (!overlap || (files[i].depth < files[j].depth) ==
+                                      (moved[i].depth < moved[j].depth));
+      }
+    }
+    RC_ASSERT((BackingOf(files, {}) == BackingOf(moved, {})) == same_order);
+  }));
 }
 
 TEST_CASE("Full sends everything", "[source][refresh]") {
@@ -158,7 +303,7 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
     RC_PRE((!selection.begin || !selection.end ||
             *selection.begin < *selection.end));
     const auto segments =
-        Compare(kFiles, known, CompareMode::kFiles, 10, selection);
+        Compare(kFiles, known, CompareMode::kFiles, Evidence(2), selection);
     RC_ASSERT(!segments.empty());
     RC_ASSERT(segments.front().interval.begin == selection.begin);
     RC_ASSERT(segments.back().interval.end == selection.end);

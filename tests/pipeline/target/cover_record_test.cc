@@ -34,7 +34,7 @@ struct CoverWorld {
       cover.sequence = 70;
       plan.covers.push_back(cover);
     }
-    Record(CoverFile());
+    Record();
   }
   void Fill(const std::string& first, const std::string& last) {
     db->Put(first, "value");
@@ -47,29 +47,67 @@ struct CoverWorld {
   std::vector<FamilyHandle> families() {
     return {{"default", db->cf("default")}};
   }
-  void Record(const CoverFile& before) {
-    REQUIRE_OK(
-        RecordCovers(options, plan, db->get(), families(), before, &record));
+  JudgedTarget Judge() {
+    JudgedTarget judged;
+    REQUIRE_OK(JudgeCovers(record, db->get(), families(), &judged));
+    return judged;
+  }
+  TargetMemory Memory() {
+    TargetMemory memory;
+    DescribeTarget(options, Judge(), &memory);
+    return memory;
+  }
+  // Without a journal: nobody else could write.
+  void Record(const JudgedTarget& judged = {},
+              const JournalState* journal = nullptr) {
+    REQUIRE_OK(RecordCovers(options, plan, db->get(), families(), judged,
+                            journal, &record));
   }
   // By cover, "-" or "d" for doubted.
-  std::string Doubts() {
-    TargetMemory memory;
-    REQUIRE_OK(JudgeCovers(record, db->get(), families(), &memory));
+  static std::string Doubts(const std::vector<Cover>& covers) {
     std::string text;
-    for (const Cover& cover : memory.covers) {
+    for (const Cover& cover : covers) {
       text += cover.doubted ? "d" : "-";
     }
     return text;
   }
+  std::string Doubts() { return Doubts(Memory().covers); }
+  // Of one entry, ingested; its identity as a journal has it.
+  JournalChunk Ingest(const std::string& key) {
+    const std::string path = dir / "ingested.sst";
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), (*db)->GetOptions());
+    REQUIRE_OK(writer.Open(path));
+    REQUIRE_OK(writer.Put(key, "ingested"));
+    REQUIRE_OK(writer.Finish());
+    REQUIRE_OK((*db)->IngestExternalFile({path}, {}));
+    rocksdb::TablePropertiesCollection tables;
+    REQUIRE_OK((*db)->GetPropertiesOfAllTables(&tables));
+    JournalChunk chunk;
+    for (const auto& [name, properties] : tables) {
+      if (properties->db_id == "SST Writer") {
+        chunk.creating_database_id = properties->db_id;
+        chunk.creating_session_id = properties->db_session_id;
+        chunk.original_file_number = properties->orig_file_number;
+      }
+    }
+    chunk.chunk.smallest = chunk.chunk.largest = key;
+    return chunk;
+  }
 };
+
+// That of an open database which got these chunks.
+JournalState JournalOf(const std::vector<JournalChunk>& chunks) {
+  JournalState journal;
+  journal.ranges.resize(1);
+  journal.chunks = {chunks};
+  return journal;
+}
 
 TEST_CASE("A target that nobody touched doubts nothing", "[target][covers]") {
   CoverWorld world;
   REQUIRE(world.record.families[0].files.size() == 2);
   REQUIRE(world.Doubts() == "--");
-  TargetMemory memory;
-  REQUIRE_OK(JudgeCovers(world.record, world.db->get(), world.families(),
-                         &memory));
+  const TargetMemory memory = world.Memory();
   REQUIRE(memory.families[0].first == "a");
   REQUIRE(memory.families[0].last == "o");
 }
@@ -79,9 +117,7 @@ TEST_CASE("A target tells where its last-level files end",
   CoverWorld world;
   world.db->Put("b", "in level 0");
   world.db->Flush();
-  TargetMemory memory;
-  REQUIRE_OK(JudgeCovers(world.record, world.db->get(), world.families(),
-                         &memory));
+  const TargetMemory memory = world.Memory();
   REQUIRE(memory.bounds == std::vector<TargetBound>{{0, "c"}, {0, "o"}});
 }
 
@@ -112,31 +148,144 @@ TEST_CASE("A foreign write is doubted where it is, however it got there",
   REQUIRE(world.Doubts() != "--");
 }
 
-TEST_CASE("Compaction alone is not doubted while nothing was written",
+TEST_CASE("A compaction is doubted although nothing was written",
           "[target][covers]") {
   CoverWorld world;
   rocksdb::CompactRangeOptions force;
   force.bottommost_level_compaction =
       rocksdb::BottommostLevelCompaction::kForce;
   REQUIRE_OK((*world.db)->CompactRange(force, nullptr, nullptr));
-  REQUIRE(world.Doubts() == "--");
-  // A write anywhere takes that proof away.
-  world.db->Put("x", "foreign");
-  world.db->Delete("x");
   REQUIRE(world.Doubts() == "dd");
+}
+
+TEST_CASE("A write to another interval is no reason to doubt",
+          "[target][covers]") {
+  CoverWorld world;
+  world.db->Put("b", "foreign");
+  world.db->Flush();
+  REQUIRE(world.Doubts() == "d-");
 }
 
 TEST_CASE("An ingested file is doubted although it leaves no sequence",
           "[target][covers]") {
   CoverWorld world;
-  const std::string path = world.dir / "foreign.sst";
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(),
-                                (*world.db)->GetOptions());
-  REQUIRE_OK(writer.Open(path));
-  REQUIRE_OK(writer.Put("s", "foreign"));
-  REQUIRE_OK(writer.Finish());
-  REQUIRE_OK((*world.db)->IngestExternalFile({path}, {}));
+  (void)world.Ingest("s");
   REQUIRE(world.Doubts() == "-d");
+}
+
+TEST_CASE("What was doubted when it was recorded stays so", "[target][covers]") {
+  CoverWorld world;
+  world.record.covers[1].doubted = true;
+  REQUIRE(world.Doubts() == "-d");
+}
+
+TEST_CASE("A record of another database, or of none, is not believed",
+          "[target][covers]") {
+  CoverWorld world;
+  world.record.target_database_id = GENERATE("", "another");
+  REQUIRE(world.Doubts() == "dd");
+}
+
+TEST_CASE("A record is compared file by file, sizes and sequences too",
+          "[target][covers]") {
+  CoverWorld world;
+  CoveredTable& file = world.record.families[0].files[0];
+  const bool is_first = file.smallest == "a";
+  SECTION("size") { file.bytes++; }
+  SECTION("smallest sequence") { file.smallest_sequence++; }
+  SECTION("largest sequence") { file.largest_sequence++; }
+  SECTION("twice") {
+    const CoveredTable twice = file;
+    world.record.families[0].files.push_back(twice);
+  }
+  REQUIRE(world.Doubts() == (is_first ? "d-" : "-d"));
+}
+
+TEST_CASE("An operator who adopts a target believes nothing of it",
+          "[target][covers]") {
+  CoverWorld world;
+  world.options.adopt = true;
+  REQUIRE(world.Memory().covers.empty());
+  REQUIRE(world.Memory().families[0].first == "a");
+  world.options.source_id = "source";
+  REQUIRE(world.Doubts() == "--");
+  world.options.source_id = "another";
+  REQUIRE(world.Memory().covers.empty());
+}
+
+TEST_CASE("An open database is believed where its files are those judged and "
+          "the chunks", "[target][covers]") {
+  CoverWorld world;
+  const JudgedTarget judged = world.Judge();
+  JournalState journal = JournalOf({world.Ingest("s")});
+  SECTION("as they should be") {
+    world.Record(judged, &journal);
+    REQUIRE(world.Doubts() == "--");
+  }
+  SECTION("a write that was flushed meanwhile") {
+    world.db->Put("b", "foreign");
+    world.db->Flush();
+    world.Record(judged, &journal);
+    REQUIRE(world.Doubts(world.record.covers) == "d-");
+    // It lies in a file that is recorded, and is doubted all the same.
+    REQUIRE(world.Doubts() == "d-");
+  }
+  SECTION("a write that is flushed behind the record") {
+    world.db->Put("b", "foreign");
+    world.Record(judged, &journal);
+    world.db->Flush();
+    REQUIRE(world.Doubts() == "d-");
+  }
+  SECTION("a compaction") {
+    const rocksdb::Slice begin("m");
+    rocksdb::CompactRangeOptions force;
+    force.bottommost_level_compaction =
+        rocksdb::BottommostLevelCompaction::kForce;
+    REQUIRE_OK((*world.db)->CompactRange(force, &begin, nullptr));
+    world.Record(judged, &journal);
+    REQUIRE(world.Doubts() == "-d");
+  }
+  SECTION("a chunk that is not there") {
+    journal.chunks[0][0].original_file_number++;
+    world.Record(judged, &journal);
+    REQUIRE(world.Doubts() == "-d");
+  }
+  SECTION("a chunk that an earlier run had ingested") {
+    world.Record(world.Judge(), &journal);
+    REQUIRE(world.Doubts() == "--");
+  }
+}
+
+TEST_CASE("A compaction of ours is proved only where nobody else could write",
+          "[target][covers]") {
+  const bool alone = GENERATE(false, true);
+  CoverWorld world;
+  world.Fill("n", "q");
+  REQUIRE_OK(RecordTables(alone, world.db->get(), world.families(),
+                          &world.record));
+  REQUIRE(world.Doubts() == (alone ? "--" : "-d"));
+}
+
+TEST_CASE("What a verify did not find equal is doubted", "[target][covers]") {
+  CoverWorld world;
+  world.plan.ranges.resize(3);
+  const std::vector<std::string> bounds = {"c", "h", "p"};
+  for (uint32_t i = 0; i < 3; ++i) {
+    world.plan.ranges[i].id = i;
+    world.plan.ranges[i].interval.begin = bounds[i];
+    if (i < 2) {
+      world.plan.ranges[i].interval.end = bounds[i + 1];
+    }
+  }
+  DoubtUnequal(world.plan, world.families(), {true, true, true},
+               &world.record);
+  REQUIRE(world.Doubts() == "--");
+  DoubtUnequal(world.plan, world.families(), {true, false, true},
+               &world.record);
+  REQUIRE(world.Doubts() == "-d");
+  DoubtUnequal(world.plan, world.families(), {false, true, true},
+               &world.record);
+  REQUIRE(world.Doubts() == "dd");
 }
 
 TEST_CASE("Where a file lay that went is doubted, whatever came after it",
@@ -162,30 +311,47 @@ TEST_CASE("Where recorded files went without successors is doubted",
   REQUIRE(world.Doubts() == "-d");
 }
 
-TEST_CASE("A mixed record trusts files alone", "[target][covers]") {
-  CoverWorld world;
-  world.record.mixed = true;
-  REQUIRE(world.Doubts() == "--");
-  world.record.families[0].files.clear();
-  REQUIRE(world.Doubts() == "dd");
-}
-
-TEST_CASE("What lies outside of a selection is remembered as it was",
+TEST_CASE("What lies outside of a selection is remembered as it was judged",
           "[target][covers]") {
+  const bool is_doubted = GENERATE(false, true);
   CoverWorld world;
   const CoverFile before = world.record;
+  if (is_doubted) {
+    world.Fill("p", "q");  // a foreign file outside
+  }
   world.options.selection.interval = {"a", "h"};
   world.plan.opened.snapshot_sequence = 90;
   world.plan.covers.resize(1);
   world.plan.covers[0].sequence = 90;
-  world.Fill("p", "q");  // a foreign file outside
-  world.Record(before);
+  world.Record(world.Judge());
   REQUIRE(world.record.covers.size() == 2);
   REQUIRE(world.record.covers[0].sequence == 90);
-  REQUIRE(world.record.covers[1] == before.covers[1]);
+  REQUIRE(world.record.covers[1].sequence == 70);
   REQUIRE(world.record.sequence_old == 70);
-  world.db->Put("zz", "a later sequence");
-  REQUIRE(world.Doubts() == "-d");
+  // The foreign file is one of the record now, and no proof.
+  REQUIRE(world.Doubts() == (is_doubted ? "-d" : "--"));
+  world.plan.opened.source_database_id = "another";
+  world.Record(world.Judge());
+  REQUIRE(world.record.covers.size() == 1);
+}
+
+TEST_CASE("What is recorded of a family that is not asked for stays as it is",
+          "[target][covers]") {
+  CoverWorld world;
+  CoverFile before = world.record;
+  before.families.push_back({"other", {{{1, 2}, "a", "b", 3, 4, 5}}});
+  before.covers.push_back(before.covers[0]);
+  before.covers.back().family = 1;
+  before.covers.push_back(before.covers.back());
+  before.covers.back().doubted = true;
+  world.record = before;
+  world.Record(world.Judge());
+  REQUIRE(world.record.families[1] == before.families[1]);
+  REQUIRE(world.Doubts(world.record.covers) == "---d");
+  // But for one of another database.
+  world.record.target_database_id = "another";
+  world.Record(world.Judge());
+  REQUIRE(world.Doubts(world.record.covers) == "--dd");
 }
 
 TEST_CASE("A record survives its file, and a damaged one is Corruption",
@@ -200,7 +366,7 @@ TEST_CASE("A record survives its file, and a damaged one is Corruption",
   REQUIRE_OK(ReadCovers(disk, world.dir.path(), &found, &read));
   REQUIRE(found);
   REQUIRE(read == world.record);
-  std::ofstream(world.dir / kCoverFileName) << "SFCOVER1 and no more";
+  std::ofstream(world.dir / kCoverFileName) << "SFCOVER2 and no more";
   REQUIRE(ReadCovers(disk, world.dir.path(), &found, &read).IsCorruption());
 }
 

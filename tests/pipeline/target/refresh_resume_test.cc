@@ -3,6 +3,8 @@
 
 #include "format/cover_file.h"
 #include "pipeline/target/cover_record.h"
+#include "pipeline/target/refresh_target.h"
+#include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
@@ -25,6 +27,7 @@ struct RefreshWorld {
     options.mode = PullMode::kRefresh;
     options.visibility = visibility;
     REQUIRE_OK(RunPull(options).status);
+    fs::copy(dir / "target", dir / "before", fs::copy_options::recursive);
     Change("one");
   }
   void Change(const std::string& night) {
@@ -88,20 +91,74 @@ TEST_CASE("A refresh killed at any step goes on where it was",
   REQUIRE_FALSE(world.Record().mixed);
 }
 
-TEST_CASE("A refresh does not fetch again what came before a compaction",
+TEST_CASE("A refresh does not go on behind a compaction of somebody else",
           "[target][refresh][crash]") {
   const bool by_chunk = GENERATE(false, true);
   RefreshWorld world(by_chunk ? Visibility::kChunk : Visibility::kAll);
   PullAndDie(world.server->address(), world.options,
              by_chunk ? "Refresh:AllIngested" : "Puller:TotalsAgreed");
   {
-    // Its files, those of chunks that were ingested too, become others.
+    // Its files, those of chunks that were ingested too, become others: nobody
+    // can tell what that compaction left out.
     test::OpenDb target(world.dir / "target", test::OneFamily(test::Quiet()));
     target.Compact();
   }
   const Summary second = world.ToTheEnd();
-  REQUIRE(second.chunks_resumed > 0);
-  REQUIRE(second.chunks_resumed == second.chunks);
+  REQUIRE(second.chunks_resumed == 0);
+}
+
+TEST_CASE("A refresh does not go on behind a file that somebody ingested",
+          "[target][refresh][crash]") {
+  const bool by_chunk = GENERATE(false, true);
+  RefreshWorld world(by_chunk ? Visibility::kChunk : Visibility::kAll);
+  PullAndDie(world.server->address(), world.options, "LaneClient:ChunkSynced",
+             4);
+  {
+    test::OpenDb target(world.dir / "target", test::OneFamily(test::Quiet()));
+    const uint64_t before = target->GetLatestSequenceNumber();
+    rocksdb::SstFileWriter writer{rocksdb::EnvOptions(), target->GetOptions()};
+    REQUIRE_OK(writer.Open(world.dir / "foreign.sst"));
+    REQUIRE_OK(writer.Put("zzz", "foreign"));
+    REQUIRE_OK(writer.Finish());
+    REQUIRE_OK(target->IngestExternalFile({world.dir / "foreign.sst"}, {}));
+    REQUIRE(target->GetLatestSequenceNumber() == before);
+  }
+  const Summary second = world.ToTheEnd();
+  REQUIRE(second.chunks_resumed == 0);
+}
+
+TEST_CASE("A refresh that goes on knows the outermost keys it has to clear",
+          "[target][refresh][crash]") {
+  RefreshWorld world(Visibility::kChunk);
+  (void)PullAndCancel(world.options, "Ingestor:Ingested", 1);
+  JournalState journal;
+  REQUIRE_OK(ReadJournalState(rocksdb::FileSystem::Default().get(),
+                              world.dir / "target.sstferry/journal",
+                              &journal));
+  PullState state;
+  SourcePlan plan;
+  plan.opened = journal.opened;
+  plan.families = journal.families;
+  PullContext context;
+  context.options = &world.options;
+  context.state = &state;
+  context.plan = &plan;
+  context.disk = rocksdb::FileSystem::Default();
+  context.note = context.say = [](const std::string&) {};
+  RefreshTarget target(&context, OpenReplica());
+  std::unique_ptr<Workspace> workspace;
+  REQUIRE_OK(target.OpenWorkspace(&workspace));
+  context.workspace = workspace.get();
+  REQUIRE_OK(target.Inspect());
+  bool as_left = false;
+  REQUIRE_OK(target.CheckAsLeft(journal, &as_left));
+  REQUIRE(as_left);
+  REQUIRE_OK(target.BuildFamilies());
+  REQUIRE_OK(target.Reopen());
+  REQUIRE(state.families.size() == 1);
+  const auto before = EntriesOf(world.dir / "before");
+  REQUIRE(state.families[0].first == before.begin()->first);
+  REQUIRE(state.families[0].last == before.rbegin()->first);
 }
 
 TEST_CASE("A refresh by chunks that lost its snapshot compares what it did",
