@@ -141,7 +141,8 @@ void FamilyCutter::CutEmptyKey(Region* region) {
   const bool there =
       options_.replaces.has_value() &&
       comparator_ == rocksdb::BytewiseComparator() &&
-      begin.value_or("").empty() && options_.interval.end != next &&
+      begin.value_or("").empty() &&
+      EndsAfter(options_.interval, comparator_, next) &&
       (options_.replaces->first == "" ||
        (!plan_->files.empty() && plan_->files[0].smallest.empty()));
   if (there) {

@@ -309,6 +309,22 @@ TEST_CASE("A refresh of an interval touches nothing outside of it",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
+TEST_CASE("A refresh takes an interval that ends with the empty key",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  Fill(dir / "source", 3);
+  REQUIRE_OK(
+      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  {
+    OpenDb target(dir / "target", OneFamily());
+    target.Delete("");  // its outermost key, which is not in the interval
+  }
+  PullOptions options = By(Visibility::kAll);
+  options.selection.interval = {std::nullopt, ""};
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
 // User keys of the files of a level, in order: smallest and largest.
 std::vector<std::pair<std::string, std::string>> SpansAt(int level,
                                                          rocksdb::DB* db) {
