@@ -1,11 +1,15 @@
 #include "tests/support/played_history.h"
 
+#include <filesystem>
 #include <ostream>
 
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
+#include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"
 
 namespace sstferry::test {
@@ -20,16 +24,14 @@ class ByLength : public NamedComparator {
 };
 const ByLength kByLength;
 
-// Few keys, so that steps meet; odd ones among them.
-std::string KeyOf(uint32_t number) {
-  switch (number % 97) {
-    case 0: return "";
-    case 1: return std::string(1, '\0');
-    case 2: return std::string(3, '\xff');
-    case 3: return std::string("a\0b", 3);
-    case 4: return std::string(5000, 'k');
-    default: return NumberedKey(number % 700);
-  }
+const rocksdb::CompactionFilter* EmptyValueRemover() {
+  static const rocksdb::CompactionFilter* const kRemover = [] {
+    const rocksdb::CompactionFilter* made = nullptr;
+    REQUIRE_OK(rocksdb::CompactionFilter::CreateFromString(
+        rocksdb::ConfigOptions(), "RemoveEmptyValueCompactionFilter", &made));
+    return made;
+  }();
+  return kRemover;
 }
 
 std::string ValueOf(uint32_t other) {
@@ -48,7 +50,21 @@ rc::Gen<Act> ActGen() {
        {1, Act::kReopen}, {1, Act::kSnapshot}, {3, Act::kPutMany}});
 }
 
+bool IsOnce(const rocksdb::Slice& key) { return key.starts_with("once"); }
+
 }  // namespace
+
+// Few keys, so that steps meet; odd ones among them.
+std::string PlayedKey(uint32_t number) {
+  switch (number % 97) {
+    case 0: return "";
+    case 1: return std::string(1, '\0');
+    case 2: return std::string(3, '\xff');
+    case 3: return std::string("a\0b", 3);
+    case 4: return std::string(5000, 'k');
+    default: return NumberedKey(number % 700);
+  }
+}
 
 const rocksdb::Comparator* ByLengthComparator() { return &kByLength; }
 
@@ -57,10 +73,12 @@ void showValue(const Step& step, std::ostream& os) {
      << step.key << " o" << step.other << "}";
 }
 
-rc::Gen<Step> StepGen() {
+rc::Gen<Step> StepGen() { return StepGen(ActGen()); }
+
+rc::Gen<Step> StepGen(const rc::Gen<Act>& act) {
   using rc::gen::inRange;
   return rc::gen::build<Step>(
-      rc::gen::set(&Step::act, ActGen()),
+      rc::gen::set(&Step::act, act),
       rc::gen::set(&Step::family, inRange<uint32_t>(0, 12)),
       rc::gen::set(&Step::key, inRange<uint32_t>(0, 10'000)),
       rc::gen::set(&Step::other, inRange<uint32_t>(0, 10'000)));
@@ -123,8 +141,9 @@ rocksdb::ColumnFamilyOptions OfKind(uint32_t kind) {
   return options;
 }
 
-Player::Player(const std::string& dir, const std::vector<uint32_t>& kinds)
-    : dir_(dir) {
+Player::Player(const std::string& dir, const std::vector<uint32_t>& kinds,
+               const std::string& kept_dir)
+    : dir_(dir), kept_dir_(kept_dir) {
   for (size_t i = 0; i < kinds.size(); ++i) {
     families_.emplace_back(i == 0 ? "default" : NumberedKey(i),
                            OfKind(kinds[i]));
@@ -160,6 +179,23 @@ void Player::CompactPart(uint32_t from) {
   Close();
 }
 
+void Player::While(const std::function<void(OpenDb*)>& work) {
+  Open();
+  work(db_.get());
+  Close();
+}
+
+void Player::ForgetOnce() {
+  for (std::set<std::string>& keys : once_) {
+    keys.clear();
+  }
+  lives_++;
+}
+
+void Player::RemovesEmptyValues(size_t family) {
+  families_[family].options.compaction_filter = EmptyValueRemover();
+}
+
 void Player::Open() {
   rocksdb::DBOptions options;
   options.avoid_flush_during_shutdown = true;  // leaves tails in the WAL
@@ -175,6 +211,14 @@ void Player::Close() {
   db_.reset();
 }
 
+void Player::IngestFile(const std::string& path, const std::string& name,
+                        bool moves, bool stamps) {
+  rocksdb::IngestExternalFileOptions ingest;
+  ingest.move_files = moves;
+  ingest.write_global_seqno = stamps;
+  REQUIRE_OK((*db_)->IngestExternalFile(db_->cf(name), {path}, ingest));
+}
+
 void Player::Ingest(const Step& step, const std::string& name) {
   const rocksdb::Comparator* order = db_->cf(name)->GetComparator();
   const auto before = [order](const std::string& a, const std::string& b) {
@@ -182,32 +226,83 @@ void Player::Ingest(const Step& step, const std::string& name) {
   };
   std::set<std::string, decltype(before)> keys(before);
   for (uint32_t i = 0; i < step.other % 60 + 1; ++i) {
-    keys.insert(KeyOf(step.key + i * 7));
+    keys.insert(PlayedKey(step.key + i * 7));
   }
   rocksdb::Options options((*db_)->GetOptions(db_->cf(name)));
   options.enable_blob_files = false;
   const std::string path = dir_ + ".ingest";
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
-  RC_ASSERT(writer.Open(path).ok());
+  REQUIRE_OK(writer.Open(path));
   uint32_t number = step.other;
   for (const std::string& key : keys) {
     const rocksdb::Status added =
         ++number % 6 == 0 ? writer.Delete(key)
                           : writer.Put(key, ValueOf(number));
-    RC_ASSERT(added.ok());
+    REQUIRE_OK(added);
   }
-  RC_ASSERT(writer.Finish().ok());
-  rocksdb::IngestExternalFileOptions ingest;
-  ingest.move_files = true;
-  ingest.write_global_seqno = step.other % 2 == 0;
-  RC_ASSERT((*db_)
-                ->IngestExternalFile(db_->cf(name), {path}, ingest)
-                .ok());
+  REQUIRE_OK(writer.Finish());
+  IngestFile(path, name, /*moves=*/true, /*stamps=*/step.other % 2 == 0);
+}
+
+void Player::IngestKept(const Step& step, const std::string& name) {
+  const uint32_t number = step.key % 3;
+  const std::string path =
+      kept_dir_ + "/" + name + "-" + std::to_string(number) + ".sst";
+  if (!std::filesystem::exists(path)) {
+    rocksdb::Options options((*db_)->GetOptions(db_->cf(name)));
+    options.enable_blob_files = false;
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
+    REQUIRE_OK(writer.Open(path));
+    const bool ascends = options.comparator->Compare("a", "b") < 0;
+    for (uint32_t i = 0; i < 20; ++i) {  // the same keys in each of them
+      REQUIRE_OK(writer.Put(NumberedKey((ascends ? i : 19 - i) * 30),
+                            ValueOf(number * 101 + i)));
+    }
+    REQUIRE_OK(writer.Finish());
+  }
+  IngestFile(path, name, /*moves=*/false, /*stamps=*/step.other % 2 == 0);
+}
+
+void Player::Drop(size_t family) {
+  if (family != 0) {  // the default one cannot be dropped
+    db_->Drop(families_[family].name);
+    once_[family].clear();
+  }
+}
+
+void Player::DeleteFiles(const Step& step, const std::string& name) {
+  std::string begin = PlayedKey(step.key);
+  std::string end = PlayedKey(step.other);
+  const int order = db_->cf(name)->GetComparator()->Compare(begin, end);
+  if (order > 0) std::swap(begin, end);
+  const rocksdb::Slice first(begin);
+  const rocksdb::Slice last(end);
+  REQUIRE_OK(rocksdb::DeleteFilesInRange(db_->get(), db_->cf(name), &first,
+                                         &last));
+}
+
+void Player::RemoveOnce(const Step& step, const std::string& name) {
+  std::vector<std::string> keys;
+  rocksdb::ReadOptions all;
+  all.total_order_seek = true;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      (*db_)->NewIterator(all, db_->cf(name)));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    if (IsOnce(it->key())) keys.push_back(it->key().ToString());
+  }
+  REQUIRE_OK(it->status());
+  if (keys.empty()) {
+    return;
+  }
+  const std::string& key = keys[step.key % keys.size()];
+  REQUIRE_OK((*db_)->SingleDelete({}, db_->cf(name), key));
+  std::string value;
+  RC_ASSERT((*db_)->Get({}, db_->cf(name), key, &value).IsNotFound());
 }
 
 void Player::DeleteRange(const Step& step, const std::string& name) {
-  std::string begin = KeyOf(step.key);
-  std::string end = KeyOf(step.other);
+  std::string begin = PlayedKey(step.key);
+  std::string end = PlayedKey(step.other);
   const int order = db_->cf(name)->GetComparator()->Compare(begin, end);
   if (order > 0) std::swap(begin, end);
   if (order != 0) db_->DeleteRange(begin, end, name);
@@ -216,15 +311,19 @@ void Player::DeleteRange(const Step& step, const std::string& name) {
 void Player::Take(const Step& step) {
   const size_t at = step.family % families_.size();
   const std::string& name = families_[at].name;
+  if (!db_->Has(name)) {
+    db_->Create(families_[at]);
+  }
   switch (step.act) {
     case Act::kPut:
-      db_->Put(KeyOf(step.key), ValueOf(step.other), name);
+      db_->Put(PlayedKey(step.key), ValueOf(step.other), name);
       break;
     case Act::kDelete:
-      db_->Delete(KeyOf(step.key), name);
+      db_->Delete(PlayedKey(step.key), name);
       break;
     case Act::kPutOnce: {  // the contract of single deletes
-      const std::string key = "once" + KeyOf(step.key);
+      const std::string life = lives_ == 0 ? "" : NumberedKey(lives_);
+      const std::string key = "once" + life + PlayedKey(step.key);
       if (once_[at].insert(key).second) db_->Put(key, "value", name);
       break;
     }
@@ -240,7 +339,7 @@ void Player::Take(const Step& step) {
       DeleteRange(step, name);
       break;
     case Act::kMerge:
-      db_->Merge(KeyOf(step.key), ValueOf(step.other % 1000), name);
+      db_->Merge(PlayedKey(step.key), ValueOf(step.other % 1000), name);
       break;
     case Act::kFlush:
       RC_ASSERT((*db_)->Flush({}, db_->cf(name)).ok());
@@ -258,9 +357,21 @@ void Player::Take(const Step& step) {
     case Act::kSnapshot:
       snapshots_.push_back((*db_)->GetSnapshot());
       break;
+    case Act::kIngestKept:
+      IngestKept(step, name);
+      break;
+    case Act::kDrop:
+      Drop(at);
+      break;
+    case Act::kDeleteFiles:
+      DeleteFiles(step, name);
+      break;
+    case Act::kRemoveOnce:
+      RemoveOnce(step, name);
+      break;
     case Act::kPutMany:
       for (uint32_t i = 0; i < step.other % 400; ++i) {
-        db_->Put(KeyOf(step.key + i), ValueOf(step.other + i), name);
+        db_->Put(PlayedKey(step.key + i), ValueOf(step.other + i), name);
       }
       break;
   }

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <set>
@@ -17,7 +18,12 @@ namespace sstferry::test {
 
 enum class Act {
   kPut, kDelete, kPutOnce, kSingleDelete, kDeleteRange, kMerge,
-  kFlush, kCompact, kIngest, kReopen, kSnapshot, kPutMany
+  kFlush, kCompact, kIngest, kReopen, kSnapshot, kPutMany,
+  // Not of StepGen() without acts:
+  kIngestKept,    // one of few files, the same bytes each time
+  kDrop,          // the family, which whatever comes next makes anew
+  kDeleteFiles,   // DeleteFilesInRange
+  kRemoveOnce,    // a single delete of a key of the once put ones that is there
 };
 
 struct Step {
@@ -29,6 +35,8 @@ struct Step {
 
 void showValue(const Step& step, std::ostream& os);
 rc::Gen<Step> StepGen();
+rc::Gen<Step> StepGen(const rc::Gen<Act>& act);
+std::string PlayedKey(uint32_t number);
 
 // Orders keys by length, then bytewise: not what any built-in one does.
 const rocksdb::Comparator* ByLengthComparator();
@@ -40,25 +48,41 @@ rocksdb::ColumnFamilyOptions OfKind(uint32_t kind);
 // A database directory, open only while steps are taken.
 class Player {
  public:
-  // A family of each kind, the default one first.
-  Player(const std::string& dir, const std::vector<uint32_t>& kinds);
+  // A family of each kind, the default one first. Kept files are made in
+  // `kept_dir`, which players share.
+  Player(const std::string& dir, const std::vector<uint32_t>& kinds,
+         const std::string& kept_dir = "");
   const Families& families() const { return families_; }
   void Play(const std::vector<Step>& steps);
   // The last level of a part of every family, at sequence zero.
   void CompactPart(uint32_t from);
+  // With the database open.
+  void While(const std::function<void(OpenDb*)>& work);
+  // The directory holds something else now: nothing was put once.
+  void ForgetOnce();
+  // From now on compactions of the family remove them.
+  void RemovesEmptyValues(size_t family);
 
  private:
   void Open();
   void Close();
   void Ingest(const Step& step, const std::string& name);
+  void IngestKept(const Step& step, const std::string& name);
+  void IngestFile(const std::string& path, const std::string& name, bool moves,
+                  bool stamps);
+  void Drop(size_t family);
+  void DeleteFiles(const Step& step, const std::string& name);
+  void RemoveOnce(const Step& step, const std::string& name);
   void DeleteRange(const Step& step, const std::string& name);
   void Take(const Step& step);
 
   const std::string dir_;
+  const std::string kept_dir_;
   Families families_;
   std::unique_ptr<OpenDb> db_;
   std::vector<const rocksdb::Snapshot*> snapshots_;
   std::vector<std::set<std::string>> once_;  // keys put once, by family
+  uint32_t lives_ = 0;  // so that keys put once in another are left alone
 };
 
 }  // namespace sstferry::test

@@ -166,6 +166,18 @@ rocksdb::ColumnFamilyHandle* OpenDb::cf(const std::string& name) const {
   return handles_.at(name);
 }
 
+void OpenDb::Create(const rocksdb::ColumnFamilyDescriptor& family) {
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  REQUIRE_OK(db_->CreateColumnFamily(family.options, family.name, &handle));
+  handles_[family.name] = handle;
+}
+
+void OpenDb::Drop(const std::string& name) {
+  REQUIRE_OK(db_->DropColumnFamily(cf(name)));
+  REQUIRE_OK(db_->DestroyColumnFamilyHandle(cf(name)));
+  handles_.erase(name);
+}
+
 void OpenDb::Put(const std::string& key, const std::string& value,
                  const std::string& family) {
   const Status status = db_->Put({}, cf(family), key, value);

@@ -65,6 +65,9 @@ class OpenDb {
   rocksdb::DB* operator->() const { return db_.get(); }
   rocksdb::DB* get() const { return db_.get(); }
   rocksdb::ColumnFamilyHandle* cf(const std::string& name = "default") const;
+  bool Has(const std::string& name) const { return handles_.contains(name); }
+  void Create(const rocksdb::ColumnFamilyDescriptor& family);
+  void Drop(const std::string& name);
   void Put(const std::string& key, const std::string& value,
            const std::string& family = "default");
   void Delete(const std::string& key, const std::string& family = "default");
