@@ -4,7 +4,7 @@
 #include <fstream>
 #include <random>
 
-#include "format/end_state.h"
+#include "pipeline/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "tests/format/log_bytes.h"
@@ -305,9 +305,9 @@ TEST_CASE("Of a damaged WAL a follower reads what RocksDB recovers",
     std::filesystem::copy(dir / "crashed", dir / "copy");
     std::ofstream(dir / "copy/" + WalName(wal_number), std::ios::binary)
         << damaged;
-    rocksdb::DB* raw = nullptr;
-    REQUIRE_OK(rocksdb::DB::OpenForReadOnly(options, dir / "copy", &raw));
-    const std::unique_ptr<rocksdb::DB> db(raw);
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(
+        rocksdb::DB::OpenForReadOnly(options, dir / "copy", IntoDb(&db)));
     size_t recovered = 0;
     const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator({}));
     for (it->SeekToFirst(); it->Valid(); it->Next()) {

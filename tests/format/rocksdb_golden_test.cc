@@ -1,6 +1,6 @@
 // tests/golden/rocksdb: MANIFESTs and WALs of released versions, each with
 // what is read of it beside. Written with the linked RocksDB by
-// test_format "[.rewrite]".
+// test_format "[.rewrite-rocksdb]".
 #include <filesystem>
 
 #include "format/coding.h"
@@ -273,7 +273,7 @@ TEST_CASE("Logs and MANIFESTs of released versions are read as before",
 }
 
 TEST_CASE("Logs and MANIFESTs of the linked RocksDB are written anew",
-          "[.rewrite]") {
+          "[.rewrite-rocksdb]") {
   const test::TempDir dir;
   RewriteManifest(dir);
   RewritePlainWals(dir);

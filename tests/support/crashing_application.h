@@ -1,0 +1,90 @@
+// An application over a database of any kind, which writes, crashes and reads
+// what is left: what a copy of its database is compared with.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sstferry::test {
+
+enum class AppKind {
+  kPlain, kTtl, kWriteCommitted, kWritePrepared, kWriteUnprepared
+};
+constexpr uint32_t kAppKinds = 5;
+const char* AppKindName(AppKind kind);
+
+// How it opens its database, each time alike.
+struct AppSetup {
+  AppKind kind;
+  uint32_t recovery_mode;  // of rocksdb::WALRecoveryMode
+  uint32_t families;
+  bool has_wal_dir;
+  bool recycles;
+  bool compresses;
+  bool tracks;
+  bool flushes_manually;
+  bool keeps_wals;  // avoid_flush_during_recovery
+  bool has_two_queues;
+  bool flushes_atomically;
+};
+
+enum class AppAct {
+  kPut, kPutLarge, kPutUnlogged, kDelete, kMerge, kDeleteRange, kBatch,
+  kFlush, kFlushAll, kSyncWal, kFlushWal, kCompact, kIngest,
+  kCreateFamily, kDropFamily,
+  kTransact, kPrepare, kCommit, kRollback, kBegin
+};
+
+struct AppStep {
+  AppAct act;
+  uint32_t family;
+  uint32_t key;
+  uint32_t other;  // a size, or which of the named transactions
+};
+
+// From an open to a crash, or to a close where nothing forbids that.
+struct AppLife {
+  std::vector<AppStep> steps;
+  bool ends_well;
+};
+
+struct AppHistory {
+  AppSetup setup;
+  std::vector<AppLife> lives;
+  bool merges() const;
+};
+
+void showValue(const AppHistory& history, std::ostream& os);
+rc::Gen<AppHistory> AppHistoryGen();
+
+// Plays a life in `dir`, with the WALs in `wal_dir` unless that is empty. Ends
+// the process, with 0 or kCannotOpen.
+inline constexpr int kCannotOpen = 1;
+[[noreturn]] void PlayLife(const AppSetup& setup, const AppLife& life,
+                           const std::string& dir, const std::string& wal_dir);
+
+// What the application finds when it opens a database.
+struct AppView {
+  bool died = false;  // RocksDB asserts, or reads for ever
+  std::string error;  // empty: it opened and was read
+  // Family, key: value.
+  std::map<std::string, std::map<std::string, std::string>> families;
+  std::set<std::string> prepared;  // names of transactions
+};
+
+// Opens `dir` as the application does, writes what it finds to `file` and ends
+// the process. An empty `wal_dir` is none.
+[[noreturn]] void WriteView(const AppSetup& setup, const std::string& dir,
+                            const std::string& wal_dir,
+                            const std::string& file);
+AppView ReadView(const std::string& file);
+// The first difference, or "".
+std::string Difference(const AppView& expected, const AppView& found);
+
+}  // namespace sstferry::test

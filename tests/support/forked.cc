@@ -1,0 +1,49 @@
+#include "tests/support/forked.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+namespace sstferry::test {
+namespace {
+
+constexpr int kThrew = 99;
+// Far above what any work takes: RocksDB 7.8.3 reads some damaged WALs for
+// ever.
+constexpr unsigned kSeconds = 30;
+
+}  // namespace
+
+int RunForked(const std::function<int()>& work) {
+  fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    // Not those of the test program, which would report a failed test.
+    for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+      signal(number, SIG_DFL);
+    }
+    alarm(kSeconds);
+    int code = kThrew;
+    try {
+      code = work();
+    } catch (const std::exception& error) {
+      fprintf(stderr, "a forked process threw: %s\n", error.what());
+    } catch (...) {
+      fprintf(stderr, "a forked process threw\n");
+    }
+    fflush(nullptr);
+    _exit(code);
+  }
+  int status = 0;
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return pid < 0 ? kThrew
+         : WIFEXITED(status) ? WEXITSTATUS(status)
+                             : 128 + WTERMSIG(status);
+}
+
+}  // namespace sstferry::test
