@@ -24,6 +24,9 @@ Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
 }
 
+// A header and a type.
+constexpr uint64_t kCompressionRecordBytes = 7 + 4;
+
 }  // namespace
 
 Status TargetDb::Create(const std::string& dir,
@@ -244,6 +247,10 @@ Status TargetDb::CloseHandles() {
 Status TargetDb::Close() {
   rocksdb::VectorLogPtr wals;
   Status status = At(db_->GetSortedWalFiles(wals), "WAL of " + dir_);
+  // With wal_compression a WAL without entries holds a record that says so.
+  std::erase_if(wals, [](const auto& wal) {
+    return wal->SizeFileBytes() == kCompressionRecordBytes;
+  });
   for (const std::unique_ptr<rocksdb::LogFile>& wal : wals) {
     if (status.ok() && wal->SizeFileBytes() != 0) {
       status = MakeStatus(EndState::kInternal,
