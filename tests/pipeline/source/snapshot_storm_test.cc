@@ -1,0 +1,375 @@
+// Snapshots of databases whose owner changes everything all the time: each must
+// hold a prefix of what the owner did, with all that it had done before.
+// SSTFERRY_SNAPSHOTS says how many of each kind, SSTFERRY_STORM which kind.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <thread>
+
+#include "pipeline/rocksdb_compat.h"
+#include "pipeline/source/snapshot.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/pipeline/source/snapshot_support.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+constexpr char kDirectory[] = "SSTFERRY_TEST_STORM_DIR";
+constexpr char kKind[] = "SSTFERRY_TEST_STORM_KIND";
+constexpr char kShared[] = "SSTFERRY_TEST_STORM_SHARED";
+
+constexpr uint64_t kSlots = 256;       // of keys that are written in turn
+constexpr uint64_t kLiveFamilies = 8;
+
+struct SharedState {
+  std::atomic<uint64_t> stop;
+  std::atomic<uint64_t> steps;  // that are done
+};
+
+SharedState* MapState(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  REQUIRE(fd >= 0);
+  REQUIRE(ftruncate(fd, sizeof(SharedState)) == 0);
+  void* memory = mmap(nullptr, sizeof(SharedState), PROT_READ | PROT_WRITE,
+                      MAP_SHARED, fd, 0);
+  close(fd);
+  REQUIRE(memory != MAP_FAILED);
+  return static_cast<SharedState*>(memory);
+}
+
+std::string Numbered(const char* what, uint64_t number) {
+  char text[32];
+  snprintf(text, sizeof(text), "%s%08llu", what,
+           static_cast<unsigned long long>(number));
+  return text;
+}
+
+bool Ingests(const std::string& kind) {
+  return kind == "ingest" || kind == "manifest" || kind == "manual";
+}
+
+rocksdb::Options StormOptions(const std::string& kind) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.write_buffer_size = 256 << 10;
+  options.manifest_preallocation_size = 16 << 10;
+  options.level0_file_num_compaction_trigger = 4;
+  options.max_background_jobs = 4;
+  if (kind == "manifest") {
+    options.max_manifest_file_size = 3 << 10;
+  } else if (kind == "manual") {
+    options.manual_wal_flush = true;
+  } else if (kind == "recycle") {
+    options.recycle_log_file_num = 4;
+    options.wal_recovery_mode =
+        rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
+  }
+  return options;
+}
+
+// One owner, step by step.
+class Storm {
+ public:
+  Storm(const std::string& kind, const std::string& directory)
+      : kind_(kind),
+        external_(directory + ".external"),
+        db_(StormOptions(kind), directory) {
+    std::filesystem::create_directory(external_);
+    if (kind == "flush") {
+      MakeOldFiles();
+    }
+  }
+  ~Storm() {
+    for (const auto& family : families_) {
+      db_->DestroyColumnFamilyHandle(family.handle).PermitUncheckedError();
+    }
+    if (old_ != nullptr) {
+      db_->DestroyColumnFamilyHandle(old_).PermitUncheckedError();
+    }
+    std::filesystem::remove_all(external_);
+  }
+  rocksdb::DB* db() const { return db_.get(); }
+
+  void Run(SharedState* state) {
+    for (uint64_t step = 0; state->stop == 0; step++) {
+      Step(step);
+      state->steps = step + 1;
+    }
+  }
+
+ private:
+  struct Family {
+    uint64_t number;
+    rocksdb::ColumnFamilyHandle* handle;
+  };
+
+  void Step(uint64_t step) {
+    if (kind_ == "families") {
+      MakeFamily(step);
+      return;
+    }
+    if (Ingests(kind_)) {
+      Ingest(step);
+    }
+    REQUIRE_OK(db_->Put(rocksdb::WriteOptions(),
+                        Numbered("m", step % kSlots), Numbered("", step)));
+    if (kind_ == "manual" && step % 7 == 0) {
+      REQUIRE_OK(db_->FlushWAL(false));
+    }
+    if (kind_ == "flush" || step % 5 == 4) {
+      REQUIRE_OK(db_->Flush(rocksdb::FlushOptions()));
+    }
+  }
+
+  void Ingest(uint64_t step) {
+    const std::string path = external_ + "/file.sst";
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), StormOptions(kind_));
+    REQUIRE_OK(writer.Open(path));
+    REQUIRE_OK(writer.Put(Numbered("f", step % kSlots), Numbered("", step)));
+    REQUIRE_OK(writer.Finish());
+    rocksdb::IngestExternalFileOptions move;
+    move.move_files = true;
+    REQUIRE_OK(db_->IngestExternalFile({path}, move));
+  }
+
+  // A family, then one batch over it and the default one; then the oldest
+  // goes, its key in the default one first.
+  void MakeFamily(uint64_t step) {
+    Family family{step, nullptr};
+    REQUIRE_OK(db_->CreateColumnFamily(StormOptions(kind_),
+                                       Numbered("f", step), &family.handle));
+    families_.push_back(family);
+    rocksdb::WriteBatch batch;
+    REQUIRE_OK(batch.Put(Numbered("d", step), "1"));
+    REQUIRE_OK(batch.Put(family.handle, "k", "1"));
+    REQUIRE_OK(db_->Write(rocksdb::WriteOptions(), &batch));
+    if (families_.size() <= kLiveFamilies) {
+      return;
+    }
+    const Family oldest = families_.front();
+    families_.pop_front();
+    REQUIRE_OK(db_->Delete(rocksdb::WriteOptions(),
+                           Numbered("d", oldest.number)));
+    REQUIRE_OK(db_->DropColumnFamily(oldest.handle));
+    REQUIRE_OK(db_->DestroyColumnFamilyHandle(oldest.handle));
+  }
+
+  void MakeOldFiles() {
+    rocksdb::Options options = StormOptions(kind_);
+    options.disable_auto_compactions = true;
+    options.level0_slowdown_writes_trigger = 1 << 20;
+    options.level0_stop_writes_trigger = 1 << 20;
+    REQUIRE_OK(db_->CreateColumnFamily(options, "old", &old_));
+    const char* asked = getenv("SSTFERRY_STORM_FILES");
+    const int files = asked == nullptr ? 100 : atoi(asked);
+    for (int i = 0; i < files; i++) {
+      REQUIRE_OK(db_->Put(rocksdb::WriteOptions(), old_, "k", "v"));
+      REQUIRE_OK(db_->Flush(rocksdb::FlushOptions(), old_));
+    }
+  }
+
+  const std::string kind_;
+  const std::string external_;
+  TestDb db_;
+  std::deque<Family> families_;
+  rocksdb::ColumnFamilyHandle* old_ = nullptr;
+};
+
+// How many steps `prefix`'s keys tell of; what is wrong with them.
+uint64_t StepsOf(const Entries& entries, const char* prefix,
+                 std::string* wrong) {
+  uint64_t steps = 0;
+  for (const auto& [key, value] : entries) {
+    if (key.rfind(prefix, 0) == 0) {
+      steps = std::max<uint64_t>(steps,
+                                 strtoull(value.c_str(), nullptr, 10) + 1);
+    }
+  }
+  for (uint64_t step = steps - std::min(steps, kSlots); step < steps; step++) {
+    const auto found = entries.find(Numbered(prefix, step % kSlots));
+    if (found == entries.end() || found->second != Numbered("", step)) {
+      *wrong += std::string(" ") + prefix + std::to_string(step) + " of " +
+                std::to_string(steps) + " is missing;";
+      break;
+    }
+  }
+  return steps;
+}
+
+std::string CheckFamilies(const Snapshot& snapshot, uint64_t steps) {
+  const Entries entries = ReadAll(snapshot, "default");
+  std::string wrong;
+  uint64_t newest = 0;
+  for (const auto& [key, value] : entries) {
+    newest = std::max<uint64_t>(newest,
+                                strtoull(key.c_str() + 1, nullptr, 10) + 1);
+    bool whole = false;
+    for (const SnapshotFamily& family : snapshot.families()) {
+      whole |= family.name == "f" + key.substr(1) &&
+               ReadAll(snapshot.db(), family.handle).count("k") != 0;
+    }
+    if (!whole) wrong += " half of batch " + key + ";";
+  }
+  for (const SnapshotFamily& family : snapshot.families()) {
+    if (family.name == "default" ||
+        ReadAll(snapshot.db(), family.handle).empty()) {
+      continue;
+    }
+    const uint64_t number = strtoull(family.name.c_str() + 1, nullptr, 10);
+    if (entries.count(Numbered("d", number)) == 0 &&
+        number + kLiveFamilies > newest) {
+      wrong += " half of batch of " + family.name + ";";
+    }
+  }
+  if (newest < steps) wrong += " step " + std::to_string(steps) + " is missing;";
+  return wrong;
+}
+
+// `steps`: done before the snapshot was begun. Empty: nothing is wrong.
+std::string Check(const std::string& kind, const Snapshot& snapshot,
+                  uint64_t steps, bool own_db) {
+  if (kind == "families") {
+    return CheckFamilies(snapshot, steps);
+  }
+  std::string wrong;
+  const Entries entries = ReadAll(snapshot, "default");
+  const uint64_t markers = StepsOf(entries, "m", &wrong);
+  // What is in the buffer of a WAL that is flushed by hand is on no disk.
+  const bool is_buffered = kind == "manual";
+  if (markers < steps && (!is_buffered || own_db)) {
+    wrong += " " + std::to_string(steps) + " markers were written, " +
+             std::to_string(markers) + " found;";
+  }
+  if (Ingests(kind)) {
+    const uint64_t files = StepsOf(entries, "f", &wrong);
+    if (files < markers || (files > markers + 1 && !is_buffered)) {
+      wrong += " " + std::to_string(files) + " files, " +
+               std::to_string(markers) + " markers;";
+    }
+  }
+  return wrong;
+}
+
+struct StormTotals {
+  std::vector<uint64_t> rounds;
+  uint64_t wrong = 0;
+  uint64_t gave_up = 0;
+};
+
+void Print(const char* what, const std::string& kind, StormTotals* totals,
+           uint64_t steps) {
+  std::sort(totals->rounds.begin(), totals->rounds.end());
+  const size_t n = totals->rounds.size();
+  const auto at = [&](size_t percent) {
+    return static_cast<unsigned long long>(
+        n == 0 ? 0 : totals->rounds[std::min(n - 1, n * percent / 100)]);
+  };
+  printf("storm %-9s of %-8s %zu snapshots over %llu steps, wrong %llu, gave "
+         "up %llu, rounds p50 %llu p99 %llu worst %llu\n",
+         kind.c_str(), what, n, static_cast<unsigned long long>(steps),
+         static_cast<unsigned long long>(totals->wrong),
+         static_cast<unsigned long long>(totals->gave_up), at(50), at(99),
+         at(100));
+  fflush(stdout);
+}
+
+int SnapshotsAsked(int fallback) {
+  const char* asked = getenv("SSTFERRY_SNAPSHOTS");
+  return asked == nullptr ? fallback : atoi(asked);
+}
+
+bool IsAsked(const std::string& kind) {
+  const char* asked = getenv("SSTFERRY_STORM");
+  return asked == nullptr || kind == asked;
+}
+
+template <typename TakeOne>
+void TakeAll(const std::string& kind, const SharedState& state, bool own_db,
+             int count, const TakeOne& take_one) {
+  StormTotals totals;
+  for (int i = 0; i < count; i++) {
+    const uint64_t steps = state.steps;
+    std::unique_ptr<Snapshot> snapshot;
+    const rocksdb::Status status = take_one(&snapshot);
+    INFO("snapshot " << i << " of " << kind << ": " << status.ToString());
+    CHECK(status.ok());
+    if (!status.ok()) {
+      totals.gave_up++;
+      continue;
+    }
+    totals.rounds.push_back(snapshot->counters().rounds);
+    const std::string wrong = Check(kind, *snapshot, steps, own_db);
+    totals.wrong += wrong.empty() ? 0 : 1;
+    CHECK(wrong == "");
+  }
+  Print(own_db ? "own DB" : "process", kind, &totals, state.steps);
+}
+
+TEST_CASE("The storm writes until it is told to stop", "[.child][snapshot]") {
+  const std::string directory = FromParent(kDirectory);
+  if (directory.empty()) {
+    return;  // the second process of the case below
+  }
+  SharedState* state = MapState(FromParent(kShared));
+  Storm storm(FromParent(kKind), directory);
+  TellParent("storming");
+  storm.Run(state);
+}
+
+TEST_CASE("Snapshots of another process's database in a storm hold a prefix "
+          "of what it did",
+          "[snapshot][storm]") {
+  const std::string kind = GENERATE("ingest", "manifest", "manual", "families",
+                                    "flush", "recycle");
+  if (!IsAsked(kind)) {
+    return;
+  }
+  TempTree tree;
+  SharedState* state = MapState(tree / "state");
+  ChildCase storm("The storm writes until it is told to stop",
+                  {{kDirectory, tree / "db"},
+                   {kKind, kind},
+                   {kShared, tree / "state"}});
+  REQUIRE(storm.Listen() == "storming");
+  SnapshotOptions options;
+  options.database_dir = tree / "db";
+  TakeAll(kind, *state, false, SnapshotsAsked(12),
+          [&](std::unique_ptr<Snapshot>* snapshot) {
+            return Snapshot::Create(options, snapshot);
+          });
+  state->stop = 1;
+  CHECK(storm.Wait() == 0);
+  munmap(state, sizeof(SharedState));
+}
+
+TEST_CASE("Snapshots of the own database in a storm hold a prefix of what was "
+          "done, and all that was done before",
+          "[snapshot][storm]") {
+  const std::string kind = GENERATE("ingest", "manifest", "manual", "families",
+                                    "flush", "recycle");
+  if (!IsAsked(kind)) {
+    return;
+  }
+  TempTree tree;
+  SharedState state{};
+  Storm storm(kind, tree / "db");
+  std::thread writer([&] { storm.Run(&state); });
+  TakeAll(kind, state, true, SnapshotsAsked(8),
+          [&](std::unique_ptr<Snapshot>* snapshot) {
+            return Snapshot::FromOpenDatabase(storm.db(), {},
+                                              SnapshotOptions(), snapshot);
+          });
+  state.stop = 1;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace sstferry
