@@ -33,6 +33,7 @@ Status Endpoint::Open(const EndpointOptions& options,
   ServedDatabase database;
   database.name = kLocalName;
   database.directory = options.address.directory;
+  database.wal_dir = options.wal_dir;
   serve.databases.push_back(database);
   serve.max_lanes = options.lanes;
   serve.snapshot_dir = options.snapshot_dir;

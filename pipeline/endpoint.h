@@ -16,6 +16,7 @@ struct EndpointOptions {
   SourceAddress address;
   uint32_t lanes = 4;
   std::string snapshot_dir;
+  std::string wal_dir;  // of a directory
   TlsFiles tls;  // empty: plain TCP
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds stall_timeout{120'000};

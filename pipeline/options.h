@@ -114,6 +114,7 @@ struct PullOptions {
   CarryMode carry = CarryMode::kAuto;
   std::string timeline_file;    // CSV, one line a second; empty: none
   std::string snapshot_dir;     // for a directory source; empty: beside it
+  std::string wal_dir;          // of a directory source; empty: as it tells
   TlsFiles tls;                 // for a source over TCP; empty: plain
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
@@ -156,6 +157,7 @@ struct VerifyOptions {
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds stall_timeout{120'000};  // as a pull's
   std::string snapshot_dir;
+  std::string wal_dir;  // of a directory on the left; empty: as it tells
   TlsFiles tls;  // for each side over TCP; empty: plain
   OperatorRegistry registry;
   LogFunction log;

@@ -24,12 +24,15 @@ namespace sstferry {
 struct ServedDatabase {
   std::string name;
   std::string directory;       // set, or:
-  rocksdb::DB* db = nullptr;   // borrowed; RocksDB's Checkpoint pins it
+  rocksdb::DB* db = nullptr;   // borrowed; flushed, then as a directory
   // Of db: families whose operators RocksDB does not know by name.
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   // Names (PeerIdentity::names), one of which a target's certificate must
   // have; empty: any target that may connect. Compared byte for byte.
   std::vector<std::string> allowed{};
+  // Of a directory: where its WALs are, whatever its OPTIONS say; empty: where
+  // its OPTIONS and MANIFEST tell.
+  std::string wal_dir{};
 };
 
 // How a target's connection ended, for the log and for --once.

@@ -26,6 +26,7 @@ EndpointOptions EndpointFor(const SourceAddress& address, uint32_t lanes,
   endpoint.address = address;
   endpoint.lanes = lanes;
   endpoint.snapshot_dir = options.snapshot_dir;
+  endpoint.wal_dir = options.wal_dir;
   endpoint.tls = options.tls;
   endpoint.peer_timeout = options.peer_timeout;
   endpoint.stall_timeout = options.stall_timeout;
@@ -158,6 +159,7 @@ class VerifyOperation : public Operation {
   Status Run(Summary* summary) override {
     PullOptions common;
     common.snapshot_dir = options_.snapshot_dir;
+    common.wal_dir = options_.wal_dir;
     common.tls = options_.tls;
     common.peer_timeout = options_.peer_timeout;
     common.stall_timeout = options_.stall_timeout;
@@ -167,6 +169,7 @@ class VerifyOperation : public Operation {
     std::unique_ptr<Endpoint> right;
     Status status = Endpoint::Open(
         EndpointFor(options_.left, options_.lanes, common), &left);
+    common.wal_dir.clear();
     if (status.ok()) {
       status = Endpoint::Open(
           EndpointFor(options_.right, options_.lanes, common), &right);

@@ -307,7 +307,7 @@ Status SnapshotCopy::Describe(const SnapshotOptions& options,
   }
   if (replay_.is_torn_inside) {
     notes_.push_back(
-        replay_.torn.front() +
+        replay_.torn +
         " ends inside a record and is not the newest WAL: what follows it is "
         "in the snapshot as far as recovery of the source would go on");
   }

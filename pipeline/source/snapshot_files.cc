@@ -194,7 +194,7 @@ Status SnapshotFiles::Again(const Status& why) {
   }
   // What waits for its owner needs a moment; what only grew is caught up with
   // at once.
-  if (same_faults_ > 1 || why.IsNotFound()) {
+  if (same_faults_ > 1) {
     std::this_thread::sleep_for(kPause);
   }
   return Status::OK();

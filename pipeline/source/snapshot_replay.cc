@@ -17,7 +17,8 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr char kMagic[] = "SFREPLY1";
-constexpr uint64_t kMaxReplayBytes = 64;
+constexpr uint64_t kMaxReplayBytes = 128;
+constexpr uint32_t kMaxNameBytes = 64;
 constexpr uint64_t kPieceBytes = 1 << 20;
 
 // Whether recovery understands WAL records of this type; with others it stops
@@ -82,7 +83,7 @@ Status ReadWal(const std::string& directory, const CopiedWal& wal,
   });
   if (status.ok()) status = CheckReadable(wal.name, follower);
   if (status.ok() && follower.stopped_inside()) {
-    replay->torn.push_back(wal.name);
+    replay->torn = replay->torn.empty() ? wal.name : replay->torn;
     replay->is_torn_inside |= !is_newest;
   }
   PutFixed64(summary, wal.number);
@@ -127,7 +128,7 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
           rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords) {
     return MakeStatus(
         EndState::kRefused,
-        replay.torn.front() +
+        replay.torn +
             " ends inside a record, and with paranoid_checks=false recovery "
             "goes on behind it; open and flush the database, and try again");
   }
@@ -170,6 +171,8 @@ Status WriteReplay(const std::string& path, const Replay& replay) {
   PutFixed64(&payload, replay.entries);
   PutFixed64(&payload, replay.prepared);
   PutFixed8(&payload, replay.has_prepare_sections ? 1 : 0);
+  PutFixed8(&payload, replay.is_torn_inside ? 1 : 0);
+  PutBytes(&payload, replay.torn);
   std::string file;
   SealFile(kMagic, payload, &file);
   return WriteSmallFile(path, file);
@@ -178,6 +181,7 @@ Status WriteReplay(const std::string& path, const Replay& replay) {
 void LoadReplay(const std::string& path, Replay* replay) {
   *replay = Replay();
   replay->entries = UINT64_MAX;
+  replay->torn = "a WAL";
   bool found = false;
   std::string file;
   Slice payload;
@@ -195,6 +199,8 @@ void LoadReplay(const std::string& path, Replay* replay) {
   read.entries = in.Fixed64("entries");
   read.prepared = in.Fixed64("prepared");
   read.has_prepare_sections = in.Bounded("prepare_sections", 1, 0, 1) == 1;
+  read.is_torn_inside = in.Bounded("torn_inside", 1, 0, 1) == 1;
+  read.torn = in.Bytes("torn", kMaxNameBytes).ToString();
   if (in.Finish().ok()) {
     *replay = read;
   }

@@ -22,9 +22,9 @@ struct Replay {
   // Recovery needs allow_2pc.
   bool has_prepare_sections = false;
   uint64_t prepared = 0;  // transactions that are neither committed nor not
-  // The WALs that end inside a record.
-  std::vector<std::string> torn;
-  bool is_torn_inside = false;  // one of them is not the newest
+  // The first WAL that ends inside a record; empty: none does.
+  std::string torn;
+  bool is_torn_inside = false;  // one that does is not the newest
 };
 
 // Of `wals`, which lie in `directory`, oldest first; `options` are those that

@@ -13,12 +13,15 @@ namespace {
 
 using rocksdb::Status;
 
+// One without a byte, which the last owner to use that directory left, is no
+// evidence.
 Status HoldsNeeded(const std::string& directory, uint64_t oldest, bool* holds) {
   std::vector<std::string> names;
   const Status status = ListDirectory(directory, &names);
-  if (status.ok()) {
-    const auto wals = WalsIn(names);
-    *holds = wals.lower_bound(oldest) != wals.end();
+  *holds = false;
+  const auto wals = WalsIn(names);
+  for (auto wal = wals.lower_bound(oldest); wal != wals.end(); ++wal) {
+    *holds |= FileIdOf(directory + "/" + wal->second).bytes > 0;
   }
   return status;
 }

@@ -155,6 +155,7 @@ SnapshotOptions Transfer::snapshot_options() {
   SnapshotOptions options;
   options.database_dir = database_.directory;
   options.snapshot_dir = serve_.snapshot_dir;
+  options.wal_dir = database_.wal_dir;
   options.families = request_.families;
   options.registry = serve_.registry;
   options.cancelled = [this] { return ended(); };

@@ -431,6 +431,31 @@ TEST_CASE("Verify and inspect read their operands", "[tools]") {
   REQUIRE(Refusal(ParseInspect({}, &inspect)).find("file: ") == 0);
 }
 
+TEST_CASE("The WAL directory is said for a source directory, by serve for each",
+          "[tools]") {
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"/s", "/t", "--wal-dir", "/w"}, &pull));
+  REQUIRE(pull.options.wal_dir == "/w");
+  REQUIRE_OK(ParsePlan({"/s", "--wal-dir", "/p"}, &pull));
+  REQUIRE(pull.options.wal_dir == "/p");
+  REQUIRE(Refusal(ParsePull({"sst://h/n", "/t", "--wal-dir", "/w"}, &pull))
+              .find("--wal-dir: expected a source directory") == 0);
+  VerifyArguments verify;
+  REQUIRE_OK(ParseVerify({"/s", "/t", "--wal-dir", "/w"}, &verify));
+  REQUIRE(verify.options.wal_dir == "/w");
+  REQUIRE(Refusal(ParseVerify({"sst://h/n", "/t", "--wal-dir", "/w"}, &verify))
+              .find("--wal-dir: expected a source directory") == 0);
+  ServeArguments serve;
+  REQUIRE_OK(ParseServe({"--db", "n=/d", "--db", "m=/e", "--wal-dir", "m=/w"},
+                        &serve));
+  REQUIRE(serve.options.databases[0].wal_dir.empty());
+  REQUIRE(serve.options.databases[1].wal_dir == "/w");
+  REQUIRE(Refusal(ParseServe({"--db", "n=/d", "--wal-dir", "x=/w"}, &serve))
+              .find("--wal-dir: expected a NAME that --db") == 0);
+  REQUIRE(Refusal(ParseServe({"--db", "n=/d", "--wal-dir", "n"}, &serve))
+              .find("--wal-dir: expected NAME=DIR") == 0);
+}
+
 TEST_CASE("Status takes a place, release a directory and an id", "[tools]") {
   StatusArguments status;
   REQUIRE_OK(ParseStatus({"/a", "--snapshot-dir", "/b"}, &status));

@@ -22,6 +22,10 @@ const OptionSpec kSnapshotOption = {
     "snapshot-dir", "DIR",
     "where the private snapshot of a source directory is linked; on the\n"
     "source's file system (default beside the source)"};
+const OptionSpec kWalDirOption = {
+    "wal-dir", "DIR",
+    "where the WALs of a source directory are, whatever its OPTIONS say\n"
+    "(default: where its OPTIONS and its MANIFEST tell)"};
 const OptionSpec kStallOption = {
     "stall-timeout", "DURATION",
     "give up with TOO_SLOW when the other end is there, but a lane waited so\n"
@@ -61,6 +65,10 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       {"snapshot-dir", "DIR",
        "where private snapshots are linked; on the databases' file system\n"
        "(default beside each database)"},
+      {"wal-dir", "NAME=DIR",
+       "where the WALs of database NAME are, whatever its OPTIONS say; repeat\n"
+       "for more",
+       true},
       kTtlOption,
       {"min-free", "N%",
        "of the snapshots' file system, 0% to 99%: below it idle snapshots go,\n"
@@ -169,6 +177,7 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "(default auto)"},
       {"timeline", "FILE.csv", "write one line of rates and queues a second"},
       kSnapshotOption,
+      kWalDirOption,
       kTtlOption,
       kStallOption,
       {"retry-for", "DURATION",
@@ -276,7 +285,8 @@ const std::vector<Command>& Commands() {
         {"snapshot", "ID",
          "LEFT as the snapshot that is held there for the transfer ID, which\n"
          "stays held (default as it is now)"},
-        kSnapshotOption, kStallOption, kTlsCertOption, kTlsKeyOption,
+        kSnapshotOption, kWalDirOption, kStallOption, kTlsCertOption,
+        kTlsKeyOption,
         kTlsCaOption},
        {"left", "right"}, RunVerify},
       {"plan", "SOURCE [TARGET_DIR] [options]",

@@ -146,6 +146,16 @@ Status ReadPath(const OptionTexts& texts, const std::string& name,
   return Status::OK();
 }
 
+Status ReadWalDir(const OptionTexts& texts, const SourceAddress& source,
+                  std::string* out) {
+  const Status status = ReadPath(texts, "wal-dir", out);
+  return status.ok() && !out->empty() && !source.is_directory()
+             ? Wrong("--wal-dir",
+                     "a source directory (serve has a --wal-dir of its own)",
+                     source.ToString())
+             : status;
+}
+
 Status ReadTls(const OptionTexts& texts, TlsFiles* out) {
   Status status = ReadPath(texts, "tls-cert", &out->cert);
   if (status.ok()) {
@@ -250,6 +260,9 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
     status = ReadPath(texts, "snapshot-dir", &out->snapshot_dir);
   }
   if (status.ok()) {
+    status = ReadWalDir(texts, out->source, &out->wal_dir);
+  }
+  if (status.ok()) {
     status = ReadDuration(texts, "stall-timeout", &out->stall_timeout);
   }
   if (status.ok()) {
@@ -322,6 +335,25 @@ Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
   return Status::OK();
 }
 
+// "NAME=DIR", as --allow.
+Status ReadWalDirs(const OptionTexts& texts, ServeOptions* out) {
+  for (const std::string& text : texts.GetAll("wal-dir")) {
+    const size_t equals = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, equals);
+    if (equals + 1 >= text.size()) {
+      return Wrong("--wal-dir", "NAME=DIR", text);
+    }
+    const auto database =
+        std::find_if(out->databases.begin(), out->databases.end(),
+                     [&](const ServedDatabase& d) { return d.name == name; });
+    if (database == out->databases.end()) {
+      return Wrong("--wal-dir", "a NAME that --db serves", name);
+    }
+    database->wal_dir = text.substr(equals + 1);
+  }
+  return Status::OK();
+}
+
 Status ReadListen(const OptionTexts& texts, ServeArguments* out) {
   const std::string text = texts.Get("listen", "127.0.0.1:7420");
   const Status status = ParseHostPort(text, &out->listen);
@@ -387,6 +419,9 @@ Status ParseServe(const std::vector<std::string>& arguments,
   }
   if (status.ok()) {
     status = ReadAllowed(texts, !out->tls.empty(), &out->options);
+  }
+  if (status.ok()) {
+    status = ReadWalDirs(texts, &out->options);
   }
   out->once = texts.IsSet("once");
   return status.ok() ? ReadListen(texts, out) : status;
@@ -459,6 +494,9 @@ Status ParseVerify(const std::vector<std::string>& arguments,
   }
   if (status.ok()) {
     status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
+  }
+  if (status.ok()) {
+    status = ReadWalDir(texts, out->options.left, &out->options.wal_dir);
   }
   if (status.ok()) {
     status = ReadDuration(texts, "stall-timeout",

@@ -229,7 +229,9 @@ std::string CheckFamilies(const Snapshot& snapshot, uint64_t steps) {
       wrong += " half of batch of " + family.name + ";";
     }
   }
-  if (newest < steps) wrong += " step " + std::to_string(steps) + " is missing;";
+  if (newest < steps) {
+    wrong += " step " + std::to_string(steps) + " is missing;";
+  }
   return wrong;
 }
 
