@@ -47,6 +47,8 @@ inline constexpr uint32_t kMaxMessageTextBytes = 4096;
 // Notes of an opened source: all of them fit into a quarter of a frame.
 inline constexpr uint32_t kMaxNotes = 256;
 inline constexpr uint32_t kMaxNoteBytes = 1024;
+// Directories that a source names, and all they lie in.
+inline constexpr uint32_t kMaxPlaces = 256;
 // Compression types a side can list (RocksDB's type is one byte).
 inline constexpr uint32_t kMaxCompressions = 256;
 

@@ -280,6 +280,12 @@ void Fields(A& a, M& m) {
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
+template <typename A, FieldsOf<Place> M>
+void Fields(A& a, M& m) {
+  a.Digest("id", m.id);
+  a.Bool("is_own", m.is_own);
+}
+
 template <typename A, FieldsOf<Opened> M>
 void Fields(A& a, M& m) {
   a.Id("transfer_id", m.transfer_id);
@@ -295,6 +301,8 @@ void Fields(A& a, M& m) {
   Number(a, "plan_micros", m.plan_micros);
   a.Bool("resumed", m.resumed);
   Number(a, "lease_seconds", m.lease_seconds);
+  a.List("places", m.places, kMaxPlaces, 17,
+         [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<FamilyDescription> M>

@@ -74,6 +74,14 @@ struct OpenRequest {
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
 };
 
+// A directory, told apart from all others of one machine, and of no use on
+// another: XXH3-128 over the machine's boot id, device and inode.
+struct Place {
+  Digest128 id;
+  bool is_own = false;  // the source's; else one that it lies in
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
 struct Opened {
   TransferId transfer_id{};
   std::string source_database_id;
@@ -86,6 +94,7 @@ struct Opened {
   uint64_t plan_micros = 0;
   bool resumed = false;               // the transfer that was asked for goes on
   uint64_t lease_seconds = 0;         // kept so long with no target connected
+  std::vector<Place> places;          // of the source's directories
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Opened&, const Opened&) = default;

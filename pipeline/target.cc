@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "pipeline/directories.h"
 #include "pipeline/endpoint.h"
 #include "pipeline/one_session.h"
 #include "pipeline/rocksdb_compat.h"
@@ -12,6 +13,7 @@
 #include "pipeline/target/refresh_plan.h"
 #include "pipeline/target/refresh_target.h"
 #include "pipeline/target/seed_target.h"
+#include "pipeline/target/target_directories.h"
 #include "pipeline/verifier.h"
 #include "rocksdb/db.h"
 
@@ -108,8 +110,12 @@ class PullOperation : public Operation {
 
   Status Run(Summary* summary) override {
     std::unique_ptr<Endpoint> endpoint;
-    Status status = Endpoint::Open(
-        EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    Status status = CheckApartFromSource(
+        options_, TargetDirectories(options_, replica_.db));
+    if (status.ok()) {
+      status = Endpoint::Open(
+          EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    }
     std::string where = "source";
     if (status.ok()) {
       PullOptions named = options_;
@@ -205,8 +211,15 @@ class PlanOperation : public Operation {
     summary->started_at = NowRfc3339();
     summary->source = options_.source.ToString();
     std::unique_ptr<Endpoint> endpoint;
-    Status status = Endpoint::Open(
-        EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    Status status =
+        options_.target_dir.empty()
+            ? Status::OK()
+            : CheckApartFromSource(options_,
+                                   TargetDirectories(options_, nullptr));
+    if (status.ok()) {
+      status = Endpoint::Open(
+          EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    }
     if (status.ok()) {
       status = Ask(endpoint.get(), summary);
     }

@@ -7,6 +7,7 @@
 
 #include "format/for_each_batch.h"
 #include "format/limits.h"
+#include "pipeline/directories.h"
 #include "pipeline/family_options.h"
 #include "pipeline/options_file.h"
 #include "pipeline/rocksdb_compat.h"
@@ -292,6 +293,9 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
   opened.snapshot_micros = snapshot_micros_;
   opened.plan_micros = plan_micros_;
+  opened.places = PlacesOf(database_.db != nullptr
+                               ? DirectoriesOf(database_.db)
+                               : DirectoriesOf(database_.directory));
   Status status = control->SendMessage(FrameType::kOpened, opened);
   for (const TransferFamily& family : families_) {
     if (status.ok()) {

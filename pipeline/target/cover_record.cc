@@ -300,6 +300,8 @@ Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
     if (!status.ok()) {
       return status;
     }
+    found.tables.insert(found.tables.end(), family.unflushed.begin(),
+                        family.unflushed.end());
     uint32_t index = 0;
     const CoveredFamily* known = FindFamily(record, family.name, &index);
     if (known != nullptr) {

@@ -49,7 +49,7 @@ struct JudgedTarget {
 // Doubts, in `judged`, the covers of these families which were doubted when
 // `record` was written, or whose interval is not met by exactly the files that
 // met it then. All of them where it is the record of another database.
-// REQUIRES: memtables were flushed.
+// REQUIRES: memtables were flushed, or are told as FamilyHandle::unflushed.
 [[nodiscard]] rocksdb::Status JudgeCovers(
     const CoverFile& record, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, JudgedTarget* judged);

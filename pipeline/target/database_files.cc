@@ -12,8 +12,8 @@
 #include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/directories.h"
 #include "pipeline/last_transfer.h"
-#include "pipeline/options_file.h"
 
 namespace sstferry {
 namespace {
@@ -66,35 +66,38 @@ bool IsDatabaseDirectory(const std::string& name) {
   return name == "archive" || name == "lost";
 }
 
-// Where the newest OPTIONS file says the WAL lies; empty: in the directory, or
-// nobody says.
-std::string WalDirOf(const std::string& dir, const std::string& options_file) {
-  const std::string path = dir + "/" + options_file;
-  DatabaseDescription description;
-  std::vector<std::string> notes;
-  if (options_file.empty() ||
-      !ParseOptionsText(ReadStart(path, kMaxOptionsTextBytes), &description,
-                        &notes)
-           .ok()) {
-    return "";
-  }
-  for (const NamedValue& option : description.options) {
-    if (option.name == "wal_dir") {
-      return option.value;
+bool HoldsWals(const std::string& dir) {
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() == ".log") {
+      return true;
     }
   }
-  return "";
+  return false;
 }
 
-// Also false for one that is not there any more.
-bool IsElsewhere(const std::string& wal_dir, const std::string& dir) {
+// Where the WALs of an opened database lie, if elsewhere, and whoever opens
+// what takes its place will look for some. In a copy that nobody has opened
+// (there is no LOCK), OPTIONS speak of the origin.
+std::string WalDirElsewhere(const std::string& dir) {
   std::error_code error;
+  const std::string wal_dir =
+      fs::exists(dir + "/LOCK", error) ? DirectoriesNamedBy(dir).wal_dir : "";
   return !wal_dir.empty() && fs::is_directory(wal_dir, error) &&
-         !fs::equivalent(wal_dir, dir, error);
+                 !IsSameDirectory(wal_dir, dir)
+             ? wal_dir
+             : "";
 }
 
 Status Refused(const std::string& dir, const std::string& what) {
   return MakeStatus(EndState::kRefused, "target " + dir + what);
+}
+
+Status RefusedWals(const std::string& dir, const std::string& wal_dir) {
+  return Refused(dir, " has its write-ahead log in " + wal_dir +
+                          ", which a new database in its place would "
+                          "replay; an exchange wants it in the directory");
 }
 
 }  // namespace
@@ -138,8 +141,7 @@ Status DatabaseLock::Take(const std::string& dir) {
   const Status busy = MakeStatus(
       EndState::kBusy,
       "target " + dir + ": a process holds its LOCK, and an open database is "
-      "never exchanged; --before-swap has to stop that process, and "
-      "--after-swap starts it again");
+      "never exchanged");
   if (IsDatabaseOpen(dir)) {
     return busy;
   }
@@ -157,10 +159,7 @@ Status DatabaseLock::Take(const std::string& dir) {
 
 Status CheckExchangeable(const std::string& dir) {
   std::error_code error;
-  std::string options_file;
   bool has_current = false;
-  bool has_lock = false;
-  bool has_wal = false;
   for (fs::directory_iterator it(dir, error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string();
@@ -174,14 +173,6 @@ Status CheckExchangeable(const std::string& dir) {
                           "move it elsewhere");
     }
     has_current = has_current || name == "CURRENT";
-    has_lock = has_lock || name == "LOCK";
-    has_wal = has_wal || (name.ends_with(".log") &&
-                          it->file_size(unknown) > 0 && !unknown);
-    if (name.starts_with(kOptionsPrefix) && !name.ends_with(".dbtmp") &&
-        (name.size() > options_file.size() ||
-         (name.size() == options_file.size() && name > options_file))) {
-      options_file = name;
-    }
   }
   if (error) {
     return Refused(dir, ": " + error.message());
@@ -189,15 +180,14 @@ Status CheckExchangeable(const std::string& dir) {
   if (!has_current) {
     return Refused(dir, ": expected a database, found none (no CURRENT)");
   }
-  // In a copy that nobody has opened, OPTIONS speaks of the origin.
-  const std::string wal_dir =
-      has_lock && !has_wal ? WalDirOf(dir, options_file) : "";
-  if (IsElsewhere(wal_dir, dir)) {
-    return Refused(dir, " has its write-ahead log in " + wal_dir +
-                            ", which a new database in its place would "
-                            "replay; an exchange wants it in the directory");
-  }
-  return Status::OK();
+  const std::string wal_dir = WalDirElsewhere(dir);
+  return wal_dir.empty() ? Status::OK() : RefusedWals(dir, wal_dir);
+}
+
+Status CheckReplaceable(const std::string& dir) {
+  const std::string wal_dir = WalDirElsewhere(dir);
+  return wal_dir.empty() || !HoldsWals(wal_dir) ? Status::OK()
+                                                : RefusedWals(dir, wal_dir);
 }
 
 }  // namespace sstferry

@@ -36,4 +36,8 @@ class DatabaseLock {
 //             replay: the message names it
 [[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);
 
+// The same of one that is kept beside, whatever it holds: only WALs elsewhere
+// are in the way.
+[[nodiscard]] rocksdb::Status CheckReplaceable(const std::string& dir);
+
 }  // namespace sstferry

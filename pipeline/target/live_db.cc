@@ -3,10 +3,14 @@
 #include <algorithm>
 
 #include "format/end_state.h"
+#include "pipeline/directories.h"
 #include "pipeline/operators.h"
 #include "pipeline/options_file.h"
 #include "pipeline/rocksdb_compat.h"
+#include "pipeline/target/closed_files.h"
+#include "pipeline/target/replica_files.h"
 #include "pipeline/target/silent_logger.h"
+#include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/utilities/options_util.h"
 
@@ -20,12 +24,28 @@ Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
 }
 
+// What a compaction filter, or the factory of one, is called in OPTIONS.
+std::string FilterIn(const FamilyDescription& family) {
+  for (const NamedValue& option : family.options) {
+    if ((option.name == "compaction_filter" ||
+         option.name == "compaction_filter_factory") &&
+        !IsNullObject(option.value)) {
+      const size_t id = option.value.find("id=");
+      return id == std::string::npos
+                 ? option.value
+                 : option.value.substr(id + 3,
+                                       option.value.find_first_of(";}", id) -
+                                           id - 3);
+    }
+  }
+  return "";
+}
+
 // What the loader left out because only the application knows it.
-Status ResolveObjects(const std::string& text, const OperatorRegistry& registry,
-                      std::vector<ColumnFamilyDescriptor>* families,
-                      std::vector<std::string>* notes) {
-  DatabaseDescription description;
-  Status status = ParseOptionsText(text, &description, notes);
+Status ResolveObjects(const DatabaseDescription& description,
+                      const OperatorRegistry& registry,
+                      std::vector<ColumnFamilyDescriptor>* families) {
+  Status status;
   for (const FamilyDescription& told : description.families) {
     for (ColumnFamilyDescriptor& family : *families) {
       if (!status.ok() || family.name != told.name) {
@@ -43,7 +63,7 @@ Status ResolveObjects(const std::string& text, const OperatorRegistry& registry,
         family.options.merge_operator = merge;
       }
       if (status.ok() && !unknown.empty()) {
-        // Its OPTIONS would be without it afterwards.
+        // Without it, no compaction can be made.
         status = MakeStatus(EndState::kIncompatible, unknown.front());
       }
     }
@@ -51,31 +71,54 @@ Status ResolveObjects(const std::string& text, const OperatorRegistry& registry,
   return status;
 }
 
-Status LoadOptions(const std::string& dir, rocksdb::Env* env,
-                   const OperatorRegistry& registry, rocksdb::DBOptions* db,
-                   std::vector<ColumnFamilyDescriptor>* families,
-                   std::vector<std::string>* notes) {
-  std::string name;
-  std::string text;
-  Status status = rocksdb::GetLatestOptionsFileName(dir, env, &name);
+// RocksDB deletes files in a WAL directory that it takes for its own. Who
+// copied a database has copied its OPTIONS, too.
+Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
+  if (options->wal_dir.empty() || IsSameDirectory(options->wal_dir, dir)) {
+    options->wal_dir.clear();
+    return Status::OK();
+  }
+  if (LiesIn(options->wal_dir, dir)) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      "target " + dir + ": expected its write-ahead log in the directory "
+      "itself, found that its OPTIONS name " + options->wal_dir +
+          ", which may be another database's: the process that owns the "
+          "database can refresh it with the library; or, where no WAL is "
+          "there that it needs, take wal_dir out of its newest OPTIONS file");
+}
+
+Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
+                       std::string* name, std::string* text) {
+  Status status = rocksdb::GetLatestOptionsFileName(dir, env, name);
   if (status.ok()) {
-    status = rocksdb::ReadFileToString(env, dir + "/" + name, &text);
+    status = rocksdb::ReadFileToString(env, dir + "/" + *name, text);
   }
-  if (status.IsNotFound() || status.IsPathNotFound()) {
-    return MakeStatus(EndState::kRefused,
-                      "target " + dir +
-                          ": expected a database with an OPTIONS file, found "
-                          "none");
+  return status.IsNotFound() || status.IsPathNotFound()
+             ? MakeStatus(EndState::kRefused,
+                          "target " + dir +
+                              ": expected a database with an OPTIONS file, "
+                              "found none")
+             : status;
+}
+
+// What the application left to RocksDB that this process must not do for it.
+void LeaveAlone(rocksdb::DBOptions* options,
+                std::vector<ColumnFamilyDescriptor>* families) {
+  options->info_log = std::make_shared<SilentLogger>();
+  options->db_log_dir.clear();
+  options->create_if_missing = false;
+  options->create_missing_column_families = false;
+  options->error_if_exists = false;
+  options->recycle_log_file_num = 0;  // a copy by hard links shares WALs
+  options->avoid_flush_during_recovery = false;
+  for (ColumnFamilyDescriptor& family : *families) {
+    family.options.compaction_filter = nullptr;
+    family.options.compaction_filter_factory = nullptr;
+    family.options.disable_auto_compactions = true;
   }
-  rocksdb::ConfigOptions config;
-  config.ignore_unknown_options = true;
-  config.ignore_unsupported_options = true;
-  config.env = env;
-  if (status.ok()) {
-    status = rocksdb::LoadOptionsFromFile(config, dir + "/" + name, db,
-                                          families);
-  }
-  return status.ok() ? ResolveObjects(text, registry, families, notes) : status;
 }
 
 }  // namespace
@@ -102,18 +145,51 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
                       std::unique_ptr<LiveDb>* live,
                       std::vector<std::string>* notes) {
   std::unique_ptr<LiveDb> opened(new LiveDb);
-  opened->env_ = rocksdb::NewCompositeEnv(std::move(file_system));
+  if (to_read) {
+    file_system = MakeReadOnlyFileSystem(std::move(file_system));
+  }
+  opened->env_ = rocksdb::NewCompositeEnv(file_system);
+  std::string name;
+  std::string text;
+  DatabaseDescription description;
+  Status status = ReadOptionsText(dir, opened->env_.get(), &name, &text);
+  if (status.ok()) {
+    status = ParseOptionsText(text, &description, notes);
+  }
+  if (status.ok() && !to_read) {
+    opened->env_ = rocksdb::NewCompositeEnv(
+        MakeReplicaFileSystem(file_system, dir, text));
+  }
+  rocksdb::ConfigOptions config;
+  config.ignore_unknown_options = true;
+  config.ignore_unsupported_options = true;
+  config.env = opened->env_.get();
   rocksdb::DBOptions options;
   std::vector<ColumnFamilyDescriptor> descriptors;
-  Status status = LoadOptions(dir, opened->env_.get(), registry, &options,
-                              &descriptors, notes);
+  if (status.ok()) {
+    status = rocksdb::LoadOptionsFromFile(config, dir + "/" + name, &options,
+                                          &descriptors);
+  }
+  if (status.ok()) {
+    status = CheckWalDir(dir, &options);
+  }
+  if (status.ok()) {
+    status = CheckFilesAreHere(file_system.get(), dir);
+  }
+  if (status.ok()) {
+    status = ResolveObjects(description, registry, &descriptors);
+  }
   if (!status.ok()) {
     return At(status, "open " + dir);
   }
   options.env = opened->env_.get();
-  options.info_log = std::make_shared<SilentLogger>();
-  options.create_if_missing = false;
-  options.error_if_exists = false;
+  LeaveAlone(&options, &descriptors);
+  for (const FamilyDescription& family : description.families) {
+    const std::string filter = FilterIn(family);
+    if (!filter.empty()) {
+      opened->compaction_filters_[family.name] = filter;
+    }
+  }
   status = to_read ? rocksdb::DB::OpenForReadOnly(
                          options, dir, descriptors, &opened->owned_handles_,
                          IntoDb(&opened->owned_))
@@ -132,8 +208,12 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   for (rocksdb::ColumnFamilyHandle* handle : opened->owned_handles_) {
     opened->families_.push_back({handle->GetName(), handle});
   }
+  if (to_read) {
+    status = ListUnflushed(file_system.get(), opened->db_,
+                           &opened->families_);
+  }
   *live = std::move(opened);
-  return status;
+  return At(status, "open " + dir);
 }
 
 std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
@@ -142,6 +222,14 @@ std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
   live->db_ = replica.db;
   for (rocksdb::ColumnFamilyHandle* handle : replica.families) {
     live->families_.push_back({handle->GetName(), handle});
+    const rocksdb::Options options = replica.db->GetOptions(handle);
+    if (options.compaction_filter != nullptr) {
+      live->compaction_filters_[handle->GetName()] =
+          options.compaction_filter->Name();
+    } else if (options.compaction_filter_factory != nullptr) {
+      live->compaction_filters_[handle->GetName()] =
+          options.compaction_filter_factory->Name();
+    }
   }
   return live;
 }
@@ -166,7 +254,11 @@ Status LiveDb::Create(const std::string& name,
   }
   families_.push_back({name, handle});
   owned_handles_.push_back(handle);
-  return status;
+  // As all others here; its OPTIONS say what the application shall do.
+  return is_borrowed() ? status
+                       : At(db_->SetOptions(
+                                handle, {{"disable_auto_compactions", "true"}}),
+                            "column family '" + name + "'");
 }
 
 Status LiveDb::Drop(const std::string& name) {

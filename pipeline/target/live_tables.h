@@ -13,11 +13,6 @@
 
 namespace sstferry {
 
-struct FamilyHandle {
-  std::string name;
-  rocksdb::ColumnFamilyHandle* handle = nullptr;
-};
-
 struct LiveTable {
   // RocksDB's unique id; none: its properties do not tell it, or the file went
   // while they were read.
@@ -30,6 +25,14 @@ struct LiveTable {
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
   uint64_t range_deletions = 0;
+};
+
+struct FamilyHandle {
+  std::string name;
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  // What lies in WALs, as tables without name and id that a flush would make:
+  // of a database that was opened to be read.
+  std::vector<LiveTable> unflushed = {};
 };
 
 // Opens files that are not open, but reads no data block.

@@ -18,6 +18,7 @@
 #include "pipeline/target/pull_state.h"
 #include "pipeline/target/source_session.h"
 #include "pipeline/target/stop_signal.h"
+#include "pipeline/target/target_directories.h"
 #include "pipeline/target/workspace.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
@@ -51,6 +52,11 @@ class PullTarget {
 
   // What journals and summaries call it.
   virtual const char* mode() const = 0;
+
+  // All that it writes to.
+  virtual std::vector<std::string> Directories() const {
+    return TargetDirectories(options(), nullptr);
+  }
 
   // --- before the source is asked -------------------------------------------
   [[nodiscard]] virtual rocksdb::Status OpenWorkspace(

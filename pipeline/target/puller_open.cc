@@ -148,7 +148,12 @@ Status Puller::Connect() {
     return GoOnWithSwap();
   }
   if (!resuming_) {
-    return OpenSession(SnapshotUse::kNew);
+    const Status opened = OpenSession(SnapshotUse::kNew);
+    if (!opened.ok()) {
+      // Nothing was begun; what stays of it is only in the way.
+      workspace_->Discard().PermitUncheckedError();
+    }
+    return opened;
   }
   // Complete, and nothing to compare: the source is only told that it may let
   // its snapshot go.
@@ -269,6 +274,11 @@ Status Puller::OpenSession(SnapshotUse use) {
   plan_ = SourcePlan();
   status = session_->Open(request, &plan_);
   planned_bytes_ = plan_.estimated_bytes;
+  if (status.ok()) {
+    // Where the source turns out to be on this machine.
+    status = CheckApartFromPlaces(options_, target_->Directories(),
+                                  plan_.opened.places);
+  }
   return status.ok() ? CheckSource() : status;
 }
 

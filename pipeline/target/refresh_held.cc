@@ -131,6 +131,10 @@ Status RefreshTarget::CheckAsLeft(const JournalState& journal, bool* as_left) {
 Status RefreshTarget::Reopen() {
   reopened_ = true;
   resumes_ = true;
+  const Status status = OpenToWrite();
+  if (!status.ok()) {
+    return status;
+  }
   for (size_t i = 0; i < plan().families.size(); ++i) {
     PullFamily& family = state()->families[i];
     for (const JudgedFamily& begun : begun_with_.families) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "pipeline/target/cover_record.h"
 #include "pipeline/target/live_db.h"
 
 namespace sstferry {
@@ -10,15 +9,52 @@ namespace {
 
 using rocksdb::Status;
 
-bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
-  uint64_t entries = 0;
-  return !db->GetIntProperty(
-             family, rocksdb::DB::Properties::kNumEntriesActiveMemTable,
-             &entries) ||
-         entries > 0;
+// The covers that are not doubted, as text, sorted.
+std::vector<std::string> Believed(const TargetMemory& memory) {
+  std::vector<std::string> believed;
+  for (const Cover& cover : memory.covers) {
+    if (!cover.doubted) {
+      Covers one{{cover}};
+      one.covers.front().family = 0;
+      std::string text = memory.families[cover.family].name;
+      text.push_back('\0');
+      one.EncodeTo(&text);
+      believed.push_back(std::move(text));
+    }
+  }
+  std::sort(believed.begin(), believed.end());
+  return believed;
 }
 
 }  // namespace
+
+bool BelievesAsMuch(const std::vector<FamilyHandle>& families,
+                    const TargetMemory& told, const TargetMemory& now) {
+  const std::vector<std::string> believed = Believed(now);
+  for (const std::string& cover : Believed(told)) {
+    if (!std::binary_search(believed.begin(), believed.end(), cover)) {
+      return false;
+    }
+  }
+  for (const TargetFamily& family : now.families) {
+    const rocksdb::Comparator* order = nullptr;
+    for (const FamilyHandle& live : families) {
+      if (live.name == family.name) {
+        order = live.handle->GetComparator();
+      }
+    }
+    const auto before = std::find_if(
+        told.families.begin(), told.families.end(),
+        [&family](const TargetFamily& t) { return t.name == family.name; });
+    if (order == nullptr || before == told.families.end() ||
+        (family.first && (!before->first ||
+                          order->Compare(*family.first, *before->first) < 0 ||
+                          order->Compare(*before->last, *family.last) < 0))) {
+      return false;
+    }
+  }
+  return true;
+}
 
 Status ReadTargetMemory(const PullOptions& options, TargetMemory* memory,
                         std::vector<std::string>* notes) {
@@ -49,12 +85,9 @@ Status ReadTargetMemory(const PullOptions& options, TargetMemory* memory,
            std::find(asked.begin(), asked.end(), family.name) == asked.end();
   });
   JudgedTarget judged;
-  status = JudgeCovers(record, live->db(), families, &judged);
-  DescribeTarget(options, judged, memory);
-  for (Cover& cover : memory->covers) {
-    const std::string& name = memory->families[cover.family].name;
-    cover.doubted =
-        cover.doubted || HoldsUnflushed(live->db(), live->Find(name));
+  if (status.ok()) {
+    status = JudgeCovers(record, live->db(), families, &judged);
+    DescribeTarget(options, judged, memory);
   }
   const Status closed = live->Close();
   return status.ok() ? closed : status;

@@ -6,15 +6,20 @@
 
 #include "format/messages.h"
 #include "pipeline/options.h"
+#include "pipeline/target/cover_record.h"
+#include "rocksdb/db.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Reads options.target_dir and what it remembers, and changes nothing. Where
-// entries lie in its WAL, all that is remembered of their family is doubted: a
-// refresh would flush them, and may then find less to doubt.
+// Reads options.target_dir and what it remembers, and changes nothing.
 [[nodiscard]] rocksdb::Status ReadTargetMemory(const PullOptions& options,
                                                TargetMemory* memory,
                                                std::vector<std::string>* notes);
+
+// Whether all that a source was told still holds when it is judged again: no
+// cover is doubted now that was not, and no key lies further out.
+bool BelievesAsMuch(const std::vector<FamilyHandle>& families,
+                    const TargetMemory& told, const TargetMemory& now);
 
 }  // namespace sstferry

@@ -7,6 +7,7 @@
 #include "pipeline/target/cover_record.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/paced_compaction.h"
+#include "pipeline/target/refresh_plan.h"
 
 namespace sstferry {
 
@@ -62,9 +63,9 @@ Status RefreshTarget::OpenAndJudge() {
   Status status;
   if (replica_.db != nullptr) {
     live_ = LiveDb::Borrow(replica_);
+    writable_ = true;
   } else {
-    status = LiveDb::Open(dir_, options().registry, context().disk, &live_,
-                          &notes);
+    status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
   }
   for (const std::string& note : notes) {
     context().note(note);
@@ -76,13 +77,45 @@ Status RefreshTarget::OpenAndJudge() {
     status = ReadRecord();
   }
   if (status.ok()) {
-    status = live_->Flush(Selected());
-  }
-  if (status.ok()) {
-    status = JudgeCovers(record_, live_->db(), Selected(), &judged_);
-    DescribeTarget(options(), judged_, &memory_);
+    status = Judge(&judged_, &memory_);
   }
   return status;
+}
+
+Status RefreshTarget::Judge(JudgedTarget* judged, TargetMemory* memory) {
+  Status status = writable_ ? live_->Flush(Selected()) : Status::OK();
+  if (status.ok()) {
+    status = JudgeCovers(record_, live_->db(), Selected(), judged);
+    DescribeTarget(options(), *judged, memory);
+  }
+  return status;
+}
+
+// What the source was told must still be so: between then and now the database
+// was nobody's.
+Status RefreshTarget::OpenToWrite() {
+  if (writable_) {
+    return Status::OK();
+  }
+  std::vector<std::string> notes;  // told already
+  Status status = live_->Close();
+  if (status.ok()) {
+    status = LiveDb::Open(dir_, options().registry, context().disk, &live_,
+                          &notes);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  writable_ = true;
+  FaultPoint("Refresh:TargetOpened");
+  TargetMemory memory;
+  status = Judge(&judged_, &memory);
+  return !status.ok() || BelievesAsMuch(Selected(), memory_, memory)
+             ? status
+             : MakeStatus(EndState::kBusy,
+                          "target " + dir_ +
+                              ": another process changed it while it was "
+                              "looked at; run the same command again");
 }
 
 std::vector<FamilyHandle> RefreshTarget::Selected() const {
@@ -190,7 +223,27 @@ Status RefreshTarget::BuildFamilies() {
     built_.push_back(std::move(built));
   }
   NoteMissing();
+  NoteFilters();
   return status;
+}
+
+void RefreshTarget::NoteFilters() {
+  for (const Family& family : plan().families) {
+    const std::string& name = family.description.name;
+    const auto found = live_->compaction_filters().find(name);
+    if (found == live_->compaction_filters().end()) {
+      continue;
+    }
+    context().note(
+        "column family '" + name + "': the compaction filter " +
+        found->second +
+        (live_->is_borrowed()
+             ? " of the application runs in RocksDB's compactions of it, those "
+               "of this refresh included, and may remove or change entries "
+               "that the source holds"
+             : " that its OPTIONS name was not run; what it removes or changes "
+               "stays as the source holds it until the application compacts"));
+  }
 }
 
 Status RefreshTarget::CheckKnown(const Family& family, const BuiltFamily& built,
@@ -256,12 +309,17 @@ Status RefreshTarget::CreateFamilies() {
       context().note("column family '" + name + "' was created");
     }
     planned_.push_back({name, live_->Find(name)});
+    state()->families[i].comparator = planned_.back().handle->GetComparator();
   }
   return Status::OK();
 }
 
 Status RefreshTarget::Create() {
   resumes_ = false;
+  const Status status = OpenToWrite();
+  if (!status.ok()) {
+    return status;
+  }
   // After a start anew the plan may be of what the target held before.
   for (size_t i = 0; i < plan().families.size() && !reopened_; ++i) {
     for (const TargetFamily& told : memory_.families) {

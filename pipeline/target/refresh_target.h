@@ -25,6 +25,9 @@ class RefreshTarget : public PullTarget {
   ~RefreshTarget() override;
 
   const char* mode() const override;
+  std::vector<std::string> Directories() const override {
+    return TargetDirectories(options(), replica_.db);
+  }
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status Inspect() override;
@@ -66,6 +69,12 @@ class RefreshTarget : public PullTarget {
     return options().visibility == Visibility::kChunk;
   }
   [[nodiscard]] rocksdb::Status OpenAndJudge();
+  // Of a directory, which is opened to be read until the refresh is accepted.
+  [[nodiscard]] rocksdb::Status OpenToWrite();
+  // Memtables are flushed before, where that may be.
+  [[nodiscard]] rocksdb::Status Judge(JudgedTarget* judged,
+                                      TargetMemory* memory);
+  void NoteFilters();
   [[nodiscard]] rocksdb::Status ReadRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
   [[nodiscard]] rocksdb::Status CheckVersion();
@@ -93,6 +102,7 @@ class RefreshTarget : public PullTarget {
   const OpenReplica replica_;
   const std::string dir_;
   std::unique_ptr<LiveDb> live_;
+  bool writable_ = false;
   JournalFile* journal_ = nullptr;
   bool remembers_ = false;  // record_ was there
   CoverFile record_;        // of the last transfer

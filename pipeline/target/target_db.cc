@@ -5,6 +5,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/rocksdb_compat.h"
+#include "pipeline/target/closed_files.h"
 #include "pipeline/target/durable.h"
 #include "pipeline/target/silent_logger.h"
 #include "rocksdb/metadata.h"
@@ -23,9 +24,6 @@ constexpr uint64_t kOptionsFileRoom = 1u << 20;
 Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
 }
-
-// A header and a type.
-constexpr uint64_t kCompressionRecordBytes = 7 + 4;
 
 }  // namespace
 
@@ -247,14 +245,15 @@ Status TargetDb::CloseHandles() {
 Status TargetDb::Close() {
   rocksdb::VectorLogPtr wals;
   Status status = At(db_->GetSortedWalFiles(wals), "WAL of " + dir_);
-  // With wal_compression a WAL without entries holds a record that says so.
-  std::erase_if(wals, [](const auto& wal) {
-    return wal->SizeFileBytes() == kCompressionRecordBytes;
-  });
   for (const std::unique_ptr<rocksdb::LogFile>& wal : wals) {
-    if (status.ok() && wal->SizeFileBytes() != 0) {
+    bool is_empty = false;
+    if (status.ok()) {
+      status = IsEmptyWal(file_system_.get(), dir_ + wal->PathName(),
+                          wal->LogNumber(), &is_empty);
+    }
+    if (status.ok() && !is_empty) {
       status = MakeStatus(EndState::kInternal,
-                          "WAL of " + dir_ + ": expected none, found " +
+                          "WAL of " + dir_ + ": expected no entry, found " +
                               std::to_string(wal->SizeFileBytes()) + " bytes");
     }
   }

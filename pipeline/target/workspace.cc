@@ -224,12 +224,14 @@ Status Workspace::CheckNonEmpty() {
   if (existing_ == Existing::kRefuse) {
     return RefuseNonEmpty();
   }
-  if (existing_ == Existing::kReplace && IsDatabaseOpen(target_dir_)) {
-    return MakeStatus(EndState::kBusy, "target " + target_dir_ +
-                                           ": a process holds its LOCK");
-  }
   target_exists_ = true;
-  return Status::OK();
+  if (existing_ != Existing::kReplace) {
+    return Status::OK();
+  }
+  return IsDatabaseOpen(target_dir_)
+             ? MakeStatus(EndState::kBusy, "target " + target_dir_ +
+                                               ": a process holds its LOCK")
+             : CheckReplaceable(target_dir_);
 }
 
 // The transfer that filled TARGET_DIR and was ended before it had removed its
@@ -424,6 +426,12 @@ Status Workspace::Clear() {
   swap_state_ = SwapState::kNone;
   FaultPoint("Workspace:DirectoriesMade");
   return SyncDirectory(file_system_.get(), dir_);
+}
+
+Status Workspace::Discard() {
+  const Status status = At("remove " + db_dir(),
+                           RemoveTree(file_system_.get(), db_dir()));
+  return status.ok() ? RemoveWorkspace() : status;
 }
 
 Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,

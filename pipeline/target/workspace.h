@@ -89,6 +89,8 @@ class Workspace {
   // Of staging/, all but these names.
   [[nodiscard]] rocksdb::Status ClearStagingBut(
       const std::set<std::string>& names);
+  // What Clear() made, and the workspace. REQUIRES: nothing was put into it.
+  [[nodiscard]] rocksdb::Status Discard();
   // All of it, with db/ gone or never there.
   [[nodiscard]] rocksdb::Status Remove() { return RemoveWorkspace(); }
 

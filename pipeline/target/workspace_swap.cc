@@ -112,13 +112,17 @@ Status Workspace::FinishSwap(const ExchangeRecord& record, bool* finished) {
 
 Status Workspace::Exchange(const std::string& transfer_id,
                            std::string* old_dir) {
-  if (IsDatabaseOpen(target_dir_)) {
-    return MakeStatus(EndState::kBusy, "target " + target_dir_ +
-                                           ": a process holds its LOCK");
+  DatabaseLock lock;  // nobody opens the old one from here on
+  Status status = CheckReplaceable(target_dir_);
+  if (status.ok()) {
+    status = lock.Take(target_dir_);
+  }
+  if (!status.ok()) {
+    return status;
   }
   *old_dir = target_dir_ + ".old-" + transfer_id;
   ExchangeRecord record;
-  Status status = RecordExchange(transfer_id, &record);
+  status = RecordExchange(transfer_id, &record);
   if (status.ok()) {
     status = ExchangeNames(file_system_.get(), db_dir(), target_dir_);
   }
@@ -158,6 +162,11 @@ Status Workspace::Swap() {
   DatabaseLock lock;  // nobody opens the old one from here on
   if (status.ok() && existed) {
     status = lock.Take(target_dir_);
+    if (EndStateOf(status) == EndState::kBusy) {
+      status = WithContext(status, EndState::kBusy,
+                           "--before-swap has to stop what uses the old "
+                           "database, and --after-swap starts it again");
+    }
   }
   if (!status.ok()) {
     return status;

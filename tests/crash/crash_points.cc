@@ -48,6 +48,7 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Puller:JournalWritten", {kFresh, kRestart}},
       {"Puller:JournalSynced", {kFresh, kRestart}},
       {"Puller:HeadWritten", {kFresh, kRestart, kAll, kChunk}},
+      {"Refresh:TargetOpened", {kAll, kChunk}},
       {"Refresh:MixedRecorded", {kChunk}},
       {"Refresh:AllIngested", {kAll, kChunk}},
       {"Refresh:CoversWritten", {kAll, kChunk}},

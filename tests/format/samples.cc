@@ -100,6 +100,7 @@ Opened SampleOpened() {
   m.notes = {"unflushed writes without WAL are not in it"};
   m.snapshot_micros = 2500;
   m.plan_micros = 1500;
+  m.places = {{{1, 2}, true}, {{3, 4}, false}};
   return m;
 }
 

@@ -14,7 +14,7 @@ using rocksdb::Slice;
 const char* NameOf(FileStep step) {
   static constexpr const char* kNames[] = {"create", "append", "sync",
                                            "rename", "link",   "syncdir",
-                                           "read"};
+                                           "read",   "truncate", "close"};
   return kNames[static_cast<int>(step)];
 }
 
@@ -44,6 +44,16 @@ class FaultyFile : public rocksdb::FSWritableFileOwnerWrapper {
     const IOStatus status = faults_->Meet(FileStep::kAppend, path_);
     return status.ok() ? target()->PositionedAppend(data, offset, options, dbg)
                        : status;
+  }
+  IOStatus Truncate(uint64_t size, const IOOptions& options,
+                    IODebugContext* dbg) override {
+    const IOStatus status = faults_->Meet(FileStep::kTruncate, path_);
+    return status.ok() ? target()->Truncate(size, options, dbg) : status;
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* dbg) override {
+    const IOStatus status = faults_->Meet(FileStep::kClose, path_);
+    const IOStatus closed = target()->Close(options, dbg);
+    return status.ok() ? closed : status;
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     const IOStatus status = faults_->Meet(FileStep::kSync, path_);
@@ -165,7 +175,8 @@ std::vector<std::string> FaultyFileSystem::log() const {
   std::lock_guard<std::mutex> lock(mu_);
   std::vector<std::string> lines;
   for (const auto& [met, path] : met_) {
-    if (met != FileStep::kAppend && met != FileStep::kRead) {
+    if (met != FileStep::kAppend && met != FileStep::kRead &&
+        met != FileStep::kTruncate && met != FileStep::kClose) {
       lines.push_back(std::string(NameOf(met)) + " " + path);
     }
   }
@@ -236,6 +247,13 @@ IOStatus FaultyFileSystem::NewDirectory(
         std::make_unique<FaultyDirectory>(std::move(*directory), name, this);
   }
   return status;
+}
+
+IOStatus FaultyFileSystem::Truncate(const std::string& name, size_t size,
+                                    const IOOptions& options,
+                                    IODebugContext* dbg) {
+  const IOStatus status = Meet(FileStep::kTruncate, name);
+  return status.ok() ? target()->Truncate(name, size, options, dbg) : status;
 }
 
 IOStatus FaultyFileSystem::RenameFile(const std::string& from,

@@ -22,7 +22,15 @@ enum class FileStep {
   kLink,
   kSyncDir,
   kRead,  // of a file that is read at any place
+  kTruncate,
+  kClose,  // of a file that was written; it is closed nevertheless
 };
+
+// All that write.
+inline constexpr FileStep kWritingSteps[] = {
+    FileStep::kCreate, FileStep::kAppend,  FileStep::kSync,
+    FileStep::kRename, FileStep::kLink,    FileStep::kSyncDir,
+    FileStep::kTruncate, FileStep::kClose};
 
 // What a full and what a broken disk say.
 rocksdb::IOStatus DiskFull();
@@ -48,7 +56,7 @@ class FaultyFileSystem : public SyncWatchingFileSystem {
   void SetFreeSpace(uint64_t bytes);
   // Steps of that kind so far on paths that hold `part`.
   uint64_t count(FileStep step, const std::string& part = "") const;
-  // "sync /path" and so on, appends and reads left out.
+  // "sync /path" and so on, without appends, reads, truncations and closes.
   std::vector<std::string> log() const;
 
   // For the files this makes.
@@ -70,6 +78,9 @@ class FaultyFileSystem : public SyncWatchingFileSystem {
       const std::string& name, const rocksdb::IOOptions& options,
       std::unique_ptr<rocksdb::FSDirectory>* directory,
       rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus Truncate(const std::string& name, size_t size,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* dbg) override;
   rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
                                const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* dbg) override;

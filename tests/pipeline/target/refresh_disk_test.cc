@@ -1,0 +1,135 @@
+// Refreshes of a directory on a disk on which one step fails: the replica can
+// be opened at any time and is what it was, or new, and the same command again
+// makes it new.
+#include <filesystem>
+
+#include "pipeline/rocksdb_compat.h"
+#include "tests/pipeline/target/resume_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using Entries = std::map<std::string, std::string>;
+
+// A source, and a replica of the night before.
+struct NightWorld {
+  ScratchDir dir;
+  std::unique_ptr<TestServer> server;
+  PullOptions options;
+  Entries before;
+  Entries after;
+
+  explicit NightWorld(Visibility visibility) {
+    SampleShape shape;
+    shape.entries = 300;
+    MakeSampleDatabase(dir / "source", shape);
+    server = std::make_unique<TestServer>(ServeAndHold(dir / "source"));
+    options = PullFrom(server->address(), dir / "day");
+    options.mode = PullMode::kRefresh;
+    options.visibility = visibility;
+    options.lanes = 1;
+    REQUIRE_OK(RunPull(options).status);
+    {
+      test::OpenDb source(dir / "source", test::OneFamily(test::Quiet()));
+      size_t number = 0;
+      for (const auto& [key, value] : EntriesOf(dir / "day")) {
+        if (++number % 3 == 0) {
+          source.Delete(key);
+        } else {
+          source.Put(key, test::RandomBytes(900, number));
+        }
+      }
+      source.Flush();
+      // What a refresh finds in its target's WAL.
+      test::OpenDb target(dir / "day", test::OneFamily(test::Quiet()));
+      target.Put("zzz", "of another");
+    }
+    before = EntriesOf(dir / "day");
+    after = EntriesOf(dir / "source");
+  }
+
+  void CopyDay() {
+    fs::remove_all(dir / "target");
+    fs::remove_all(dir / "target.sstferry");
+    fs::remove_all(dir / "read");
+    fs::copy(dir / "day", dir / "target", fs::copy_options::recursive);
+  }
+  Summary Run(std::shared_ptr<FaultyFileSystem> disk) {
+    PullOptions with = options;
+    with.target_dir = dir / "target";
+    with.file_system = disk;
+    return RunPull(with);
+  }
+  // As plain RocksDB opens it, to write and to read: of a copy, so that what
+  // it does there heals nothing.
+  Entries Read() {
+    fs::remove_all(dir / "read");
+    fs::copy(dir / "target", dir / "read", fs::copy_options::recursive);
+    {
+      std::unique_ptr<rocksdb::DB> db;
+      rocksdb::Options plain;
+      const rocksdb::Status opened =
+          rocksdb::DB::Open(plain, dir / "read", IntoDb(&db));
+      INFO(opened.ToString());
+      REQUIRE(opened.ok());
+    }
+    return EntriesOf(dir / "read");
+  }
+  void RequireOldOrNew(const Entries& found) const {
+    if (options.visibility == Visibility::kAll) {
+      REQUIRE((found == before || found == after));
+      return;
+    }
+    for (const auto& [key, value] : found) {
+      const auto old_one = before.find(key);
+      const auto new_one = after.find(key);
+      REQUIRE(((old_one != before.end() && old_one->second == value) ||
+               (new_one != after.end() && new_one->second == value)));
+    }
+    for (const auto& [key, value] : before) {
+      REQUIRE((found.count(key) != 0 || after.count(key) == 0));
+    }
+  }
+};
+
+TEST_CASE("Each step of a refresh may fail once, and the replica opens",
+          "[target][refresh][disk]") {
+  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+  const FileStep step = GENERATE(from_range(std::begin(kWritingSteps),
+                                            std::end(kWritingSteps)));
+  NightWorld world(visibility);
+  world.CopyDay();
+  auto healthy = std::make_shared<FaultyFileSystem>();
+  REQUIRE_OK(world.Run(healthy).status);
+  REQUIRE(world.Read() == world.after);
+  const uint64_t steps = healthy->count(step);
+  REQUIRE((steps > 0 || step == FileStep::kTruncate));
+  size_t failed = 0;
+  for (uint64_t nth = 1; nth <= steps; ++nth) {
+    world.CopyDay();
+    auto disk = std::make_shared<FaultyFileSystem>();
+    disk->FailAt(step, nth, DiskBroken());
+    const Summary first = world.Run(disk);
+    INFO("step " << static_cast<int>(step) << ", " << nth << " of " << steps
+                 << ": " << first.status.ToString());
+    const Entries found = world.Read();
+    world.RequireOldOrNew(found);
+    if (first.status.ok()) {
+      REQUIRE(found == world.after);
+    }
+    failed += first.status.ok() ? 0 : 1;
+    const Summary second = world.Run(nullptr);
+    INFO("then: " << second.status.ToString());
+    REQUIRE(second.status.ok());
+    REQUIRE(EntriesOf(world.dir / "target") == world.after);
+  }
+  REQUIRE((failed > 0 || steps == 0 || step == FileStep::kTruncate ||
+           step == FileStep::kClose));
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,226 @@
+// One directory as both ends, by whatever name, is refused before anything is
+// made in it.
+#include <sys/mount.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "pipeline/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/refreshed.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Mode {
+  const char* name;
+  void (*set)(PullOptions*);
+};
+
+const Mode kModes[] = {
+    {"seed", [](PullOptions*) {}},
+    {"replace", [](PullOptions* options) { options->replace = true; }},
+    {"refresh all",
+     [](PullOptions* options) {
+       options->mode = PullMode::kRefresh;
+       options->adopt = true;
+     }},
+    {"refresh chunk",
+     [](PullOptions* options) {
+       options->mode = PullMode::kRefresh;
+       options->visibility = Visibility::kChunk;
+       options->adopt = true;
+     }},
+    {"refresh swap",
+     [](PullOptions* options) {
+       options->mode = PullMode::kRefresh;
+       options->visibility = Visibility::kSwap;
+       options->adopt = true;
+     }},
+};
+
+void MakeSource(const std::string& path, const std::string& wal_dir = "") {
+  rocksdb::DBOptions options;
+  options.wal_dir = wal_dir;
+  OpenDb db(path, OneFamily(Quiet()), options);
+  for (int i = 0; i < 100; ++i) {
+    db.Put(NumberedKey(i), "value");
+  }
+  db.Flush();
+  db.Put("in the WAL", "value");
+}
+
+Summary Run(const PullOptions& options) {
+  Summary summary;
+  MakePull(options)->Run(&summary).PermitUncheckedError();
+  return summary;
+}
+
+// Of a directory, and of a server on this machine.
+void RequireRefused(const TempDir& dir, const std::string& source,
+                    const std::string& target,
+                    const std::vector<std::string>& watched) {
+  for (const Mode& mode : kModes) {
+    for (const bool over_tcp : {false, true}) {
+      std::string before;
+      for (const std::string& path : watched) {
+        before += Fingerprint(path);
+      }
+      PullOptions options;
+      options.target_dir = target;
+      options.snapshot_ttl = std::chrono::seconds(0);
+      mode.set(&options);
+      Summary summary;
+      if (over_tcp) {
+        ServeOptions serve;
+        serve.snapshot_ttl = std::chrono::seconds(0);
+        serve.databases.push_back({"db", source, nullptr, {}});
+        TestServer server(serve);
+        options.source = AddressAt(server.address());
+        summary = Run(options);
+      } else {
+        options.source.directory = source;
+        summary = Run(options);
+      }
+      INFO(mode.name << (over_tcp ? " over TCP: " : ": ")
+                     << summary.status.ToString());
+      // Nothing can be linked from one mount to another.
+      const bool not_pinned =
+          EndStateOf(summary.status) == EndState::kSourceError &&
+          source.ends_with("/M");
+      REQUIRE((EndStateOf(summary.status) == EndState::kRefused || not_pinned));
+      REQUIRE(MessageOf(summary.status).find(dir.path()) != std::string::npos);
+      std::string after;
+      for (const std::string& path : watched) {
+        after += Fingerprint(path);
+      }
+      REQUIRE(after == before);
+    }
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(dir.path())) {
+    REQUIRE_FALSE(entry.path().string().ends_with(".sstferry"));
+  }
+}
+
+TEST_CASE("A source is not its own target, nor holds it, nor lies in it",
+          "[transfer][untouched]") {
+  TempDir dir;
+  MakeSource(dir / "S");
+  SECTION("the same path") {
+    RequireRefused(dir, dir / "S", dir / "S", {dir / "S"});
+  }
+  SECTION("the same path, said in another way") {
+    RequireRefused(dir, dir / "S", dir / "S/../S/", {dir / "S"});
+  }
+  SECTION("a new directory in it") {
+    RequireRefused(dir, dir / "S", dir / "S/sub", {dir / "S"});
+  }
+  SECTION("a symbolic link to the source") {
+    fs::create_directory_symlink(dir / "S", dir / "L");
+    RequireRefused(dir, dir / "L", dir / "S", {dir / "S"});
+    RequireRefused(dir, dir / "S", dir / "L", {dir / "S"});
+    RequireRefused(dir, dir / "S", dir / "L/sub", {dir / "S"});
+  }
+  SECTION("a snapshot in the target") {
+    fs::create_directory(dir / "T");
+    PullOptions options;
+    options.source.directory = dir / "S";
+    options.target_dir = dir / "T";
+    options.snapshot_dir = dir / "T";
+    options.replace = true;
+    const Summary summary = Run(options);
+    INFO(summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+    REQUIRE(Fingerprint(dir / "T").empty());
+  }
+  SECTION("a source inside of the target") {
+    fs::create_directory(dir / "T");
+    fs::rename(dir / "S", dir / "T/S");
+    RequireRefused(dir, dir / "T/S", dir / "T", {dir / "T"});
+  }
+  SECTION("a source in the target's workspace") {
+    fs::create_directory(dir / "T.work");
+    fs::create_directory(dir / "T.work/db");
+    MakeSource(dir / "T.work/db");
+    std::ofstream(dir / "T.work/lock") << "sstferry workspace 1\n";
+    std::ofstream(dir / "T.work/journal") << "x";
+    fs::rename(dir / "T.work", dir / "T.sstferry");
+    const std::string before = Fingerprint(dir / "T.sstferry");
+    PullOptions options;
+    options.source.directory = dir / "T.sstferry/db";
+    options.target_dir = dir / "T";
+    const Summary summary = Run(options);
+    INFO(summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+    REQUIRE(Fingerprint(dir / "T.sstferry") == before);
+  }
+}
+
+TEST_CASE("A directory that is mounted a second time is the same one",
+          "[transfer][untouched]") {
+  TempDir dir;
+  MakeSource(dir / "S");
+  fs::create_directory(dir / "M");
+  if (mount((dir / "S").c_str(), (dir / "M").c_str(), nullptr, MS_BIND,
+            nullptr) != 0) {
+    WARN("nothing may be mounted here");
+    return;
+  }
+  RequireRefused(dir, dir / "M", dir / "S", {dir / "S"});
+  RequireRefused(dir, dir / "S", dir / "M", {dir / "S"});
+  RequireRefused(dir, dir / "S", dir / "M/sub", {dir / "S"});
+  RequireRefused(dir, dir / "M", dir / "S/sub", {dir / "S"});
+  REQUIRE(umount((dir / "M").c_str()) == 0);
+}
+
+TEST_CASE("A target in the directory of the source's WALs is refused",
+          "[transfer][untouched]") {
+  TempDir dir;
+  fs::create_directory(dir / "W");
+  MakeSource(dir / "S", dir / "W");
+  SECTION("the directory itself") {
+    RequireRefused(dir, dir / "S", dir / "W", {dir / "S", dir / "W"});
+  }
+  SECTION("one in it") {
+    RequireRefused(dir, dir / "S", dir / "W/T", {dir / "S", dir / "W"});
+  }
+}
+
+TEST_CASE("WALs that lie in the target are not written over",
+          "[transfer][untouched]") {
+  TempDir dir;
+  fs::create_directories(dir / "T/W");
+  MakeSource(dir / "S", dir / "T/W");
+  RequireRefused(dir, dir / "S", dir / "T", {dir / "S", dir / "T"});
+}
+
+TEST_CASE("An application's own database is not refreshed from itself",
+          "[transfer][untouched]") {
+  TempDir dir;
+  OpenDb db(dir / "S", OneFamily(Quiet()));
+  db.Put("key", "value");
+  db.Flush();
+  const std::string before = Fingerprint(dir / "S");
+  PullOptions options;
+  options.adopt = true;
+  const Ferried moved = RefreshOpen(dir / "S", &db, {"default"}, options);
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kRefused);
+  REQUIRE(Fingerprint(dir / "S") == before);
+}
+
+TEST_CASE("Neighbours of one parent are two directories",
+          "[transfer][untouched]") {
+  TempDir dir;
+  MakeSource(dir / "S");
+  REQUIRE_OK(Ferry(dir / "S", dir / "T").status);
+  REQUIRE_OK(Ferry(dir / "S", dir / "T2", {}, Via::kTcp).status);
+  REQUIRE_OK(Refresh(dir / "S", dir / "T").status);
+}
+
+}  // namespace
+}  // namespace sstferry::test
