@@ -293,9 +293,13 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
   opened.snapshot_micros = snapshot_micros_;
   opened.plan_micros = plan_micros_;
-  opened.places = PlacesOf(database_.db != nullptr
-                               ? DirectoriesOf(database_.db)
-                               : DirectoriesOf(database_.directory));
+  std::vector<std::string> dirs = database_.db != nullptr
+                                      ? DirectoriesOf(database_.db)
+                                      : DirectoriesOf(database_.directory);
+  if (!database_.wal_dir.empty()) {
+    dirs.push_back(database_.wal_dir);
+  }
+  opened.places = PlacesOf(dirs);
   Status status = control->SendMessage(FrameType::kOpened, opened);
   for (const TransferFamily& family : families_) {
     if (status.ok()) {

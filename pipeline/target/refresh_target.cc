@@ -51,9 +51,11 @@ Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
 
 Status RefreshTarget::Inspect() {
   const Status status = OpenAndJudge();
-  if (!status.ok() && !context().workspace->has_unfinished()) {
-    // Nothing was begun; what stays of it is only in the way.
-    context().workspace->Remove().PermitUncheckedError();
+  if (!status.ok() && !context().workspace->has_unfinished() &&
+      context().workspace->swap_state() == SwapState::kNone) {
+    // Nothing was begun; what stays of it, or of a swap that was stopped
+    // before its journal, is only in the way.
+    context().workspace->Discard().PermitUncheckedError();
   }
   return status;
 }

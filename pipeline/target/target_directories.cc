@@ -19,11 +19,16 @@ std::vector<std::string> TargetDirectories(const PullOptions& options,
 
 Status CheckApartFromSource(const PullOptions& options,
                             const std::vector<std::string>& target_dirs) {
-  return options.source.is_directory()
-             ? CheckApart(DirectoriesOf(options.source.directory),
-                          options.snapshot_dir, options.target_dir,
-                          target_dirs)
-             : Status::OK();
+  if (!options.source.is_directory()) {
+    return Status::OK();
+  }
+  std::vector<std::string> source_dirs =
+      DirectoriesOf(options.source.directory);
+  if (!options.wal_dir.empty()) {
+    source_dirs.push_back(options.wal_dir);
+  }
+  return CheckApart(source_dirs, options.snapshot_dir, options.target_dir,
+                    target_dirs);
 }
 
 Status CheckApartFromPlaces(const PullOptions& options,

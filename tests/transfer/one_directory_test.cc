@@ -60,6 +60,27 @@ Summary Run(const PullOptions& options) {
   return summary;
 }
 
+// Gone with the test, however it ends.
+class BindMount {
+ public:
+  BindMount(const std::string& what, const std::string& where)
+      : where_(where),
+        is_there_(mount(what.c_str(), where.c_str(), nullptr, MS_BIND,
+                        nullptr) == 0) {}
+  ~BindMount() {
+    if (is_there_) {
+      umount(where_.c_str());
+    }
+  }
+  BindMount(const BindMount&) = delete;
+  BindMount& operator=(const BindMount&) = delete;
+  bool is_there() const { return is_there_; }
+
+ private:
+  const std::string where_;
+  const bool is_there_;
+};
+
 // Of a directory, and of a server on this machine.
 void RequireRefused(const TempDir& dir, const std::string& source,
                     const std::string& target,
@@ -165,8 +186,8 @@ TEST_CASE("A directory that is mounted a second time is the same one",
   TempDir dir;
   MakeSource(dir / "S");
   fs::create_directory(dir / "M");
-  if (mount((dir / "S").c_str(), (dir / "M").c_str(), nullptr, MS_BIND,
-            nullptr) != 0) {
+  const BindMount mounted(dir / "S", dir / "M");
+  if (!mounted.is_there()) {
     WARN("nothing may be mounted here");
     return;
   }
@@ -174,7 +195,6 @@ TEST_CASE("A directory that is mounted a second time is the same one",
   RequireRefused(dir, dir / "S", dir / "M", {dir / "S"});
   RequireRefused(dir, dir / "S", dir / "M/sub", {dir / "S"});
   RequireRefused(dir, dir / "M", dir / "S/sub", {dir / "S"});
-  REQUIRE(umount((dir / "M").c_str()) == 0);
 }
 
 TEST_CASE("A target in the directory of the source's WALs is refused",
@@ -187,6 +207,33 @@ TEST_CASE("A target in the directory of the source's WALs is refused",
   }
   SECTION("one in it") {
     RequireRefused(dir, dir / "S", dir / "W/T", {dir / "S", dir / "W"});
+  }
+}
+
+TEST_CASE("A target in a WAL directory that is only given by name is refused",
+          "[transfer][untouched]") {
+  TempDir dir;
+  MakeSource(dir / "S");
+  fs::create_directory(dir / "W");
+  std::ofstream(dir / "W/kept") << "x";
+  const std::string before = Fingerprint(dir / "W");
+  ServeOptions serve;
+  serve.snapshot_ttl = std::chrono::seconds(0);
+  serve.databases.push_back({"db", dir / "S", nullptr, {}, {}, dir / "W"});
+  TestServer server(serve);
+  for (const bool over_tcp : {false, true}) {
+    PullOptions options;
+    options.target_dir = dir / "W/T";
+    if (over_tcp) {
+      options.source = AddressAt(server.address());
+    } else {
+      options.source.directory = dir / "S";
+      options.wal_dir = dir / "W";
+    }
+    const Summary summary = Run(options);
+    INFO(summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+    REQUIRE(Fingerprint(dir / "W") == before);
   }
 }
 
