@@ -203,6 +203,22 @@ TEST_CASE("A batch that was written again does not count as overlapping",
   REQUIRE(facts.counts_batches());
 }
 
+TEST_CASE("Entries of a write-committed section take no sequence",
+          "[format][rocksdb]") {
+  // A group of writers in one batch: a section of two puts, and a put.
+  std::string group = BatchAt(10, {"a", "b", "c"});
+  const std::string put = group.substr(group.size() - 9);
+  REQUIRE(put == std::string("\1\1c\5value", 9));
+  group.insert(12, "\x09");
+  group.insert(group.size() - put.size(), "\x0a\x01t");
+  WalFacts facts;
+  REQUIRE_OK(facts.Add(1, group));
+  REQUIRE_OK(facts.Add(1, BatchAt(11, {"a"})));
+  REQUIRE(facts.prepared() == Names{"t"});
+  REQUIRE(facts.entries() == 4);
+  REQUIRE_FALSE(facts.counts_batches());
+}
+
 TEST_CASE("Keys beyond the bound make their family unbounded",
           "[format][rocksdb]") {
   WalFacts facts;
