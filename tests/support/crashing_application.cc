@@ -364,11 +364,11 @@ rc::Gen<AppSetup> SetupGen() {
   return rc::gen::map(
       rc::gen::build<AppSetup>(
           rc::gen::set(&AppSetup::kind,
-                       rc::gen::map(inRange<uint32_t>(0, kAppKinds + 2),
-                                    [](uint32_t i) {
-                                      return static_cast<AppKind>(
-                                          i < kAppKinds ? i : 0);
-                                    })),
+                       rc::gen::element(
+                           AppKind::kPlain, AppKind::kPlain, AppKind::kTtl,
+                           AppKind::kWriteCommitted,
+                           AppKind::kWriteCommitted, AppKind::kWritePrepared,
+                           AppKind::kWriteUnprepared)),
           rc::gen::set(&AppSetup::recovery_mode,
                        rc::gen::element<uint32_t>(0, 1, 2, 2, 2, 3)),
           rc::gen::set(&AppSetup::families, inRange<uint32_t>(1, 4)),

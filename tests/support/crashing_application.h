@@ -16,7 +16,6 @@ namespace sstferry::test {
 enum class AppKind {
   kPlain, kTtl, kWriteCommitted, kWritePrepared, kWriteUnprepared
 };
-constexpr uint32_t kAppKinds = 5;
 const char* AppKindName(AppKind kind);
 
 // How it opens its database, each time alike.
