@@ -185,11 +185,15 @@ Status HeldWals::CheckEnd(Wal* wal) {
              : status;
 }
 
-// Of an owner that died its torn end, too: recovery judges it.
+// Of an owner that died its torn end, too: recovery judges it. But never the
+// records of a file's earlier life: RocksDB 7.8 reads the first of those again
+// and again, without end, if it recovers with kSkipAnyCorruptedRecords.
 uint64_t HeldWals::BytesToCopy(const Wal& wal) const {
-  const bool is_cut = IsNewest(wal) && (IsRecyclable(wal) ||
-                                        wal.same_looks < kSettledLooks);
-  return is_cut ? wal.follower.end() : wal.bytes;
+  const bool is_written_on = IsNewest(wal) && (IsRecyclable(wal) ||
+                                               wal.same_looks < kSettledLooks);
+  const bool has_torn_end =
+      wal.follower.stopped_inside() && !wal.follower.is_recyclable();
+  return is_written_on || !has_torn_end ? wal.follower.end() : wal.bytes;
 }
 
 uint64_t HeldWals::bytes() const {

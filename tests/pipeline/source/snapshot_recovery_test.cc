@@ -184,6 +184,28 @@ TEST_CASE("Snapshot works with track_and_verify_wals_in_manifest",
                      {{"0", "0"}, {"a", "1"}, {"b", "1"}});
 }
 
+// RocksDB 7.8 reads the first record of an earlier life of a file for ever, if
+// it recovers with kSkipAnyCorruptedRecords (log::Reader does not advance).
+TEST_CASE("Snapshot leaves what an earlier life left behind an older WAL",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  Options options = Plain();
+  options.recycle_log_file_num = 2;
+  options.wal_recovery_mode =
+      rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
+  DieAfter(options, tree / "db", {{"a", "1"}});
+  DieAfter(options, tree / "db", {{"b", "1"}});
+  DieAfter(options, tree / "db", {{"c", "1"}});
+  const size_t wals = FilesWith(tree / "db", ".log").size();
+  REQUIRE(wals >= 3);
+  // Records of another number stand for those of an earlier life.
+  std::ifstream other(WalOf(tree / "db", wals - 3), std::ios::binary);
+  std::ofstream(WalOf(tree / "db", wals - 2), std::ios::binary | std::ios::app)
+      << other.rdbuf();
+  CHECK(ReadAll(*Take(Of(tree / "db")), "default") ==
+        Entries{{"a", "1"}, {"b", "1"}, {"c", "1"}});
+}
+
 TEST_CASE("Snapshot reads compressed WALs", "[snapshot][recovery]") {
   TempTree tree;
   Options options = Plain();

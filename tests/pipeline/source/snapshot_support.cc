@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -197,6 +198,10 @@ int ChildCase::Wait() {
 std::string FromParent(const std::string& name) {
   const char* value =
       getenv(kPipeVariable) == nullptr ? nullptr : getenv(name.c_str());
+  if (value != nullptr) {
+    // A child never outlives a program that was killed.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  }
   return value == nullptr ? std::string() : std::string(value);
 }
 
