@@ -17,7 +17,7 @@
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/report.h"
 #include "benchmarks/support/workload.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/options_util.h"
 

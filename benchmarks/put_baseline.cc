@@ -27,7 +27,7 @@
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/net.h"
 #include "benchmarks/support/report.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 
 namespace sstferry::bench {

@@ -28,7 +28,7 @@
 #include "benchmarks/support/foreground.h"
 #include "benchmarks/support/report.h"
 #include "benchmarks/support/spinner.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/options_util.h"

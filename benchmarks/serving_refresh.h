@@ -10,8 +10,8 @@
 
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/latency.h"
-#include "pipeline/target.h"
 #include "rocksdb/listener.h"
+#include "sstferry/target.h"
 
 namespace sstferry::bench {
 

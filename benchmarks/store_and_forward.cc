@@ -23,7 +23,7 @@
 #include "benchmarks/support/file_transfer.h"
 #include "benchmarks/support/flags.h"
 #include "benchmarks/support/report.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/rate_limiter.h"
 #include "rocksdb/sst_file_writer.h"

@@ -1,29 +1,22 @@
 # The library as others use it: find_package(sstferry), sstferry::sstferry.
 include(CMakePackageConfigHelpers)
 
-# The public headers and what they include. They keep their places under
-# include/sstferry, so that #include "pipeline/target.h" means the same here
-# and there; tests/install compares this list with what a compiler reads.
-set(SSTFERRY_PUBLIC_HEADERS
-  format/digest.h
-  format/end_state.h
-  format/messages.h
-  format/messages_any.h
-  format/messages_control.h
-  format/messages_lane.h
-  format/messages_refresh.h
-  format/messages_status.h
-  pipeline/options.h
-  pipeline/refresh_options.h
-  pipeline/source.h
-  pipeline/status.h
-  pipeline/target.h
-  pipeline/wire/transport.h)
-foreach(header ${SSTFERRY_PUBLIC_HEADERS})
-  get_filename_component(room ${header} DIRECTORY)
-  install(FILES ${header}
-    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry/${room})
-endforeach()
+# The public headers, and the few of format/ that they include; tests/install
+# compares them with what a compiler reads.
+file(GLOB SSTFERRY_PUBLIC_HEADERS CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/pipeline/include/sstferry/*.h)
+install(FILES ${SSTFERRY_PUBLIC_HEADERS}
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry)
+install(FILES format/digest.h format/end_state.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry/format)
+install(FILES
+  format/message/messages.h
+  format/message/messages_any.h
+  format/message/messages_control.h
+  format/message/messages_lane.h
+  format/message/messages_refresh.h
+  format/message/messages_status.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry/format/message)
 
 set_target_properties(sstferry_pipeline PROPERTIES EXPORT_NAME sstferry)
 set_target_properties(sstferry_format PROPERTIES EXPORT_NAME format)

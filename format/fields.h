@@ -1,7 +1,7 @@
 // One description of a message's fields serves its encoder, its decoder and
 // the annotated dump: a function template Fields(archive, message) names each
 // field once, in order, with its bounds, and the archive does the rest.
-// The descriptions are in format/message_fields.h, message_fields_lane.h and
+// The descriptions are in format/message/message_fields.h, message_fields_lane.h and
 // journal_fields.h.
 #pragma once
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "format/frame.h"
 #include "format/limits.h"
-#include "format/messages.h"
-#include "pipeline/wire/transport.h"
+#include "format/message/frame.h"
+#include "format/message/messages.h"
 #include "pipeline/wire/turn.h"
+#include "sstferry/transport.h"
 
 namespace sstferry {
 

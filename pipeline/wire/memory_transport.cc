@@ -7,7 +7,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/wire/patience.h"
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 
 namespace sstferry {
 namespace {

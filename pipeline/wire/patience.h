@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 
 namespace sstferry {
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"

@@ -2,8 +2,8 @@
 // in no digest.
 #include <filesystem>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/sample_database.h"

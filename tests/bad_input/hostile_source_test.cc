@@ -1,8 +1,8 @@
 // A source that lies: each lie is found, nothing is renamed.
 #include <filesystem>
 
-#include "format/frame.h"
-#include "pipeline/target.h"
+#include "format/message/frame.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/sample_database.h"

@@ -10,7 +10,7 @@
 #include <future>
 #include <thread>
 
-#include "pipeline/target.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
 #include "tests/support/fake_peer.h"

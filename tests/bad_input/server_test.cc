@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <future>
 
-#include "format/frame.h"
-#include "pipeline/target.h"
+#include "format/message/frame.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/relay.h"

@@ -1,7 +1,7 @@
 // Peers that answer every ping and do nothing else.
 #include <filesystem>
 
-#include "pipeline/target.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/sample_database.h"

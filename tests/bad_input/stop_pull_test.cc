@@ -6,7 +6,7 @@
 #include <sstream>
 #include <thread>
 
-#include "pipeline/target.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/faulty_file_system.h"

@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <set>
 
-#include "pipeline/target/durable.h"
-#include "pipeline/target/pull_identity.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/journal/pull_identity.h"
 #include "tests/support/carried.h"
 #include "tests/support/catch.h"
 #include "tests/support/power_loss_file_system.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "pipeline/options.h"
+#include "sstferry/options.h"
 #include "tests/crash/crash_points.h"
 #include "tests/support/scratch_dir.h"
 

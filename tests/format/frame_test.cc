@@ -1,4 +1,4 @@
-#include "format/frame.h"
+#include "format/message/frame.h"
 
 #include <set>
 

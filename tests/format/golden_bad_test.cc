@@ -4,11 +4,11 @@
 // test_format "[.rewrite]"
 #include <functional>
 
-#include "format/annotate.h"
 #include "format/coding.h"
-#include "format/lease.h"
 #include "format/limits.h"
-#include "format/sealed_file.h"
+#include "format/record/lease.h"
+#include "format/record/sealed_file.h"
+#include "format/sst/annotate.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"

@@ -8,9 +8,9 @@
 //   test_format "[.rewrite]"
 #include <filesystem>
 
-#include "format/annotate.h"
 #include "format/coding.h"
-#include "format/lease.h"
+#include "format/record/lease.h"
+#include "format/sst/annotate.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"

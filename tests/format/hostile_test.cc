@@ -1,8 +1,8 @@
 // What a receiver survives: frames, payloads and journals made by an enemy.
 #include <random>
 
-#include "format/annotate.h"
 #include "format/limits.h"
+#include "format/sst/annotate.h"
 #include "tests/format/allocations.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <random>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "tests/format/log_bytes.h"

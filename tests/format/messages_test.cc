@@ -1,4 +1,4 @@
-#include "format/messages.h"
+#include "format/message/messages.h"
 
 #include <rapidcheck.h>
 

@@ -1,5 +1,5 @@
 // Chunks that replace an interval: what CheckChunk() lets pass and what not.
-#include "format/sst_check.h"
+#include "format/sst/sst_check.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"

@@ -1,10 +1,10 @@
-#include "format/sst_check.h"
+#include "format/sst/sst_check.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "format/sst_describe.h"
-#include "format/sst_reader.h"
+#include "format/sst/sst_describe.h"
+#include "format/sst/sst_reader.h"
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"

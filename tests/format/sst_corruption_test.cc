@@ -1,8 +1,8 @@
 #include <rapidcheck.h>
 
-#include "format/sst_check.h"
-#include "format/sst_describe.h"
-#include "format/sst_reader.h"
+#include "format/sst/sst_check.h"
+#include "format/sst/sst_describe.h"
+#include "format/sst/sst_reader.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
 

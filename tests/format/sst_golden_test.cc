@@ -11,9 +11,9 @@
 #include <iterator>
 
 #include "format/digest.h"
-#include "format/sst_check.h"
-#include "format/sst_describe.h"
-#include "pipeline/rocksdb_compat.h"
+#include "format/sst/sst_check.h"
+#include "format/sst/sst_describe.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
 #include "tests/support/carried_sst.h"

@@ -1,6 +1,6 @@
-#include "format/sst_plain_values.h"
+#include "format/sst/sst_plain_values.h"
 
-#include "format/sst_reader.h"
+#include "format/sst/sst_reader.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
 

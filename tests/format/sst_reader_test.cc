@@ -1,7 +1,7 @@
-#include "format/sst_reader.h"
+#include "format/sst/sst_reader.h"
 
-#include "format/sst_describe.h"
-#include "pipeline/rocksdb_compat.h"
+#include "format/sst/sst_describe.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_reader.h"

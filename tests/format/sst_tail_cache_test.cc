@@ -1,6 +1,6 @@
 // Block-cache keys follow from a table's session id and file number, which a
 // new tail keeps: one cache serves every stamp of one file.
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"

@@ -1,7 +1,7 @@
 // Every shape of table that RocksDB writes: carried, ingested, read back,
 // compacted, and carried again.
-#include "format/sst_check.h"
-#include "format/sst_tail.h"
+#include "format/sst/sst_check.h"
+#include "format/sst/sst_tail.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"

@@ -1,10 +1,10 @@
 // What is not carried, and that nothing carried hides a flipped bit.
-#include "format/sst_tail.h"
+#include "format/sst/sst_tail.h"
 
 #include <map>
 
 #include "format/end_state.h"
-#include "format/sst_check.h"
+#include "format/sst/sst_check.h"
 #include "rocksdb/filter_policy.h"
 #include "tests/support/carried_sst.h"
 #include "tests/support/catch.h"

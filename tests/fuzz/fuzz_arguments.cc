@@ -7,9 +7,9 @@
 #include <limits>
 #include <sstream>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 #include "tests/support/scratch_dir.h"
-#include "tools/sstferry/arguments.h"
+#include "tools/sstferry/options/arguments.h"
 
 namespace sstferry {
 namespace {

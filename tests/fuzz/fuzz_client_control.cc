@@ -2,10 +2,10 @@
 // the control connection, then the script of a lane's connection. A source
 // says these to the target's end of a control connection: handshake, list,
 // status, plan (with the options its families describe), totals.
-#include "pipeline/family_options.h"
-#include "pipeline/operators.h"
-#include "pipeline/target/plan_check.h"
-#include "pipeline/target/source_session.h"
+#include "pipeline/options/family_options.h"
+#include "pipeline/options/operators.h"
+#include "pipeline/target/session/plan_check.h"
+#include "pipeline/target/session/source_session.h"
 #include "tests/fuzz/script.h"
 
 namespace sstferry {

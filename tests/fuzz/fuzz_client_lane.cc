@@ -4,10 +4,10 @@
 // What passes the checks is ingested by RocksDB, which must not abort.
 #include <filesystem>
 
-#include "pipeline/target/journal_file.h"
-#include "pipeline/target/lane_client.h"
-#include "pipeline/target/source_session.h"
-#include "pipeline/target/target_db.h"
+#include "pipeline/target/database/target_db.h"
+#include "pipeline/target/journal/journal_file.h"
+#include "pipeline/target/lane/lane_client.h"
+#include "pipeline/target/session/source_session.h"
 #include "tests/fuzz/script.h"
 #include "tests/fuzz/tiny_database.h"
 

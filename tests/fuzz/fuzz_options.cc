@@ -1,8 +1,8 @@
 // Input: the text of an OPTIONS file, as a source has it and a peer sends it
 // on. What the allow-list lets pass, RocksDB's own parsers must bear.
 #include "format/limits.h"
-#include "pipeline/family_options.h"
-#include "pipeline/options_file.h"
+#include "pipeline/options/family_options.h"
+#include "pipeline/options/options_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sstferry;

@@ -4,11 +4,11 @@
 // process where we were not strict enough.
 #include <cstdlib>
 
-#include "format/byte_source.h"
-#include "format/sst_check.h"
-#include "format/sst_describe.h"
-#include "format/sst_reader.h"
-#include "pipeline/rocksdb_compat.h"
+#include "format/sst/byte_source.h"
+#include "format/sst/sst_check.h"
+#include "format/sst/sst_describe.h"
+#include "format/sst/sst_reader.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_reader.h"

@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "format/coding.h"
-#include "format/sst_check.h"
-#include "format/sst_tail.h"
+#include "format/sst/sst_check.h"
+#include "format/sst/sst_tail.h"
 
 namespace sstferry {
 namespace {

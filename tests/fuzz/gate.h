@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "format/frame.h"
+#include "format/message/frame.h"
 
 namespace sstferry::fuzz {
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "format/wire_compression.h"
-#include "pipeline/rocksdb_compat.h"
+#include "format/message/wire_compression.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/wire/patience.h"
 #include "tests/format/samples.h"
 

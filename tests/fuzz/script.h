@@ -16,10 +16,10 @@
 #include <string>
 #include <utility>
 
-#include "format/messages.h"
-#include "format/frame.h"
+#include "format/message/messages.h"
+#include "format/message/frame.h"
 #include "pipeline/wire/channel.h"
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 #include "tests/fuzz/gate.h"
 
 namespace sstferry::fuzz {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 
 namespace sstferry::fuzz {

@@ -1,4 +1,4 @@
-#include "pipeline/family_options.h"
+#include "pipeline/options/family_options.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include "format/end_state.h"
-#include "pipeline/option_rules.h"
-#include "pipeline/options_file.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/option_rules.h"
+#include "pipeline/options/options_file.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"

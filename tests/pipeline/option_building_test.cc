@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "format/end_state.h"
-#include "pipeline/family_options.h"
-#include "pipeline/options_file.h"
+#include "pipeline/options/family_options.h"
+#include "pipeline/options/options_file.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/sst_file_writer.h"

@@ -1,4 +1,4 @@
-#include "pipeline/options_file.h"
+#include "pipeline/options/options_file.h"
 
 #include <algorithm>
 #include <fstream>
@@ -8,7 +8,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "pipeline/family_options.h"
+#include "pipeline/options/family_options.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"
 

@@ -1,6 +1,6 @@
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 
-#include "pipeline/family_options.h"
+#include "pipeline/options/family_options.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"

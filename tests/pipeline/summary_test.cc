@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipeline/options.h"
+#include "sstferry/options.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -1,4 +1,4 @@
-#include "pipeline/thread_priority.h"
+#include "pipeline/base/thread_priority.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-#include "pipeline/verdict.h"
+#include "pipeline/operation/verdict.h"
 
 #include <filesystem>
 #include <fstream>

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "pipeline/target.h"
 #include "rocksdb/table.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 
 namespace sstferry::test {

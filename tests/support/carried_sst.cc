@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"

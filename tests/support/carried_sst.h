@@ -10,7 +10,7 @@
 #include "rocksdb/status.h"
 #include "rocksdb/table.h"
 
-#include "format/sst_tail.h"
+#include "format/sst/sst_tail.h"
 #include "tests/support/sst_files.h"
 
 namespace sstferry::test {

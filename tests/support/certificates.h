@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 #include "tests/support/scratch_dir.h"
 
 namespace sstferry {

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/slice_transform.h"

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "format/coding.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"

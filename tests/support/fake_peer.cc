@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "format/digest.h"
-#include "pipeline/target/source_session.h"
+#include "pipeline/target/session/source_session.h"
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "format/messages.h"
-#include "pipeline/source.h"
+#include "format/message/messages.h"
 #include "pipeline/wire/channel.h"
+#include "sstferry/source.h"
 
 namespace sstferry {
 

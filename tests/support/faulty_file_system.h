@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {

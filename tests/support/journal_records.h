@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "format/journal.h"
+#include "format/record/journal.h"
 #include "tests/support/sample_database.h"
 
 namespace sstferry {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/target/durable.h"
+#include "pipeline/target/disk/durable.h"
 #include "rocksdb/file_system.h"
 #include "tests/support/durable_names.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 
 namespace sstferry {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pipeline/target.h"
+#include "sstferry/target.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {

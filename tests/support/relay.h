@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 
 namespace sstferry {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target/silent_logger.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/silent_logger.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "pipeline/options.h"
+#include "sstferry/options.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/sample_database.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/options.h"
 #include "rocksdb/db.h"
+#include "sstferry/options.h"
 #include "tests/support/scratch_dir.h"
 
 namespace sstferry {

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/target.h"
-#include "pipeline/wire/transport.h"
 #include "rocksdb/options.h"
+#include "sstferry/target.h"
+#include "sstferry/transport.h"
 
 namespace sstferry {
 

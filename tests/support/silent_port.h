@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"

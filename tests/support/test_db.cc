@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "format/digest.h"
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 

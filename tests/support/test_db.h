@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/options.h"
-#include "pipeline/source.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
+#include "sstferry/options.h"
+#include "sstferry/source.h"
 #include "tests/support/sample_bytes.h"
 
 namespace sstferry::test {

@@ -1,4 +1,4 @@
-#include "tools/sstferry/commands.h"
+#include "tools/sstferry/command/commands.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // The commands around an exchange: what they see, and how they end.
-#include "tools/sstferry/hook.h"
+#include "tools/sstferry/service/hook.h"
 
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-#include "tools/sstferry/progress.h"
+#include "tools/sstferry/output/progress.h"
 
 #include <rapidcheck.h>
 

@@ -16,7 +16,7 @@
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/serve_process.h"
-#include "tools/sstferry/commands.h"
+#include "tools/sstferry/command/commands.h"
 
 namespace sstferry {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "tests/support/catch.h"
-#include "tools/sstferry/console.h"
-#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/command/operation_runner.h"
+#include "tools/sstferry/output/console.h"
 
 namespace sstferry {
 namespace {

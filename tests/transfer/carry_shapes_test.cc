@@ -1,5 +1,5 @@
 // Every shape of table travels as it is and arrives usable, three times over.
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"

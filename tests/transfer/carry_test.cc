@@ -1,6 +1,6 @@
 // Files that travel as they are: which do, what arrives, what plan says.
-#include "format/sst_reader.h"
-#include "pipeline/file_source.h"
+#include "format/sst/sst_reader.h"
+#include "pipeline/base/file_source.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/table.h"
 #include "tests/support/carried.h"

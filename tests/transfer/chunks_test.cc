@@ -1,9 +1,9 @@
 // Sizes and formats of what arrives.
 #include <filesystem>
 
-#include "format/sst_reader.h"
-#include "pipeline/file_source.h"
-#include "pipeline/rocksdb_compat.h"
+#include "format/sst/sst_reader.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/table.h"
 #include "rocksdb/table_properties.h"
 #include "tests/support/catch.h"

@@ -2,7 +2,7 @@
 // arrives, and the bytes on the wire are what the option promises.
 #include <chrono>
 
-#include "pipeline/target.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/test_db.h"

@@ -4,7 +4,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "rocksdb/wide_columns.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 

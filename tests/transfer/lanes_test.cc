@@ -3,7 +3,7 @@
 #include <deque>
 #include <mutex>
 
-#include "pipeline/target/puller.h"
+#include "pipeline/target/pull/puller.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/test_db.h"

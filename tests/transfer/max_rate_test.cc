@@ -1,8 +1,8 @@
 // The cap of a pull: kept at the target, changed while it runs.
 #include <future>
 
-#include "pipeline/target.h"
-#include "pipeline/target/puller.h"
+#include "pipeline/target/pull/puller.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/test_db.h"

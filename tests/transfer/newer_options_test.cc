@@ -3,9 +3,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "format/byte_source.h"
-#include "format/sst_reader.h"
-#include "pipeline/rocksdb_compat.h"
+#include "format/sst/byte_source.h"
+#include "format/sst/sst_reader.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_db.h"
 

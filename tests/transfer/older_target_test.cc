@@ -1,8 +1,8 @@
 // What the linked RocksDB writes for a target that reads less than it does.
-#include "format/byte_source.h"
-#include "format/sst_reader.h"
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target/source_session.h"
+#include "format/sst/byte_source.h"
+#include "format/sst/sst_reader.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/session/source_session.h"
 #include "rocksdb/table.h"
 #include "tests/support/carried.h"
 #include "tests/support/catch.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "pipeline/target.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/refreshed.h"

@@ -16,7 +16,7 @@
 #include <map>
 
 #include "format/end_state.h"
-#include "pipeline/target.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/crashing_application.h"
 #include "tests/support/forked.h"

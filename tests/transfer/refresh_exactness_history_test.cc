@@ -14,9 +14,9 @@
 #include <iostream>
 #include <map>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target.h"
-#include "pipeline/target/durable.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/disk/durable.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/refreshed_world.h"
 #include "tests/support/replica_contents.h"

@@ -14,9 +14,9 @@
 #include <iostream>
 #include <map>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target/durable.h"
-#include "pipeline/target/pull_identity.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/journal/pull_identity.h"
 #include "tests/support/catch.h"
 #include "tests/support/played_history.h"
 #include "tests/support/power_loss_file_system.h"

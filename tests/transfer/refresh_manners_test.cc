@@ -8,9 +8,9 @@
 #include <mutex>
 #include <set>
 
-#include "pipeline/target/durable.h"
-#include "pipeline/target/free_space.h"
-#include "pipeline/thread_priority.h"
+#include "pipeline/base/thread_priority.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/free_space.h"
 #include "rocksdb/listener.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"

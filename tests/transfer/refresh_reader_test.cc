@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "pipeline/target/durable.h"
+#include "pipeline/target/disk/durable.h"
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "pipeline/directories.h"
-#include "pipeline/target.h"
-#include "pipeline/target/database_files.h"
+#include "pipeline/options/directories.h"
+#include "pipeline/target/disk/database_files.h"
 #include "rocksdb/compaction_filter.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/faulty_file_system.h"

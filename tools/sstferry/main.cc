@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <exception>
 
-#include "tools/sstferry/commands.h"
-#include "tools/sstferry/console.h"
-#include "tools/sstferry/signals.h"
+#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/output/console.h"
+#include "tools/sstferry/service/signals.h"
 
 namespace sstferry {
 namespace {

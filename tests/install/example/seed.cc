@@ -3,10 +3,10 @@
 #include <iostream>
 #include <thread>
 
-#include "pipeline/source.h"
-#include "pipeline/status.h"
-#include "pipeline/target.h"
 #include "rocksdb/db.h"
+#include "sstferry/source.h"
+#include "sstferry/status.h"
+#include "sstferry/target.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

@@ -1,4 +1,4 @@
-#include "pipeline/source/admission.h"
+#include "pipeline/source/server/admission.h"
 
 #include "tests/support/catch.h"
 

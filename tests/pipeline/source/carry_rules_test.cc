@@ -1,5 +1,5 @@
 // Each reason not to carry a file, alone.
-#include "pipeline/source/carry_rules.h"
+#include "pipeline/source/plan/carry_rules.h"
 
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"

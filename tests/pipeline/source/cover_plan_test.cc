@@ -1,12 +1,12 @@
 // What a refresh takes for changed.
-#include "pipeline/source/cover_plan.h"
+#include "pipeline/source/plan/cover_plan.h"
 
 #include <rapidcheck.h>
 
 #include <algorithm>
 #include <map>
 
-#include "pipeline/key_interval.h"
+#include "pipeline/base/key_interval.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

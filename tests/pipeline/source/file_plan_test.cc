@@ -1,12 +1,12 @@
 // Which files overlap, and what ranges become of carried and other files.
-#include "pipeline/source/file_plan.h"
+#include "pipeline/source/plan/file_plan.h"
 
 #include <rapidcheck.h>
 
 #include <algorithm>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/source/planner.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/source/plan/planner.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"

@@ -1,8 +1,8 @@
-#include "pipeline/source/lane_port.h"
+#include "pipeline/source/transfer/lane_port.h"
 
 #include <future>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -1,10 +1,10 @@
 // A lane's sink whose target loses connections, over the memory transport.
-#include "pipeline/source/lane_sink.h"
+#include "pipeline/source/lane/lane_sink.h"
 
 #include <future>
 #include <map>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
 

@@ -1,4 +1,4 @@
-#include "pipeline/source/options_text.h"
+#include "pipeline/source/directory/options_text.h"
 
 #include "tests/support/catch.h"
 

@@ -1,10 +1,10 @@
 // How evenly a planner cuts what a database may look like.
-#include "pipeline/source/planner.h"
+#include "pipeline/source/plan/planner.h"
 
 #include <algorithm>
 #include <memory>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"

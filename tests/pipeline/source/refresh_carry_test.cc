@@ -4,11 +4,11 @@
 #include <map>
 #include <memory>
 
-#include "format/sst_reader.h"
-#include "format/sst_tail.h"
-#include "pipeline/file_source.h"
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/source/file_carrier.h"
+#include "format/sst/sst_reader.h"
+#include "format/sst/sst_tail.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/source/chunk/file_carrier.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/table.h"

@@ -8,11 +8,11 @@
 #include <memory>
 #include <random>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/source/chunk_builder.h"
-#include "pipeline/source/file_carrier.h"
-#include "pipeline/source/planner.h"
-#include "pipeline/tile.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/tile.h"
+#include "pipeline/source/chunk/chunk_builder.h"
+#include "pipeline/source/chunk/file_carrier.h"
+#include "pipeline/source/plan/planner.h"
 #include "rocksdb/metadata.h"
 #include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"

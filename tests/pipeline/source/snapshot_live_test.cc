@@ -10,7 +10,7 @@
 #include <fstream>
 #include <set>
 
-#include "pipeline/source/snapshot.h"
+#include "pipeline/source/snapshot/snapshot.h"
 #include "rocksdb/listener.h"
 #include "tests/support/live_history.h"
 #include "tests/pipeline/source/snapshot_support.h"

@@ -5,8 +5,8 @@
 #include <functional>
 #include <system_error>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/source/snapshot.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/source/snapshot/snapshot.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "tests/pipeline/source/snapshot_support.h"

@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/source/snapshot.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/source/snapshot/snapshot.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 
 extern char** environ;

@@ -2,8 +2,8 @@
 #include <atomic>
 #include <thread>
 
-#include "pipeline/source/held_snapshots.h"
-#include "pipeline/status.h"
+#include "pipeline/source/directory/held_snapshots.h"
+#include "sstferry/status.h"
 #include "tests/pipeline/source/held_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"

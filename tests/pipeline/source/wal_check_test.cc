@@ -1,4 +1,4 @@
-#include "pipeline/source/wal_check.h"
+#include "pipeline/source/snapshot/wal_check.h"
 
 #include <filesystem>
 

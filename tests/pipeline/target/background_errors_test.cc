@@ -1,11 +1,11 @@
 // Errors of RocksDB that no call returns.
-#include "pipeline/target/background_errors.h"
+#include "pipeline/target/database/background_errors.h"
 
 #include <memory>
 #include <vector>
 
 #include "format/end_state.h"
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"

@@ -1,4 +1,4 @@
-#include "pipeline/target/backoff.h"
+#include "pipeline/target/session/backoff.h"
 
 #include "tests/support/catch.h"
 

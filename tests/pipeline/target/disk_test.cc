@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "pipeline/target/deferred_sync.h"
-#include "pipeline/target/durable.h"
-#include "pipeline/target/journal_file.h"
-#include "pipeline/target/staging_file.h"
-#include "pipeline/target/synced_files.h"
+#include "pipeline/target/disk/deferred_sync.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/staging_file.h"
+#include "pipeline/target/disk/synced_files.h"
+#include "pipeline/target/journal/journal_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/journal_records.h"

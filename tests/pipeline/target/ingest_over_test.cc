@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <future>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target/ingestor.h"
-#include "pipeline/target/journal_state.h"
-#include "pipeline/target/call_thread.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/journal/journal_state.h"
+#include "pipeline/target/database/call_thread.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/stackable_db.h"
 #include "tests/support/catch.h"

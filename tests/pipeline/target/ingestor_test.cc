@@ -1,11 +1,11 @@
 // What the ingestor puts into one call, and what it does when one fails.
-#include "pipeline/target/ingestor.h"
+#include "pipeline/target/database/ingestor.h"
 
 #include <filesystem>
 #include <future>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target/durable.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/disk/durable.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_writer.h"

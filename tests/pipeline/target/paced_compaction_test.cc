@@ -1,11 +1,11 @@
 // The compaction that ends a refresh: what it rewrites, and what it leaves.
-#include "pipeline/target/paced_compaction.h"
+#include "pipeline/target/database/paced_compaction.h"
 
 #include <chrono>
 #include <filesystem>
 #include <set>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/statistics.h"
 #include "tests/support/catch.h"

@@ -3,7 +3,7 @@
 // makes it new.
 #include <filesystem>
 
-#include "pipeline/rocksdb_compat.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"

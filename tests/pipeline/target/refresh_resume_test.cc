@@ -1,9 +1,9 @@
 // Refreshes that end in the middle and are started again.
 #include <filesystem>
 
-#include "format/cover_file.h"
-#include "pipeline/target/cover_record.h"
-#include "pipeline/target/refresh_target.h"
+#include "format/record/cover_file.h"
+#include "pipeline/target/memory/cover_record.h"
+#include "pipeline/target/pull/refresh_target.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "pipeline/target/durable.h"
+#include "pipeline/target/disk/durable.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 

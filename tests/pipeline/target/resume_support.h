@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pipeline/target.h"
+#include "sstferry/target.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"

@@ -7,10 +7,10 @@
 #include <random>
 
 #include "format/hex.h"
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target.h"
-#include "pipeline/target/durable.h"
-#include "pipeline/target/journal_state.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "sstferry/target.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/journal/journal_state.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/carried.h"

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target/durable.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/disk/durable.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/replica_world.h"

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "pipeline/target/durable.h"
-#include "pipeline/target/pull_identity.h"
-#include "pipeline/target/target_state.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/journal/pull_identity.h"
+#include "pipeline/target/memory/target_state.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 

@@ -1,5 +1,5 @@
 // Where chunks of a refresh must lie, so that nothing old stays between them.
-#include "pipeline/target/tile_check.h"
+#include "pipeline/target/lane/tile_check.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"

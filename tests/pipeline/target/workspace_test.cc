@@ -7,8 +7,8 @@
 
 #include <filesystem>
 
-#include "pipeline/rocksdb_compat.h"
-#include "pipeline/target/workspace.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/disk/workspace.h"
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"

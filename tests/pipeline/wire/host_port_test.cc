@@ -1,5 +1,5 @@
 #include "format/end_state.h"
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/wire/transport.h"
+#include "sstferry/transport.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
 

@@ -1,0 +1,24 @@
+// Sends or writes a list in parts, each of which fits into one payload.
+#pragma once
+
+#include <vector>
+
+#include "format/message/messages.h"
+
+namespace sstferry {
+
+// Calls each(std::vector<Item>) -> Status for every batch in order, until one
+// fails; returns that failure. An empty list makes no call.
+template <typename Item, typename Each>
+[[nodiscard]] rocksdb::Status ForEachBatch(const std::vector<Item>& items,
+                                           Each each) {
+  rocksdb::Status status;
+  for (size_t at = 0; at < items.size() && status.ok();) {
+    const size_t next = BatchEnd(items, at);
+    status = each(std::vector<Item>(items.begin() + at, items.begin() + next));
+    at = next;
+  }
+  return status;
+}
+
+}  // namespace sstferry

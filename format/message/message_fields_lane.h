@@ -1,0 +1,94 @@
+// The fields of the messages of lane connections in wire order with their
+// bounds. Normative text: format/FORMAT.md, "Messages"; keep both in step.
+#pragma once
+
+#include "format/message/message_fields.h"
+
+namespace sstferry {
+
+inline const char* ChunkKindName(ChunkKind kind) {
+  return kind == ChunkKind::kRebuilt ? "rebuilt" : "carried";
+}
+
+template <typename A, FieldsOf<EntryDigest> M>
+void Fields(A& a, M& m) {
+  a.Bytes("key", m.key, kMaxKeyBytes);
+  Number(a, "value_bytes", m.value_bytes);
+  a.Digest("value", m.value);
+}
+
+template <typename A, FieldsOf<RangeRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  a.OptionalBytes("after", m.after, kMaxKeyBytes);
+  Fields(a, m.held);
+  Number(a, "open_bytes", m.open_bytes, kMaxChunkFileBytes);
+  Number(a, "open_frames", m.open_frames, kMaxChunkFileBytes);
+}
+
+template <typename A, FieldsOf<ChunkAck> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "ordinal", m.ordinal);
+  Number(a, "bytes", m.bytes, kMaxChunkFileBytes);
+}
+
+template <typename A, FieldsOf<ChunkBegin> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "ordinal", m.ordinal);
+  a.Enum("kind", m.kind, 1, ChunkKindName);
+  Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
+  Number(a, "first_byte", m.first_byte, kMaxChunkFileBytes);
+}
+
+template <typename A, FieldsOf<ChunkEnd> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "ordinal", m.ordinal);
+  Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
+  Number(a, "entries", m.entries);
+  Number(a, "key_bytes", m.key_bytes);
+  Number(a, "value_bytes", m.value_bytes);
+  a.Bytes("smallest", m.smallest, kMaxKeyBytes);
+  a.Bytes("largest", m.largest, kMaxKeyBytes);
+  a.Bool("clears", m.clears);
+  a.Bool("deletes_last", m.deletes_last);
+  a.Digest("digest", m.digest);
+}
+
+template <typename A, FieldsOf<RangeEnd> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Fields(a, m.totals);
+  a.Digest("chain", m.chain);
+}
+
+template <typename A, FieldsOf<DigestRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "family", m.family, kMaxFamilies - 1);
+  Fields(a, m.interval);
+}
+
+template <typename A, FieldsOf<DigestReply> M>
+void Fields(A& a, M& m) {
+  Number(a, "entries", m.entries);
+  Number(a, "key_value_bytes", m.key_value_bytes);
+  a.Digest("content", m.content);
+}
+
+template <typename A, FieldsOf<EntriesRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "family", m.family, kMaxFamilies - 1);
+  Fields(a, m.interval);
+  a.OptionalBytes("after", m.after, kMaxKeyBytes);
+}
+
+template <typename A, FieldsOf<EntriesReply> M>
+void Fields(A& a, M& m) {
+  a.List("entries", m.entries, kMaxPayloadBytes / 28, 28,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  a.Bool("complete", m.complete);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,120 @@
+// Parts that several messages share, and the messages of any connection.
+// See format/message/messages.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/digest.h"
+#include "format/end_state.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Protocol versions this build speaks. There is none before 1.
+inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kOldestProtocolVersion = 1;
+
+// Feature bits of Hello; unknown bits are ignored, used only if both set them.
+inline constexpr uint64_t kFeatureContentDigest = 1u << 0;
+// The target takes chunks that hold wide-column entities.
+inline constexpr uint64_t kFeatureEntities = 1u << 1;
+// The target takes chunks that are files of the source with a rewritten tail.
+inline constexpr uint64_t kFeatureCarry = 1u << 2;
+// ChunkData frames may be compressed, where the OpenRequest asks for it.
+inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
+// The target takes chunks whose blocks bear the marks of RocksDB 11.1: values
+// apart from keys, uniform keys.
+inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
+inline constexpr uint64_t kSupportedFeatures =
+    kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
+    kFeatureWireCompression | kFeatureMarkedBlocks;
+
+using TransferId = std::array<uint8_t, 16>;
+std::string ToHex(const TransferId& id);
+
+struct NamedValue {
+  std::string name;
+  std::string value;
+  friend bool operator==(const NamedValue&, const NamedValue&) = default;
+};
+
+// A half-open key interval; an absent bound is unbounded, "" is a key.
+struct KeyInterval {
+  std::optional<std::string> begin;
+  std::optional<std::string> end;
+  friend bool operator==(const KeyInterval&, const KeyInterval&) = default;
+};
+
+struct Totals {
+  uint64_t chunks = 0;
+  uint64_t entries = 0;
+  uint64_t key_value_bytes = 0;
+  uint64_t sst_bytes = 0;
+  friend bool operator==(const Totals&, const Totals&) = default;
+  Totals& operator+=(const Totals& other);
+};
+
+enum class ConnectionKind : uint8_t { kControl = 0, kLane = 1 };
+
+struct Hello {
+  uint16_t oldest_version = kOldestProtocolVersion;
+  uint16_t newest_version = kProtocolVersion;
+  uint64_t features = kSupportedFeatures;
+  ConnectionKind kind = ConnectionKind::kControl;
+  TransferId transfer_id{};  // of a lane: the transfer it joins
+  uint32_t lane = 0;
+  std::string software;         // "sstferry 0.1.0"
+  std::string rocksdb_version;  // "7.8.3"
+  uint32_t max_format_version = 0;   // of SST files this side can read
+  std::vector<uint8_t> compressions; // rocksdb::CompressionType values
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+struct HelloAck {
+  uint16_t version = kProtocolVersion;  // the newest both speak
+  uint64_t features = 0;                // what both have
+  std::string software;
+  std::string rocksdb_version;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const HelloAck&, const HelloAck&) = default;
+};
+
+struct End {
+  EndState state = EndState::kOk;
+  std::string message;
+  std::string where;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const End&, const End&) = default;
+};
+
+// A list is cut into payloads of about this size.
+inline constexpr size_t kBatchBytes = 256u << 10;
+
+// The end of the batch that begins at items[begin]: at least one item, then as
+// many as fit into kBatchBytes. Item is Range, PlanItem or EntryDigest; with
+// keys inside kMaxKeyBytes a batch always fits into one frame.
+// REQUIRES: begin < items.size().
+template <typename Item>
+size_t BatchEnd(const std::vector<Item>& items, size_t begin) {
+  size_t bytes = EncodedBytes(items[begin]);
+  size_t end = begin + 1;
+  while (end < items.size()) {
+    bytes += EncodedBytes(items[end]);
+    if (bytes > kBatchBytes) {
+      break;
+    }
+    ++end;
+  }
+  return end;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,243 @@
+// The messages of the control connection. See format/message/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/message/messages_any.h"
+#include "format/message/messages_refresh.h"
+#include "format/message/messages_status.h"
+
+namespace sstferry {
+
+// Asks which databases are served; the payload is empty.
+struct ListRequest {
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ListRequest&, const ListRequest&) = default;
+};
+
+struct ListReply {
+  std::vector<std::string> names;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const ListReply&, const ListReply&) = default;
+};
+
+enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
+
+// Which files of the source travel as they are instead of being rebuilt.
+enum class CarryMode : uint8_t {
+  kAuto = 0,   // those for which that is exactly as good
+  kNever = 1,
+  kOnly = 2,   // all, or the transfer is refused
+};
+
+// How ChunkData frames are to come: never compressed; as the target's Compress
+// messages say, at first not; or always where it saves bytes.
+enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };
+
+// Which snapshot an OpenRequest is about.
+enum class SnapshotUse : uint8_t {
+  kNew = 0,     // a new one
+  kResume = 1,  // that of held_transfer, whose transfer goes on; pull only
+  kShare = 2,   // that of held_transfer, which stays as it is; verify, plan
+  kInstead = 3, // a new one; that of held_transfer is not needed; pull only
+};
+
+struct OpenRequest {
+  std::string database;               // NAME, checked against its alphabet
+  Purpose purpose = Purpose::kPull;
+  std::vector<std::string> families;  // empty: all
+  KeyInterval interval;               // --begin, --end, in each family's order
+  uint32_t lanes = 0;
+  uint64_t chunk_bytes = 0;
+  uint32_t format_version = 0;        // 0: the highest in the source's files
+  // SST bytes that S sends; 0: no limit, or T keeps to one by itself.
+  uint64_t max_rate_bytes_per_sec = 0;
+  CarryMode carry = CarryMode::kAuto;
+  WireCompression compression = WireCompression::kNone;
+  uint32_t compression_level = 0;       // 0: the source's choice
+  SnapshotUse snapshot_use = SnapshotUse::kNew;
+  TransferId held_transfer{};           // zeros with kNew
+  TransferMode mode = TransferMode::kSeed;
+  CompareMode compare = CompareMode::kFiles;  // of a refresh
+  // Of a refresh that is new: how many TargetFamily, Cover and TargetBound
+  // items follow.
+  uint32_t target_families = 0;
+  uint32_t target_covers = 0;
+  uint32_t target_bounds = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
+};
+
+// A directory, told apart from all others of one machine, and of no use on
+// another: XXH3-128 over the machine's boot id, device and inode.
+struct Place {
+  Digest128 id;
+  bool is_own = false;  // the source's; else one that it lies in
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+struct Opened {
+  TransferId transfer_id{};
+  std::string source_database_id;
+  uint64_t snapshot_sequence = 0;
+  uint32_t lanes = 0;                 // granted
+  uint32_t family_count = 0;          // Family frames that follow
+  std::vector<NamedValue> database_options;
+  std::vector<std::string> notes;     // for the operator
+  uint64_t snapshot_micros = 0;
+  uint64_t plan_micros = 0;
+  bool resumed = false;               // the transfer that was asked for goes on
+  uint64_t lease_seconds = 0;         // kept so long with no target connected
+  std::vector<Place> places;          // of the source's directories
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Opened&, const Opened&) = default;
+};
+
+// One column family as the source's OPTIONS describe it.
+struct FamilyDescription {
+  std::string name;
+  std::string comparator;
+  std::string merge_operator;  // empty: none
+  std::string table_factory;   // "BlockBasedTable" or "PlainTable"
+  std::vector<NamedValue> options;
+  std::vector<NamedValue> table_options;
+  friend bool operator==(const FamilyDescription&,
+                         const FamilyDescription&) = default;
+};
+
+struct Family {
+  uint32_t index = 0;  // families are numbered 0, 1, ... in a transfer
+  FamilyDescription description;
+  uint32_t format_version = 0;  // of the chunks that will come
+  uint64_t estimated_entries = 0;
+  uint64_t estimated_bytes = 0;
+  uint32_t source_files = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Family&, const Family&) = default;
+};
+
+struct Range {
+  uint32_t id = 0;      // 0, 1, ... over the whole transfer
+  uint32_t family = 0;  // Family::index
+  KeyInterval interval;
+  uint64_t estimated_bytes = 0;
+  RangeNeed need = RangeNeed::kSend;
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// Bytes the item takes inside a Ranges payload.
+size_t EncodedBytes(const Range& item);
+
+// A plan is sent as many of these; ids ascend without holes.
+struct Ranges {
+  std::vector<Range> ranges;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Ranges&, const Ranges&) = default;
+};
+
+enum class PlanAction : uint8_t { kRebuild = 0, kCarry = 1, kSkip = 2 };
+
+struct PlanItem {
+  uint32_t family = 0;
+  KeyInterval interval;
+  std::string file;  // the source's file name; empty: several files
+  uint64_t bytes = 0;
+  PlanAction action = PlanAction::kRebuild;
+  std::string reason;
+  friend bool operator==(const PlanItem&, const PlanItem&) = default;
+};
+
+// Bytes the item takes inside a PlanItems payload.
+size_t EncodedBytes(const PlanItem& item);
+
+struct PlanItems {
+  std::vector<PlanItem> items;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const PlanItems&, const PlanItems&) = default;
+};
+
+struct PlanEnd {
+  uint32_t range_count = 0;
+  uint64_t estimated_bytes = 0;
+  uint32_t cover_count = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const PlanEnd&, const PlanEnd&) = default;
+};
+
+// Ping and Pong: the receiver of a Ping answers with a Pong of the same token.
+struct Ping {
+  uint64_t token = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Ping&, const Ping&) = default;
+};
+
+// The source's columns of the timeline and its stage clock, since the start.
+// Stages are lane-microseconds summed over lanes.
+struct Stats {
+  uint64_t entries = 0;
+  uint64_t key_value_bytes = 0;
+  uint64_t sst_bytes = 0;
+  uint64_t wire_bytes = 0;
+  uint64_t queued_bytes = 0;
+  uint64_t peak_rss_bytes = 0;
+  uint64_t read_build_micros = 0;
+  uint64_t send_wait_micros = 0;
+  uint64_t idle_micros = 0;
+  uint64_t read_bytes = 0;  // of files: grows where nothing is found to send
+  // The part of send_wait in which lanes could do nothing but wait for the
+  // connection (or for the source's own rate limit).
+  uint64_t send_blocked_micros = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Stats&, const Stats&) = default;
+};
+
+// With WireCompression::kAuto: whether lanes compress from now on.
+struct Compress {
+  bool on = false;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Compress&, const Compress&) = default;
+};
+
+// A range of which the target holds every chunk.
+struct HeldRange {
+  uint32_t range_id = 0;
+  Totals totals;
+  friend bool operator==(const HeldRange&, const HeldRange&) = default;
+};
+
+// Bytes the item takes inside a Held payload.
+size_t EncodedBytes(const HeldRange& item);
+
+// Of a resumed transfer, before Finish: ranges that this source need not send,
+// so that totals cover all. As many messages as it takes.
+struct Held {
+  std::vector<HeldRange> ranges;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Held&, const Held&) = default;
+};
+
+// Finish (target) and Finished (source): totals per family in index order.
+struct Finish {
+  std::vector<Totals> families;
+  Stats stats;  // of the sender; the source's last word on its stages
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Finish&, const Finish&) = default;
+};
+
+}  // namespace sstferry

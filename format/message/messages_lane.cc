@@ -1,0 +1,63 @@
+#include "format/message/message_fields_lane.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+size_t EncodedBytes(const EntryDigest& item) { return 28 + item.key.size(); }
+
+void RangeRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status RangeRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("RangeRequest", payload, this);
+}
+
+void ChunkBegin::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status ChunkBegin::DecodeFrom(const Slice& payload) {
+  return DecodeFields("ChunkBegin", payload, this);
+}
+
+void ChunkAck::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status ChunkAck::DecodeFrom(const Slice& payload) {
+  return DecodeFields("ChunkAck", payload, this);
+}
+
+void ChunkEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status ChunkEnd::DecodeFrom(const Slice& payload) {
+  return DecodeFields("ChunkEnd", payload, this);
+}
+
+void RangeEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status RangeEnd::DecodeFrom(const Slice& payload) {
+  return DecodeFields("RangeEnd", payload, this);
+}
+
+void DigestRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status DigestRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("DigestRequest", payload, this);
+}
+
+void DigestReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status DigestReply::DecodeFrom(const Slice& payload) {
+  return DecodeFields("DigestReply", payload, this);
+}
+
+void EntriesRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status EntriesRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("EntriesRequest", payload, this);
+}
+
+void EntriesReply::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status EntriesReply::DecodeFrom(const Slice& payload) {
+  return DecodeFields("EntriesReply", payload, this);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,74 @@
+#include "format/record/cover_file.h"
+
+#include <algorithm>
+
+#include "format/message/message_fields.h"
+#include "format/record/sealed_file.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+template <typename A, FieldsOf<CoveredTable> M>
+void Fields(A& a, M& m) {
+  a.Digest("id", m.id);
+  a.Bytes("smallest", m.smallest, kMaxKeyBytes);
+  a.Bytes("largest", m.largest, kMaxKeyBytes);
+  Number(a, "bytes", m.bytes);
+  Number(a, "smallest_sequence", m.smallest_sequence);
+  Number(a, "largest_sequence", m.largest_sequence);
+}
+
+template <typename A, FieldsOf<CoveredFamily> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxFamilyNameBytes);
+  a.List("files", m.files, kMaxTargetFiles, 48,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<CoverFile> M>
+void Fields(A& a, M& m) {
+  a.Id("transfer_id", m.transfer_id);
+  a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
+  a.Bool("mixed", m.mixed);
+  Number(a, "sequence_old", m.sequence_old);
+  Number(a, "sequence_new", m.sequence_new);
+  a.Bytes("target_database_id", m.target_database_id, kMaxIdentifierBytes);
+  a.List("families", m.families, kMaxFamilies, 8,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  a.List("covers", m.covers, kMaxRanges, 48,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  a.Check("covers",
+          std::all_of(m.covers.begin(), m.covers.end(),
+                      [&m](const Cover& cover) {
+                        return cover.family < m.families.size();
+                      }),
+          "expected families that are listed, found another");
+}
+
+Status EncodeCoverFile(const CoverFile& covers, std::string* out) {
+  std::string payload;
+  EncodeFields(covers, &payload);
+  if (payload.size() > kMaxCoverPayloadBytes) {
+    return MakeStatus(EndState::kRefused,
+                      "covers: expected at most " +
+                          std::to_string(kMaxCoverPayloadBytes) +
+                          " bytes, found " + std::to_string(payload.size()));
+  }
+  SealFile(kCoverMagic, payload, out);
+  return Status::OK();
+}
+
+Status DecodeCoverFile(const Slice& file, CoverFile* covers) {
+  Slice payload;
+  const Status status =
+      UnsealFile("covers", kCoverMagic, kMaxCoverPayloadBytes, file, &payload);
+  if (!status.ok()) {
+    return status;
+  }
+  *covers = CoverFile();
+  return DecodeFields("covers", payload, covers);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,57 @@
+// Reads another source's bytes in large pieces, for a parser that asks for
+// small ones from front to back.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "format/sst/byte_source.h"
+
+namespace sstferry {
+
+// Borrows the source. A piece that Read() points at is valid until the next
+// call. Threads: one.
+class ReadAhead : public ByteSource {
+ public:
+  // Bytes in memory, once the first are asked for.
+  static constexpr size_t kBytes = 512u << 10;
+
+  explicit ReadAhead(const ByteSource& source) : source_(source) {}
+
+  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
+                                     std::string* scratch,
+                                     rocksdb::Slice* out) const override {
+    if (n > kBytes) {
+      return source_.Read(offset, n, scratch, out);
+    }
+    const bool there =
+        offset >= begin_ && offset - begin_ <= window_.size() &&
+        n <= window_.size() - static_cast<size_t>(offset - begin_);
+    if (!there) {
+      const uint64_t rest = size() - std::min(offset, size());
+      const size_t bytes =
+          std::max(n, static_cast<size_t>(std::min<uint64_t>(kBytes, rest)));
+      window_ = rocksdb::Slice();
+      const rocksdb::Status status =
+          source_.Read(offset, bytes, &buffer_, &window_);
+      if (!status.ok()) {
+        window_ = rocksdb::Slice();
+        return status;
+      }
+      begin_ = offset;
+    }
+    *out = rocksdb::Slice(window_.data() + (offset - begin_), n);
+    return rocksdb::Status::OK();
+  }
+
+  uint64_t size() const override { return source_.size(); }
+
+ private:
+  const ByteSource& source_;
+  mutable std::string buffer_;
+  mutable rocksdb::Slice window_;  // the bytes from begin_ on
+  mutable uint64_t begin_ = 0;
+};
+
+}  // namespace sstferry

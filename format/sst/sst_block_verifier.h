@@ -1,0 +1,41 @@
+// The checksum of a block whose bytes come in parts, for blocks too large to
+// be held at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/sst/sst_footer.h"
+
+namespace sstferry {
+
+// Feed payload and trailer in order, then ask. One thread.
+class SstBlockVerifier {
+ public:
+  SstBlockVerifier(const SstFooter& footer, const SstBlockHandle& handle);
+  ~SstBlockVerifier();
+  SstBlockVerifier(const SstBlockVerifier&) = delete;
+  SstBlockVerifier& operator=(const SstBlockVerifier&) = delete;
+
+  void Add(const rocksdb::Slice& bytes);
+  // As VerifySstBlockBytes(): Corruption when the checksum differs, or the
+  // bytes added are not the handle's and a trailer.
+  [[nodiscard]] rocksdb::Status Finish() const;
+
+ private:
+  struct State;
+  void AddPayload(const rocksdb::Slice& bytes);
+  uint32_t Computed() const;
+
+  const SstChecksum checksum_;
+  const uint32_t modifier_;
+  const SstBlockHandle handle_;
+  uint64_t added_ = 0;
+  char trailer_[kSstBlockTrailerBytes] = {};
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sstferry

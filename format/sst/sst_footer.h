@@ -1,0 +1,96 @@
+// The footer of a RocksDB block-based table file: where the metaindex is,
+// which checksum guards the blocks. Normative text with the byte tables of
+// all versions: format/SST_LAYOUT.md, "Footer"; keep both in step.
+//
+// A footer is the file's last 53 bytes. Integers are little-endian; a handle
+// is two varint64: offset, size (the size without the block's 5-byte trailer).
+//
+//   offset  size  field
+//   0       1     checksum type       SstChecksum
+//   1       40    versions 1-5: metaindex handle, index handle, zeros
+//                 versions 6-7:
+//   1       4       extended magic    3e 00 7a 00
+//   5       4       footer checksum   of the 53 bytes with this field zero,
+//                                     plus the context modifier of the
+//                                     footer's own file offset
+//   9       4       base context checksum, not 0
+//   13      4       metaindex size    the block ends 5 bytes before the footer
+//   17      24      zeros
+//   41      4     format version
+//   45      8     magic               f7 cf f4 85 b7 41 e2 88
+//
+// Stricter than RocksDB: the padding must be zero in every version.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/sst/byte_source.h"
+
+namespace sstferry {
+
+inline constexpr size_t kSstFooterBytes = 53;
+inline constexpr size_t kSstBlockTrailerBytes = 5;
+inline constexpr uint32_t kMaxSstFormatVersion = 7;
+
+// Where a block lies; its trailer follows directly behind it.
+struct SstBlockHandle {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+
+  // REQUIRES: the handle was checked against a file's size.
+  uint64_t end() const { return offset + size + kSstBlockTrailerBytes; }
+  bool operator==(const SstBlockHandle&) const = default;
+};
+
+// Consumes a handle from the front of *input; false if there is none.
+[[nodiscard]] bool GetSstBlockHandle(rocksdb::Slice* input,
+                                     SstBlockHandle* handle);
+
+// Whether block and trailer lie wholly below `limit`, without overflow.
+[[nodiscard]] bool HandleFits(const SstBlockHandle& handle, uint64_t limit);
+
+enum class SstChecksum : uint8_t {
+  kNone = 0,     // writers store 0
+  kCrc32c = 1,   // masked
+  kXxh32 = 2,
+  kXxh64 = 3,    // low 32 bits
+  kXxh3 = 4,     // low 32 bits, the last byte mixed in afterwards
+};
+
+const char* SstChecksumName(SstChecksum type);
+
+// Checksum of a block together with its compression type byte, or of a
+// footer, without context modifier. REQUIRES: bytes is not empty.
+uint32_t ComputeSstChecksum(SstChecksum type, const rocksdb::Slice& bytes);
+
+// Of kXxh3: what the hash of all bytes but the last becomes with that one.
+uint32_t MixLastByte(uint64_t xxh3, char last);
+
+struct SstFooter {
+  uint32_t format_version = 0;
+  SstChecksum checksum = SstChecksum::kNone;
+  uint64_t footer_offset = 0;          // in the file
+  uint32_t base_context_checksum = 0;  // 0 below version 6
+  SstBlockHandle metaindex;
+  bool has_index_handle = false;       // below version 6
+  SstBlockHandle index;
+
+  // What is added to a checksum at `offset`: makes a block that is valid but
+  // in the wrong place fail. 0 below version 6.
+  uint32_t ContextModifier(uint64_t offset) const;
+};
+
+// Reads and checks the footer of a table file.
+// Corruption   no table file, a field out of its range, padding not zero.
+// NotSupported another kind of table (named), the format of LevelDB's time,
+//              a format version above kMaxSstFormatVersion.
+// Both handles then fit into the bytes before the footer.
+[[nodiscard]] rocksdb::Status ReadSstFooter(const ByteSource& source,
+                                            SstFooter* footer);
+
+}  // namespace sstferry

@@ -1,0 +1,129 @@
+// Reads the structure of one block-based table file from bytes alone, without
+// trusting any of them: footer, metaindex, properties, index. Nothing here
+// opens the file with RocksDB, which aborts the process on some files.
+//
+// Ownership: borrows the ByteSource, which must outlive the reader.
+// Threads:   one at a time (const members read into local buffers, so several
+//            threads may share a reader if the source allows that).
+// Memory:    the properties, plus one index block and one data block while a
+//            call runs; each bounded by kMaxSstBlockBytes.
+// Errors:    Corruption "what: expected X, found Y, where"; NotSupported for
+//            tables that are intact but not of a known kind; whatever the
+//            source's Read() returned.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+#include "format/sst/byte_source.h"
+#include "format/sst/sst_block.h"
+#include "format/sst/sst_footer.h"
+#include "format/sst/sst_properties.h"
+
+namespace sstferry {
+
+// Types in a trailer of kSstKeyTrailerBytes.
+inline constexpr uint8_t kSstTypeDeletion = 0x00;
+inline constexpr uint8_t kSstTypeValue = 0x01;
+inline constexpr uint8_t kSstTypeRangeDeletion = 0x0f;
+inline constexpr uint8_t kSstTypeWideColumnEntity = 0x16;
+
+struct SstMetaBlock {
+  std::string name;
+  SstBlockHandle handle;
+};
+
+// One data block as the index tells of it. Slices are valid during a visit.
+struct SstIndexEntry {
+  // At or above every user key of the block, below all of the next (in some
+  // old formats equal to the first of the next).
+  rocksdb::Slice separator;  // user key
+  // Handle of the data block; it fits before the footer, and comes in file
+  // order without overlap.
+  SstBlockHandle handle;
+  // Internal key, only for kBinarySearchWithFirstKey; else empty.
+  rocksdb::Slice first_key;
+};
+
+// A place to split a file: every user key up to and including `user_key` lies
+// in the first `file_bytes` bytes.
+struct SstAnchor {
+  std::string user_key;
+  uint64_t file_bytes = 0;
+};
+
+class SstReader {
+ public:
+  using IndexVisitor =
+      std::function<rocksdb::Status(const SstIndexEntry& entry)>;
+  // key: internal. Called in file order.
+  using EntryVisitor = std::function<rocksdb::Status(
+      const rocksdb::Slice& key, const rocksdb::Slice& value)>;
+
+  // Reads and checks footer, metaindex, properties and dictionary.
+  [[nodiscard]] rocksdb::Status Open(const ByteSource* source);
+
+  const SstFooter& footer() const { return footer_; }
+  const SstProperties& properties() const { return properties_; }
+  // In the metaindex's order, strictly increasing names.
+  const std::vector<SstMetaBlock>& meta_blocks() const { return meta_blocks_; }
+  // Null if there is none of that name.
+  const SstMetaBlock* FindMetaBlock(const std::string& name) const;
+  // Of the (top-level) index block.
+  const SstBlockHandle& index_handle() const { return index_handle_; }
+
+  // Visits every data block's index entry; stops at the visitor's first
+  // failure and returns it. Checks that handles fit, increase and do not
+  // overlap, and for two levels every partition. A table of only range
+  // deletions has no entries.
+  [[nodiscard]] rocksdb::Status ForEachIndexEntry(
+      const IndexVisitor& visitor) const;
+
+  // Visits every entry of one data block. A key shorter than 8 bytes is
+  // Corruption.
+  [[nodiscard]] rocksdb::Status ForEachEntry(const SstBlockHandle& handle,
+                                             const EntryVisitor& visitor) const;
+
+  // Internal keys of the file's first and last entries. Corruption: no entry.
+  [[nodiscard]] rocksdb::Status ReadBoundKeys(std::string* first,
+                                              std::string* last) const;
+
+  // At most max_count anchors, evenly spread over the bytes of the data
+  // blocks; the last one is the file's last block. Holds no more than
+  // max_count keys. REQUIRES: max_count > 0.
+  [[nodiscard]] rocksdb::Status Anchors(size_t max_count,
+                                        std::vector<SstAnchor>* anchors) const;
+
+  const ByteSource& source() const { return *source_; }
+
+ private:
+  struct IndexWalk;
+
+  [[nodiscard]] rocksdb::Status ReadMetaindex();
+  [[nodiscard]] rocksdb::Status ReadProperties();
+  bool ReadStampedProperties(const SstBlockHandle& handle);
+  [[nodiscard]] rocksdb::Status FindIndex();
+  [[nodiscard]] rocksdb::Status ReadDictionary();
+  SstBlockLayout IndexLayout(bool top_level) const;
+  [[nodiscard]] rocksdb::Status WalkIndexBlock(const SstBlockHandle& handle,
+                                               bool top_level,
+                                 IndexWalk* walk) const;
+  [[nodiscard]] rocksdb::Status VisitPartition(const SstBlockCursor& cursor,
+                                 IndexWalk* walk) const;
+  [[nodiscard]] rocksdb::Status VisitDataHandle(const SstBlockCursor& cursor,
+                                  IndexWalk* walk) const;
+
+  const ByteSource* source_ = nullptr;
+  SstFooter footer_;
+  std::vector<SstMetaBlock> meta_blocks_;
+  SstProperties properties_;
+  SstBlockHandle index_handle_;
+  std::string dictionary_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,48 @@
+// Where keys lie beside an interval of keys, in a comparator's order.
+#pragma once
+
+#include "format/message/messages.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/slice.h"
+
+namespace sstferry {
+
+inline bool BeginsAtOrBefore(const KeyInterval& interval,
+                             const rocksdb::Comparator* order,
+                             const rocksdb::Slice& key) {
+  return !interval.begin.has_value() ||
+         order->Compare(key, *interval.begin) >= 0;
+}
+
+inline bool EndsAfter(const KeyInterval& interval,
+                      const rocksdb::Comparator* order,
+                      const rocksdb::Slice& key) {
+  return !interval.end.has_value() || order->Compare(key, *interval.end) < 0;
+}
+
+inline bool Holds(const KeyInterval& interval,
+                  const rocksdb::Comparator* order, const rocksdb::Slice& key) {
+  return BeginsAtOrBefore(interval, order, key) &&
+         EndsAfter(interval, order, key);
+}
+
+// All of [smallest, largest]. REQUIRES: smallest is not above largest; as
+// below.
+inline bool HoldsSpan(const KeyInterval& interval,
+                      const rocksdb::Comparator* order,
+                      const rocksdb::Slice& smallest,
+                      const rocksdb::Slice& largest) {
+  return BeginsAtOrBefore(interval, order, smallest) &&
+         EndsAfter(interval, order, largest);
+}
+
+// Something of [smallest, largest].
+inline bool MeetsSpan(const KeyInterval& interval,
+                      const rocksdb::Comparator* order,
+                      const rocksdb::Slice& smallest,
+                      const rocksdb::Slice& largest) {
+  return BeginsAtOrBefore(interval, order, largest) &&
+         EndsAfter(interval, order, smallest);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,79 @@
+#include "pipeline/base/last_transfer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+namespace sstferry {
+namespace {
+
+using nlohmann::json;
+
+// Far above a summary with the most families.
+constexpr size_t kMaxSummaryBytes = 16u << 20;
+
+const json* Member(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? nullptr : &*found;
+}
+
+std::optional<std::string> Text(const json& object, const char* name) {
+  const json* member = Member(object, name);
+  return member != nullptr && member->is_string()
+             ? std::optional(member->get<std::string>())
+             : std::nullopt;
+}
+
+std::vector<std::string> Texts(const json& object, const char* name) {
+  std::vector<std::string> texts;
+  const json* member = Member(object, name);
+  if (member == nullptr || !member->is_array()) {
+    return texts;
+  }
+  for (const json& text : *member) {
+    if (text.is_string()) {
+      texts.push_back(text.get<std::string>());
+    }
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::string ReadStart(const std::string& path, size_t bytes) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  std::string start(error ? 0 : std::min<size_t>(size, bytes), '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return in ? start : "";
+}
+
+bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
+  *out = LastTransfer();
+  const json object = json::parse(
+      ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
+      nullptr, /*allow_exceptions=*/false);
+  out->transfer_id = Text(object, "transfer_id").value_or("");
+  out->source = Text(object, "source").value_or("");
+  out->finished_at = Text(object, "finished_at").value_or("");
+  out->source_database_id = Text(object, "source_database_id").value_or("");
+  const json* sequence = Member(object, "snapshot_sequence");
+  if (sequence != nullptr && sequence->is_number_unsigned()) {
+    out->snapshot_sequence = sequence->get<uint64_t>();
+  }
+  out->column_families = Texts(object, "column_families");
+  if (const json* asked = Member(object, "selection")) {
+    out->asked_families = Texts(*asked, "column_families");
+    out->begin = Text(*asked, "begin");
+    out->end = Text(*asked, "end");
+  }
+  const json* verified = Member(object, "verified");
+  out->verified = verified != nullptr && verified->is_boolean() &&
+                  verified->get<bool>();
+  return !out->transfer_id.empty();
+}
+
+}  // namespace sstferry

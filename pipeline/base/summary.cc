@@ -1,0 +1,351 @@
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "format/limits.h"
+#include "sstferry/options.h"
+#include "sstferry/transport.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::ordered_json;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr char kScheme[] = "sst://";
+
+constexpr const char* kSourceStages[] = {"snapshot", "plan", "read_build",
+                                         "send_wait", "idle"};
+constexpr const char* kTargetStages[] = {"receive", "stage_write", "check",
+                                         "ingest",  "verify",      "sync",
+                                         "swap",    "delete",    "idle"};
+
+// Length of the UTF-8 sequence at the start of `text` when it is well formed
+// and shows as text (no control character), else 0.
+size_t PrintableSequence(const Slice& text) {
+  const auto byte = [&text](size_t i) {
+    return static_cast<unsigned char>(text[i]);
+  };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) {
+    return lead >= 0x20 && lead != 0x7f ? 1 : 0;
+  }
+  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) {
+    return 0;
+  }
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) {
+      return 0;
+    }
+  }
+  const unsigned char second = byte(1);
+  const bool ill_formed = (lead == 0xc2 && second < 0xa0) ||  // C1 controls
+                          (lead == 0xe0 && second < 0xa0) ||  // overlong
+                          (lead == 0xed && second > 0x9f) ||  // surrogates
+                          (lead == 0xf0 && second < 0x90) ||  // overlong
+                          (lead == 0xf4 && second > 0x8f);    // > U+10FFFF
+  return ill_formed ? 0 : length;
+}
+
+bool IsPlainText(const Slice& key) {
+  if (key.starts_with("0x")) {
+    return false;
+  }
+  Slice rest = key;
+  while (!rest.empty()) {
+    const size_t length = PrintableSequence(rest);
+    if (length == 0) {
+      return false;
+    }
+    rest.remove_prefix(length);
+  }
+  return true;
+}
+
+ordered_json Bound(const std::optional<std::string>& key) {
+  return key ? ordered_json(KeyToText(*key)) : ordered_json(nullptr);
+}
+
+ordered_json Versions(const SideVersions& versions) {
+  return {{"software", versions.software}, {"rocksdb", versions.rocksdb}};
+}
+
+template <size_t kCount>
+ordered_json Stages(const char* const (&names)[kCount],
+                    const std::map<std::string, double>& seconds) {
+  ordered_json object = ordered_json::object();
+  for (const char* name : names) {
+    object[name] = 0.0;
+  }
+  for (const auto& [name, value] : seconds) {
+    object[name] = value;
+  }
+  return object;
+}
+
+double PerSecond(uint64_t amount, double seconds) {
+  return seconds > 0 ? static_cast<double>(amount) / seconds : 0;
+}
+
+void AddTotals(const Summary& summary, ordered_json* out) {
+  ordered_json& json = *out;
+  json["snapshot_sequence"] = summary.snapshot_sequence;
+  json["sequence_old"] = summary.sequence_old;
+  json["sequence_new"] = summary.sequence_new;
+  json["outage_seconds"] = summary.outage_seconds;
+  json["column_families"] = summary.column_families;
+  json["ranges"] = summary.ranges;
+  json["ranges_unchanged"] = summary.ranges_unchanged;
+  json["ranges_sent"] = summary.ranges_sent;
+  json["ranges_compared"] = summary.ranges_compared;
+  json["ranges_left"] = summary.ranges_left;
+  json["bytes_skipped"] = summary.bytes_skipped;
+  json["chunks"] = summary.chunks;
+  json["chunks_built"] = summary.chunks_built;
+  json["chunks_carried"] = summary.chunks_carried;
+  json["chunks_resumed"] = summary.chunks_resumed;
+  json["chunks_unchecked"] = summary.chunks_unchecked;
+  json["entries"] = summary.entries;
+  json["key_value_bytes"] = summary.key_value_bytes;
+  json["sst_bytes"] = summary.sst_bytes;
+  json["sst_bytes_carried"] = summary.sst_bytes_carried;
+  json["sst_bytes_resumed"] = summary.sst_bytes_resumed;
+  json["wire_bytes"] = summary.wire_bytes;
+  json["compressed"] = {{"frames", summary.compressed_frames},
+                        {"bytes_before", summary.compressed_bytes_before},
+                        {"bytes_after", summary.compressed_bytes_after}};
+  json["ingest_calls"] = summary.ingest_calls;
+  json["write_blocked_micros"] = ordered_json::object();
+  for (const auto& [name, micros] : summary.write_blocked_micros) {
+    json["write_blocked_micros"][name] = micros;
+  }
+  json["compaction_debt_bytes"] = summary.compaction_debt_bytes;
+  json["ingested_levels"] = ordered_json::object();
+  for (const auto& [level, chunks] : summary.ingested_levels) {
+    json["ingested_levels"][std::to_string(level)] = chunks;
+  }
+  json["levels"] = ordered_json::object();
+  for (const auto& [level, files] : summary.levels) {
+    json["levels"][std::to_string(level)] = files;
+  }
+  json["seconds"] = summary.seconds;
+  json["sst_bytes_per_second"] = PerSecond(
+      summary.sst_bytes - summary.sst_bytes_resumed, TransferSeconds(summary));
+  json["key_value_bytes_per_second"] =
+      PerSecond(summary.key_value_bytes - summary.key_value_bytes_resumed,
+                TransferSeconds(summary));
+  json["stage_seconds"] = {
+      {"source", Stages(kSourceStages, summary.source_stage_seconds)},
+      {"target", Stages(kTargetStages, summary.target_stage_seconds)}};
+  json["peak_rss_bytes"] = summary.peak_rss_bytes;
+  json["lanes"] = summary.lanes;
+  json["retries"] = summary.retries;
+}
+
+ordered_json Side(const ComparedSide& side) {
+  ordered_json object = {{"address", side.address},
+                         {"held_transfer_id", nullptr},
+                         {"database_id", side.database_id},
+                         {"snapshot_sequence", side.snapshot_sequence},
+                         {"pulled", nullptr}};
+  if (!side.held_transfer_id.empty()) {
+    object["held_transfer_id"] = side.held_transfer_id;
+  }
+  if (!side.pulled_transfer_id.empty()) {
+    object["pulled"] = {{"transfer_id", side.pulled_transfer_id},
+                        {"snapshot_sequence", side.pulled_sequence}};
+  }
+  return object;
+}
+
+void AddVerify(const Summary& summary, ordered_json* out) {
+  ordered_json& json = *out;
+  json["left"] = Side(summary.left);
+  json["right"] = Side(summary.right);
+  json["entries_left"] = summary.entries_left;
+  json["entries_right"] = summary.entries_right;
+  json["differences"] = summary.differences;
+  json["first_differences"] = ordered_json::array();
+  for (const DifferenceSummary& difference : summary.first_differences) {
+    json["first_differences"].push_back(
+        {{"column_family", difference.column_family},
+         {"key", KeyToText(difference.key)},
+         {"key_bytes", difference.key_bytes},
+         {"what", difference.what}});
+  }
+  json["next"] = summary.next;
+}
+
+void AddPlan(const Summary& summary, ordered_json* out) {
+  ordered_json& json = *out;
+  json["items"] = ordered_json::array();
+  for (const PlanItemSummary& item : summary.items) {
+    json["items"].push_back({{"column_family", item.column_family},
+                             {"begin", Bound(item.begin)},
+                             {"end", Bound(item.end)},
+                             {"file", item.file},
+                             {"bytes", item.bytes},
+                             {"action", item.action},
+                             {"reason", item.reason}});
+  }
+  json["served_names"] = summary.served_names;
+}
+
+}  // namespace
+
+std::string KeyToText(const Slice& key) {
+  if (IsPlainText(key)) {
+    return key.ToString();
+  }
+  std::string text("0x");
+  text += key.ToString(true);
+  return text;
+}
+
+std::string SummaryToJson(const Summary& summary, const std::string& command) {
+  const EndState state = EndStateOf(summary.status);
+  ordered_json json;
+  json["schema"] = 1;
+  json["command"] = command;
+  json["status"] = EndStateName(state);
+  json["exit_code"] = ExitCodeOf(state);
+  json["error"] = nullptr;
+  if (!summary.status.ok()) {
+    json["error"] = {{"message", MessageOf(summary.status)},
+                     {"where", summary.error_where}};
+  }
+  json["started_at"] = summary.started_at;
+  json["finished_at"] = summary.finished_at;
+  json["versions"] = {{"source", Versions(summary.source_versions)},
+                      {"target", Versions(summary.target_versions)}};
+  json["mode"] = summary.mode;
+  json["visibility"] = summary.visibility;
+  json["state"] = summary.state;
+  json["source"] = summary.source;
+  json["target"] = summary.target;
+  json["replaced"] = summary.replaced;
+  json["selection"] = {
+      {"column_families", summary.selection.families},
+      {"begin", Bound(summary.selection.interval.begin)},
+      {"end", Bound(summary.selection.interval.end)}};
+  json["transfer_id"] = summary.transfer_id;
+  json["source_database_id"] = summary.source_database_id;
+  AddTotals(summary, &json);
+  json["verified"] = summary.verified;
+  json["notes"] = summary.notes;
+  if (command == "verify") {
+    AddVerify(summary, &json);
+  } else if (command == "plan") {
+    AddPlan(summary, &json);
+  }
+  // Paths and family names need not be UTF-8 either.
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+double TransferSeconds(const Summary& summary) {
+  const auto deletion = summary.target_stage_seconds.find("delete");
+  return deletion == summary.target_stage_seconds.end()
+             ? summary.seconds
+             : summary.seconds - deletion->second;
+}
+
+std::string SoftwareVersion() {
+  return std::string("sstferry ") + SSTFERRY_VERSION;
+}
+
+std::string NowRfc3339() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  std::tm utc{};
+  gmtime_r(&now.tv_sec, &utc);
+  std::array<char, 32> seconds{};
+  std::strftime(seconds.data(), seconds.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  std::array<char, 8> millis{};
+  std::snprintf(millis.data(), millis.size(), ".%03dZ",
+                static_cast<int>(now.tv_nsec / 1'000'000));
+  return std::string(seconds.data()) + millis.data();
+}
+
+uint64_t PeakRssBytes() {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    unsigned long long kibibytes = 0;
+    if (std::sscanf(line.c_str(), "VmHWM: %llu kB", &kibibytes) == 1) {
+      return kibibytes * 1024;
+    }
+  }
+  rusage usage{};  // no /proc: the same figure, but never reset by exec
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::string SourceAddress::ToString() const {
+  if (is_directory()) {
+    return directory;
+  }
+  std::string text = kScheme + sstferry::ToString(HostPort{host, port});
+  return name.empty() ? text : text + "/" + name;
+}
+
+bool IsValidDatabaseName(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxDatabaseNameBytes &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                  (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+         });
+}
+
+Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
+  *out = SourceAddress();
+  const std::string expected =
+      "expected a directory or sst://HOST[:PORT]/NAME, found \"" + text + "\"";
+  if (text.empty()) {
+    return Status::InvalidArgument("database address: " + expected);
+  }
+  if (!Slice(text).starts_with(kScheme)) {
+    const size_t scheme_end = text.find("://");
+    if (scheme_end != std::string::npos &&
+        text.find('/') == scheme_end + 1) {
+      return Status::InvalidArgument("database address: " + expected);
+    }
+    out->directory = text;
+    return Status::OK();
+  }
+  const std::string rest = text.substr(std::strlen(kScheme));
+  const size_t slash = rest.find('/');
+  HostPort host_port;
+  const Status status = ParseHostPort(rest.substr(0, slash), &host_port);
+  if (!status.ok()) {
+    return Status::InvalidArgument("database address: " + expected,
+                                   MessageOf(status));
+  }
+  if (host_port.port == 0) {
+    return Status::InvalidArgument(
+        "database address: port: expected 1 to 65535, found 0 in \"" + text +
+        "\"");
+  }
+  std::string name =
+      slash == std::string::npos ? std::string() : rest.substr(slash + 1);
+  if (!name.empty() && !IsValidDatabaseName(name)) {
+    return Status::InvalidArgument(
+        "database name: expected 1 to 64 of A-Z a-z 0-9 . _ -, found \"" +
+        name + "\" in \"" + text + "\"");
+  }
+  out->host = host_port.host;
+  out->port = host_port.port;
+  out->name = std::move(name);
+  return Status::OK();
+}
+
+}  // namespace sstferry

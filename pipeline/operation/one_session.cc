@@ -1,0 +1,67 @@
+#include "pipeline/operation/one_session.h"
+
+#include <memory>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+Status Cancelled() {
+  return MakeStatus(EndState::kCancelled, "stopped on request");
+}
+
+}  // namespace
+
+Status OneSession::Run(Dialer* dialer,
+                       std::chrono::milliseconds connect_timeout,
+                       std::chrono::milliseconds peer_timeout,
+                       const char* where,
+                       const std::function<Status(SourceSession*)>& ask) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    dialer_ = dialer;
+  }
+  SourceSessionOptions options;
+  options.connect_timeout = connect_timeout;
+  options.peer_timeout = peer_timeout;
+  options.ping_interval = peer_timeout / 2;
+  options.handshakes = &handshakes_;
+  std::unique_ptr<SourceSession> session;
+  Status status = cancelled_
+                      ? Cancelled()
+                      : SourceSession::Connect(dialer, options, &session);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    session_ = session.get();
+    if (status.ok() && cancelled_) {
+      status = Cancelled();
+    }
+  }
+  if (status.ok()) {
+    status = ask(session.get());
+  }
+  if (session != nullptr) {
+    session->End(status, where);
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  session_ = nullptr;
+  dialer_ = nullptr;
+  return cancelled_ && !status.ok() ? Cancelled() : status;
+}
+
+void OneSession::Cancel() {
+  cancelled_ = true;
+  handshakes_.CloseAll();
+  std::lock_guard<std::mutex> lock(mu_);
+  if (dialer_ != nullptr) {
+    dialer_->Close();
+  }
+  if (session_ != nullptr) {
+    session_->Cancel();
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,157 @@
+#include "pipeline/operation/verdict.h"
+
+#include <algorithm>
+
+#include "pipeline/base/shell_word.h"
+
+namespace sstferry {
+namespace {
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What a pull was asked to leave out, as its options; empty: nothing.
+std::string SelectionOf(const LastTransfer& record) {
+  std::string options;
+  for (const std::string& family : record.asked_families) {
+    options += " --cf " + ShellWord(family);
+  }
+  if (record.begin.has_value()) {
+    options += " --begin " + ShellWord(*record.begin);
+  }
+  if (record.end.has_value()) {
+    options += " --end " + ShellWord(*record.end);
+  }
+  return options;
+}
+
+bool CoversBound(const std::optional<std::string>& pulled,
+                 const std::optional<std::string>& compared) {
+  return !pulled.has_value() ||
+         (compared.has_value() && *pulled == KeyToText(*compared));
+}
+
+// Whether all that was compared had been asked for by the pull.
+bool Covers(const LastTransfer& record, const Selection& selection) {
+  const bool families =
+      record.asked_families.empty() ||
+      (!selection.families.empty() &&
+       std::all_of(selection.families.begin(), selection.families.end(),
+                   [&record](const std::string& family) {
+                     return Has(record.asked_families, family);
+                   }));
+  return families && CoversBound(record.begin, selection.interval.begin) &&
+         CoversBound(record.end, selection.interval.end);
+}
+
+// A family that cannot have come or gone at the origin since the pull; empty:
+// there is none.
+std::string UnexplainedFamily(const JudgedSide& copy,
+                              const JudgedSide& origin) {
+  const std::vector<std::string>& moved = copy.record->column_families;
+  for (const std::string& name : origin.families_only_here) {
+    if (Has(moved, name)) {
+      return name;  // the copy had it
+    }
+  }
+  for (const std::string& name : copy.families_only_here) {
+    if (!Has(moved, name)) {
+      return name;  // the origin never had it
+    }
+  }
+  return "";
+}
+
+std::string Command(const char* command, const SourceAddress& first,
+                    const SourceAddress& second, const std::string& options) {
+  return std::string("sstferry ") + command + " " +
+         ShellWord(first.ToString()) + " " + ShellWord(second.ToString()) +
+         options;
+}
+
+std::string PullAgain(const JudgedSide& copy, const JudgedSide& origin,
+                      const std::string& selection) {
+  return Command("pull", origin.address, copy.address,
+                 selection + " --replace --verify");
+}
+
+// Nothing ties the sides to each other: nobody knows which one is the copy.
+Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
+  Verdict verdict;
+  verdict.reason = "neither side records a pull of the other, so that they "
+                   "are compared as they are: left at sequence " +
+                   std::to_string(left.sequence) + ", right at sequence " +
+                   std::to_string(right.sequence);
+  if (right.address.is_directory()) {
+    verdict.next = PullAgain(right, left, "");
+  } else if (left.address.is_directory()) {
+    verdict.next = PullAgain(left, right, "");
+  }
+  return verdict;
+}
+
+Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
+                  const JudgedSide& origin, const std::string& origin_label,
+                  const Selection& selection) {
+  const LastTransfer& record = *copy.record;
+  const uint64_t then = *record.snapshot_sequence;
+  const std::string less = SelectionOf(record);
+  Verdict verdict;
+  verdict.next = PullAgain(copy, origin, less);
+  verdict.reason = copy_label + " was pulled from " + origin_label +
+                   " at sequence " + std::to_string(then) + ", ";
+  const std::string family = UnexplainedFamily(copy, origin);
+  if (!Covers(record, selection)) {
+    verdict.reason += "and only with" + less +
+                      ", which is less than was compared";
+    const bool copy_is_left = copy_label == "left";
+    verdict.next = Command("verify", (copy_is_left ? copy : origin).address,
+                           (copy_is_left ? origin : copy).address, less);
+  } else if (origin.sequence == then) {
+    verdict.reason += "and " + origin_label +
+                      " is still there: no write at " + origin_label +
+                      " explains this";
+  } else if (origin.sequence < then) {
+    verdict.reason += "but " + origin_label + " is at sequence " +
+                      std::to_string(origin.sequence) +
+                      ": an older state was put back there";
+  } else if (!family.empty()) {
+    verdict.reason += "and " + origin_label + " is at sequence " +
+                      std::to_string(origin.sequence) +
+                      ", but no write there explains column family '" +
+                      KeyToText(rocksdb::Slice(
+                          family.data(),
+                          std::min(family.size(), kMaxShownKeyBytes))) +
+                      "'";
+  } else {
+    verdict.state = EndState::kChangedSince;
+    verdict.reason += "and " + origin_label + " is at sequence " +
+                      std::to_string(origin.sequence) +
+                      ": what was written there since can explain this, "
+                      "which does not rule out damage";
+  }
+  return verdict;
+}
+
+}  // namespace
+
+bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin) {
+  return copy.record.has_value() &&
+         copy.record->snapshot_sequence.has_value() &&
+         !origin.database_id.empty() &&
+         copy.record->source_database_id == origin.database_id;
+}
+
+Verdict JudgeDifference(const JudgedSide& left, const JudgedSide& right,
+                        const Selection& selection) {
+  if (IsPulledFrom(right, left)) {
+    return JudgeCopy(right, "right", left, "left", selection);
+  }
+  if (IsPulledFrom(left, right)) {
+    return JudgeCopy(left, "left", right, "right", selection);
+  }
+  return JudgeStrangers(left, right);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,543 @@
+#include "pipeline/operation/verifier.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "format/message/key_for_message.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/operators.h"
+#include "pipeline/target/session/plan_check.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// How long a closed lane waits for the control connection to say why; once
+// for each side.
+constexpr std::chrono::milliseconds kLastWordsLimit{1000};
+
+// Reads one side's keys of an interval page by page.
+class EntryStream {
+ public:
+  EntryStream(Channel* channel, const StallGuard* guard, uint32_t family,
+              const KeyInterval& interval, const rocksdb::Comparator* order)
+      : channel_(channel), guard_(guard), order_(order) {
+    request_.family = family;
+    request_.interval = interval;
+  }
+
+  // Moves to the next entry; *entry is null at the end.
+  Status Next(const EntryDigest** entry) {
+    if (at_ == page_.entries.size() && !page_.complete) {
+      Status status =
+          channel_->SendMessage(FrameType::kEntriesRequest, request_);
+      if (status.ok()) {
+        status =
+            guard_->ReceiveMessage(channel_, FrameType::kEntriesReply, &page_);
+      }
+      if (!status.ok()) {
+        return status;
+      }
+      if (page_.entries.empty() && !page_.complete) {
+        return MakeStatus(EndState::kCorrupt,
+                          "entries: expected at least one, found none");
+      }
+      at_ = 0;
+      status = CheckOrder();
+      if (!status.ok()) {
+        return status;
+      }
+      if (!page_.entries.empty()) {
+        request_.after = page_.entries.back().key;
+      }
+    }
+    *entry = at_ < page_.entries.size() ? &page_.entries[at_++] : nullptr;
+    return Status::OK();
+  }
+
+ private:
+  // Keys that do not ascend could go on for ever, and would pair wrongly.
+  Status CheckOrder() const {
+    const std::string* before =
+        request_.after.has_value() ? &*request_.after : nullptr;
+    for (const EntryDigest& entry : page_.entries) {
+      if (before != nullptr && order_->Compare(*before, entry.key) >= 0) {
+        return MakeStatus(EndState::kCorrupt,
+                          "entries: expected ascending keys, found " +
+                              KeyForMessage(entry.key) + " out of order");
+      }
+      before = &entry.key;
+    }
+    return Status::OK();
+  }
+
+  Channel* const channel_;
+  const StallGuard* const guard_;
+  const rocksdb::Comparator* const order_;
+  EntriesRequest request_;
+  EntriesReply page_;
+  size_t at_ = 0;
+};
+
+ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
+  ComparedSide summary;
+  summary.address = side.address.ToString();
+  summary.database_id = side.database_id;
+  summary.snapshot_sequence = side.sequence;
+  if (IsPulledFrom(side, other)) {
+    summary.pulled_transfer_id = side.record->transfer_id;
+    summary.pulled_sequence = *side.record->snapshot_sequence;
+  }
+  return summary;
+}
+
+}  // namespace
+
+Verifier::Verifier(const VerifyOptions& options, Dialer* left,
+                   const std::string& left_name, Dialer* right,
+                   const std::string& right_name)
+    : options_(options), started_(std::chrono::steady_clock::now()) {
+  left_.label = "left";
+  left_.dialer = left;
+  left_.database = left_name;
+  right_.label = "right";
+  right_.dialer = right;
+  right_.database = right_name;
+  left_.judged.address = options.left;
+  right_.judged.address = options.right;
+  for (VerifySide* side : {&left_, &right_}) {
+    side->guard = std::make_unique<StallGuard>(
+        options.stall_timeout, [side] { return side->session->progress(); });
+  }
+}
+
+Verifier::~Verifier() = default;
+
+Status Verifier::OpenSide(VerifySide* side) {
+  SourceSessionOptions session_options;
+  session_options.connect_timeout = options_.connect_timeout;
+  session_options.peer_timeout = options_.peer_timeout;
+  session_options.ping_interval = options_.peer_timeout / 2;
+  session_options.handshakes = &handshakes_;
+  session_options.on_fail = [this, side](const Status& status,
+                                         const std::string& where) {
+    Fail(status, side->label + " " + where);
+  };
+  std::unique_ptr<SourceSession> session;
+  Status status =
+      SourceSession::Connect(side->dialer, session_options, &session);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    side->session = std::move(session);
+    if (status.ok() && failed_) {
+      status = failure_;  // cancelled before there was a session to cancel
+    }
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  PullOptions as_pulled;  // cut into ranges as a pull would be
+  as_pulled.selection = options_.selection;
+  as_pulled.lanes = options_.lanes;
+  OpenRequest request =
+      MakeOpenRequest(as_pulled, side->database, Purpose::kVerify);
+  if (side == &left_ && options_.left_snapshot.has_value()) {
+    request.snapshot_use = SnapshotUse::kShare;
+    request.held_transfer = *options_.left_snapshot;
+  }
+  status = side->session->Open(request, &side->plan);
+  if (status.ok()) {
+    status = WithContext(
+        CheckFamilies(side->plan, options_.selection.families),
+        EndState::kCorrupt, side->label);
+  }
+  const uint32_t lanes = side->plan.opened.lanes;
+  if (status.ok() && (lanes == 0 || lanes > options_.lanes)) {
+    status = MakeStatus(EndState::kCorrupt,
+                        side->label + " plan: expected 1 to " +
+                            std::to_string(options_.lanes) +
+                            " lanes, found " + std::to_string(lanes));
+  }
+  return status;
+}
+
+Status Verifier::OpenLanes(VerifySide* side, uint32_t lanes) {
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    std::unique_ptr<Channel> channel;
+    const Status status = side->session->ConnectLane(lane, &channel);
+    if (!status.ok()) {
+      return status;
+    }
+    std::lock_guard<std::mutex> lock(mu_);
+    side->lanes.push_back(std::move(channel));
+  }
+  return failure();
+}
+
+// Families present on one side only are differences, each counted once.
+Status Verifier::MatchFamilies() {
+  right_family_.assign(left_.plan.families.size(), UINT32_MAX);
+  for (const Family& family : left_.plan.families) {
+    const rocksdb::Comparator* order = nullptr;
+    const Status status =
+        FindComparator(family.description.name, family.description.comparator,
+                       options_.registry, &order);
+    if (!status.ok()) {
+      return status;
+    }
+    orders_.push_back(order);
+    for (const Family& other : right_.plan.families) {
+      if (other.description.name != family.description.name) {
+        continue;
+      }
+      if (other.description.comparator != family.description.comparator) {
+        return MakeStatus(EndState::kIncompatible,
+                          "column family '" + other.description.name +
+                              "': left is ordered by " +
+                              family.description.comparator + ", right by " +
+                              other.description.comparator);
+      }
+      right_family_[family.index] = other.index;
+    }
+    if (right_family_[family.index] == UINT32_MAX) {
+      left_.judged.families_only_here.push_back(family.description.name);
+    }
+  }
+  for (const Family& other : right_.plan.families) {
+    if (std::find(right_family_.begin(), right_family_.end(), other.index) ==
+        right_family_.end()) {
+      right_.judged.families_only_here.push_back(other.description.name);
+    }
+  }
+  uint64_t place = 0;
+  for (const std::string& name : left_.judged.families_only_here) {
+    AddDifference({0, place++}, name, "", "column family only left");
+  }
+  for (const std::string& name : right_.judged.families_only_here) {
+    AddDifference({0, place++}, name, "", "column family only right");
+  }
+  // What the left side's ranges leave out would count as equal.
+  return CheckTiling(left_.plan, options_.selection.interval, orders_);
+}
+
+Status Verifier::CompareRange(uint32_t lane, size_t at) {
+  const Range& range = left_.plan.ranges[at];
+  const uint32_t right_family = right_family_[range.family];
+  if (right_family == UINT32_MAX) {
+    return Status::OK();
+  }
+  Channel* left = left_.lanes[lane].get();
+  Channel* right = right_.lanes[lane].get();
+  DigestRequest request;
+  request.interval = range.interval;
+  request.family = range.family;
+  Status status = left->SendMessage(FrameType::kDigestRequest, request);
+  request.family = right_family;
+  if (status.ok()) {
+    status = right->SendMessage(FrameType::kDigestRequest, request);
+  }
+  DigestReply ours;
+  DigestReply theirs;
+  if (status.ok()) {
+    status = left_.guard->ReceiveMessage(left, FrameType::kDigestReply, &ours);
+  }
+  if (status.ok()) {
+    status =
+        right_.guard->ReceiveMessage(right, FrameType::kDigestReply, &theirs);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    entries_left_ += ours.entries;
+    entries_right_ += theirs.entries;
+    key_value_bytes_ += ours.key_value_bytes;
+  }
+  entries_ += ours.entries;
+  done_bytes_ += range.estimated_bytes;
+  return ours.entries == theirs.entries && ours.content == theirs.content
+             ? Status::OK()
+             : ListDifferences(lane, at);
+}
+
+Status Verifier::ListDifferences(uint32_t lane, size_t at) {
+  const Range& range = left_.plan.ranges[at];
+  const std::string& family =
+      left_.plan.families[range.family].description.name;
+  const rocksdb::Comparator* order = orders_[range.family];
+  EntryStream left_stream(left_.lanes[lane].get(), left_.guard.get(),
+                          range.family, range.interval, order);
+  EntryStream right_stream(right_.lanes[lane].get(), right_.guard.get(),
+                           right_family_[range.family], range.interval, order);
+  uint64_t found = 0;
+  const EntryDigest* left = nullptr;
+  const EntryDigest* right = nullptr;
+  Status status = left_stream.Next(&left);
+  if (status.ok()) {
+    status = right_stream.Next(&right);
+  }
+  while (status.ok() && !failed_ && (left != nullptr || right != nullptr)) {
+    const int compared = left == nullptr    ? 1
+                         : right == nullptr ? -1
+                                            : order->Compare(left->key,
+                                                             right->key);
+    ++found;
+    if (compared < 0) {
+      AddDifference({at + 1, found}, family, left->key, "only left");
+    } else if (compared > 0) {
+      AddDifference({at + 1, found}, family, right->key, "only right");
+    } else if (left->value_bytes != right->value_bytes ||
+               !(left->value == right->value)) {
+      AddDifference({at + 1, found}, family, left->key, "value differs");
+    } else {
+      --found;
+    }
+    if (compared <= 0) {
+      status = left_stream.Next(&left);
+    }
+    if (status.ok() && compared >= 0) {
+      status = right_stream.Next(&right);
+    }
+  }
+  if (status.ok() && !failed_ && found == 0) {
+    // The range's digests differ and tell plain values from entities, the
+    // digests of single values do not.
+    AddDifference({at + 1, 0}, family, range.interval.begin.value_or(""),
+                  "content of the range that begins here differs");
+  }
+  return status;
+}
+
+void Verifier::AddDifference(const Place& place, const std::string& family,
+                             const Slice& key, const char* what) {
+  std::lock_guard<std::mutex> lock(mu_);
+  differences_++;
+  const size_t most = options_.max_differences_shown;
+  if (most == 0 || (first_.size() >= most && first_.rbegin()->first < place)) {
+    return;
+  }
+  first_[place] = {
+      family, Slice(key.data(), std::min(key.size(), kMaxShownKeyBytes))
+                  .ToString(),
+      key.size(), what};
+  if (first_.size() > most) {
+    first_.erase(std::prev(first_.end()));
+  }
+}
+
+// A record counts when it stood there before the side was pinned and still
+// does: a pull may exchange the directory at any time.
+void Verifier::ReadRecords(bool pinned) {
+  for (VerifySide* side : {&left_, &right_}) {
+    const SourceAddress& address = side->judged.address;
+    LastTransfer record;
+    const bool found =
+        address.is_directory() && ReadLastTransfer(address.directory, &record);
+    std::optional<LastTransfer>& known = side->judged.record;
+    if (found && (!pinned || known == record)) {
+      known = record;
+    } else {
+      known.reset();
+    }
+    side->judged.database_id = side->plan.opened.source_database_id;
+    side->judged.sequence = side->plan.opened.snapshot_sequence;
+  }
+}
+
+void Verifier::SayWhatIsCompared() const {
+  std::string text = "comparing";
+  for (const VerifySide* side : {&left_, &right_}) {
+    text += (side == &left_ ? " " : " with ") + side->label + " " +
+            side->judged.address.ToString() + " at sequence " +
+            std::to_string(side->judged.sequence);
+  }
+  if (options_.log) {
+    options_.log(LogLevel::kInfo, text);
+  }
+}
+
+// A side that fails closes all its lanes: its own words count, not that.
+void Verifier::AwaitLastWords() {
+  for (VerifySide* side : {&left_, &right_}) {
+    const Status told = side->session->AwaitFailure(kLastWordsLimit);
+    if (!told.ok()) {
+      Fail(told, side->label + " source " + side->dialer->address());
+    }
+  }
+}
+
+void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
+  const std::vector<Range>& ranges = left_.plan.ranges;
+  for (size_t at = (*next)++; at < ranges.size() && !failed_;
+       at = (*next)++) {
+    const Status status = CompareRange(lane, at);
+    if (EndStateOf(status) == EndState::kDeadPeer) {
+      AwaitLastWords();
+    }
+    if (!status.ok()) {
+      Fail(status, "verify lane " + std::to_string(lane));
+    }
+  }
+}
+
+Status Verifier::Run(Summary* summary) {
+  summary->started_at = NowRfc3339();
+  ReadRecords(/*pinned=*/false);
+  Status status;
+  Status right_status;
+  std::thread right_opener([&] { right_status = OpenSide(&right_); });
+  status = OpenSide(&left_);
+  right_opener.join();
+  status = status.ok() ? right_status : status;
+  const uint32_t lanes =
+      std::min(left_.plan.opened.lanes, right_.plan.opened.lanes);
+  for (VerifySide* side : {&left_, &right_}) {
+    if (status.ok()) {
+      status = OpenLanes(side, lanes);
+    }
+  }
+  planned_bytes_ = left_.plan.estimated_bytes;
+  ReadRecords(/*pinned=*/true);
+  if (status.ok()) {
+    SayWhatIsCompared();
+    status = MatchFamilies();
+  }
+  if (status.ok()) {
+    std::atomic<size_t> next{0};
+    std::vector<std::thread> threads;
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      threads.emplace_back([this, lane, &next] { RunLane(lane, &next); });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+  if (!status.ok()) {
+    Fail(status, "verify");
+  }
+  HangUp(summary);
+  FillSummary(lanes, summary);
+  finished_ = !failed_;
+  return Judge(summary);
+}
+
+Status Verifier::Judge(Summary* summary) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (failed_) {
+    return failure_;
+  }
+  if (differences_ == 0) {
+    return Status::OK();
+  }
+  const Verdict verdict =
+      JudgeDifference(left_.judged, right_.judged, options_.selection);
+  summary->next = verdict.next;
+  return MakeStatus(verdict.state,
+                    std::to_string(differences_) +
+                        (differences_ == 1 ? " difference in "
+                                           : " differences in ") +
+                        std::to_string(entries_left_) + " left and " +
+                        std::to_string(entries_right_) + " right entries; " +
+                        verdict.reason);
+}
+
+void Verifier::HangUp(Summary* summary) {
+  for (VerifySide* side : {&left_, &right_}) {
+    if (side->session != nullptr) {
+      summary->wire_bytes += side->session->wire_bytes();
+      SideVersions* versions = side == &left_ ? &summary->source_versions
+                                              : &summary->target_versions;
+      versions->software = side->session->source().software;
+      versions->rocksdb = side->session->source().rocksdb_version;
+      side->session->End(failure(), "verify");
+    }
+    for (const std::unique_ptr<Channel>& lane : side->lanes) {
+      summary->wire_bytes += lane->bytes_received() + lane->bytes_sent();
+    }
+  }
+}
+
+void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  summary->source = options_.left.ToString();
+  summary->target = options_.right.ToString();
+  summary->selection = options_.selection;
+  summary->source_database_id = left_.judged.database_id;
+  summary->snapshot_sequence = left_.judged.sequence;
+  summary->left = SideSummary(left_.judged, right_.judged);
+  if (options_.left_snapshot.has_value()) {
+    summary->left.held_transfer_id = ToHex(*options_.left_snapshot);
+  }
+  summary->right = SideSummary(right_.judged, left_.judged);
+  for (const Family& family : left_.plan.families) {
+    summary->column_families.push_back(family.description.name);
+  }
+  summary->ranges = left_.plan.ranges.size();
+  summary->lanes = lanes;
+  summary->entries = entries_left_;
+  summary->key_value_bytes = key_value_bytes_;
+  summary->entries_left = entries_left_;
+  summary->entries_right = entries_right_;
+  summary->differences = differences_;
+  for (const auto& difference : first_) {
+    summary->first_differences.push_back(difference.second);
+  }
+  summary->notes = left_.plan.opened.notes;
+  summary->finished_at = NowRfc3339();
+  summary->peak_rss_bytes = PeakRssBytes();
+  summary->seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_)
+          .count();
+}
+
+void Verifier::Cancel() {
+  Fail(MakeStatus(EndState::kCancelled, "stopped on request"), "verify");
+}
+
+void Verifier::Fail(const Status& status, const std::string& where) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (failed_.exchange(true)) {
+    return;
+  }
+  failure_ = status;
+  failure_where_ = where;
+  handshakes_.CloseAll();
+  for (VerifySide* side : {&left_, &right_}) {
+    side->dialer->Close();
+    if (side->session != nullptr) {
+      side->session->Cancel();
+    }
+    for (const std::unique_ptr<Channel>& lane : side->lanes) {
+      lane->Close();
+    }
+  }
+}
+
+Status Verifier::failure() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return failure_;
+}
+
+std::string Verifier::error_where() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return failure_where_;
+}
+
+Progress Verifier::progress() const {
+  Progress progress;
+  progress.phase = "verify";
+  progress.planned_bytes = planned_bytes_;
+  progress.done_bytes = done_bytes_;
+  progress.entries = entries_;
+  progress.lanes = options_.lanes;
+  progress.finished = finished_;
+  progress.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_)
+          .count();
+  return progress;
+}
+
+}  // namespace sstferry

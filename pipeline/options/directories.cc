@@ -1,0 +1,237 @@
+#include "pipeline/options/directories.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "format/coding.h"
+#include "format/digest.h"
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "pipeline/options/options_file.h"
+#include "rocksdb/db.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+constexpr char kOptionsPrefix[] = "OPTIONS-";
+// Of one directory; further up nobody has a database.
+constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
+
+// Changes with every start of the machine; empty where it does not say.
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+// What stands behind a backslash stands for itself, but for line ends.
+std::string Unescaped(const std::string& value) {
+  std::string text;
+  for (size_t i = 0; i < value.size(); ++i) {
+    if (value[i] == '\\' && i + 1 < value.size()) {
+      ++i;
+      text += value[i] == 'n' ? '\n' : value[i] == 'r' ? '\r' : value[i];
+    } else {
+      text += value[i];
+    }
+  }
+  return text;
+}
+
+// `dir`, or the nearest above it that is there, with every link followed.
+std::string NearestThere(const std::string& dir, bool* is_there) {
+  std::error_code error;
+  fs::path path = fs::absolute(dir, error);
+  *is_there = fs::exists(path, error);
+  while (!fs::exists(path, error) && path.has_relative_path()) {
+    path = path.parent_path();
+  }
+  return fs::canonical(path, error).string();
+}
+
+// The digests of a directory and of all it lies in, nearest first. *is_there:
+// the first is of the directory itself.
+std::vector<Digest128> ChainOf(const std::string& dir,
+                               const std::string& machine, bool* is_there) {
+  std::vector<Digest128> chain;
+  fs::path path = NearestThere(dir, is_there);
+  while (!path.empty() && chain.size() < kMaxPlacesEach) {
+    struct stat info;
+    if (stat(path.c_str(), &info) == 0) {
+      std::string text = machine;
+      PutFixed64(&text, info.st_dev);
+      PutFixed64(&text, info.st_ino);
+      chain.push_back(DigestOf(text));
+    }
+    path = path.has_relative_path() ? path.parent_path() : fs::path();
+  }
+  return chain;
+}
+
+std::vector<Place> PlacesOn(const std::string& machine,
+                            const std::vector<std::string>& dirs) {
+  std::vector<Place> places;
+  for (const std::string& dir : dirs) {
+    bool is_own = false;
+    for (const Digest128& id : ChainOf(dir, machine, &is_own)) {
+      if (places.size() < kMaxPlaces) {
+        places.push_back({id, is_own});
+      }
+      is_own = false;
+    }
+  }
+  return places;
+}
+
+Status CheckApartOn(const std::string& machine, const std::string& source,
+                    const std::vector<Place>& source_places,
+                    const std::string& target,
+                    const std::vector<std::string>& target_dirs) {
+  const auto is_source = [&source_places](const Digest128& id, bool only_own) {
+    return std::any_of(source_places.begin(), source_places.end(),
+                       [&](const Place& place) {
+                         return place.id == id && (place.is_own || !only_own);
+                       });
+  };
+  for (const std::string& dir : target_dirs) {
+    bool is_there = false;
+    const std::vector<Digest128> chain = ChainOf(dir, machine, &is_there);
+    const bool lies_in_source =
+        std::any_of(chain.begin(), chain.end(), [&](const Digest128& id) {
+          return is_source(id, /*only_own=*/true);
+        });
+    const bool holds_source =
+        is_there && !chain.empty() && is_source(chain.front(), false);
+    if (lies_in_source || holds_source) {
+      return MakeStatus(
+          EndState::kRefused,
+          "target " + target + ": expected a directory apart from the source " +
+              source + ", found that " +
+              (dir == target ? "it" : "its " + dir) +
+              (lies_in_source ? " is, or lies in, a directory of the source"
+                              : " holds a directory of the source") +
+              ", by whatever name; a source is never written to: name another "
+              "TARGET_DIR");
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+bool ReadNewestOptions(const std::string& dir, std::string* text) {
+  std::error_code error;
+  std::string newest;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const std::string number =
+        name.rfind(kOptionsPrefix, 0) == 0
+            ? name.substr(sizeof(kOptionsPrefix) - 1)
+            : "";
+    if (!number.empty() &&
+        number.find_first_not_of("0123456789") == std::string::npos &&
+        (name.size() > newest.size() ||
+         (name.size() == newest.size() && name > newest))) {
+      newest = name;
+    }
+  }
+  std::ifstream file(dir + "/" + newest, std::ios::binary);
+  if (newest.empty() || !file ||
+      fs::file_size(dir + "/" + newest, error) > kMaxOptionsTextBytes) {
+    return false;
+  }
+  std::ostringstream contents;
+  contents << file.rdbuf();
+  *text = contents.str();
+  return true;
+}
+
+NamedDirectories DirectoriesNamedBy(const std::string& dir) {
+  NamedDirectories named;
+  DatabaseDescription description;
+  std::vector<std::string> notes;
+  std::string text;
+  if (ReadNewestOptions(dir, &text) &&
+      ParseOptionsText(text, &description, &notes).ok()) {
+    for (const NamedValue& option : description.options) {
+      if (option.name == "wal_dir") {
+        named.wal_dir = Unescaped(option.value);
+      } else if (option.name == "db_log_dir") {
+        named.db_log_dir = Unescaped(option.value);
+      }
+    }
+  }
+  return named;
+}
+
+std::vector<std::string> DirectoriesOf(rocksdb::DB* db) {
+  const rocksdb::DBOptions options = db->GetDBOptions();
+  std::vector<std::string> dirs = {db->GetName()};
+  if (!options.wal_dir.empty()) {
+    dirs.push_back(options.wal_dir);
+  }
+  for (const rocksdb::DbPath& path : options.db_paths) {
+    dirs.push_back(path.path);
+  }
+  return dirs;
+}
+
+std::vector<std::string> DirectoriesOf(const std::string& dir) {
+  std::vector<std::string> dirs = {dir};
+  const std::string wal_dir = DirectoriesNamedBy(dir).wal_dir;
+  if (!wal_dir.empty()) {
+    dirs.push_back(wal_dir);
+  }
+  return dirs;
+}
+
+bool IsSameDirectory(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error) && !error;
+}
+
+bool LiesIn(const std::string& inner, const std::string& outer) {
+  std::error_code error;
+  const std::string begin = fs::canonical(outer, error).string() + "/";
+  return !error && fs::is_directory(inner, error) &&
+         fs::canonical(inner, error).string().rfind(begin, 0) == 0;
+}
+
+std::vector<Place> PlacesOf(const std::vector<std::string>& dirs) {
+  const std::string machine = BootId();
+  return machine.empty() ? std::vector<Place>() : PlacesOn(machine, dirs);
+}
+
+Status CheckApart(const std::string& source,
+                  const std::vector<Place>& source_places,
+                  const std::string& target,
+                  const std::vector<std::string>& target_dirs) {
+  const std::string machine = BootId();
+  return machine.empty() ? Status::OK()
+                         : CheckApartOn(machine, source, source_places, target,
+                                        target_dirs);
+}
+
+Status CheckApart(const std::vector<std::string>& source_dirs,
+                  const std::string& snapshot_dir, const std::string& target,
+                  const std::vector<std::string>& target_dirs) {
+  std::vector<Place> places = PlacesOn("", source_dirs);
+  if (!snapshot_dir.empty()) {
+    for (const Place& place : PlacesOn("", {snapshot_dir})) {
+      places.push_back({place.id, /*is_own=*/false});
+    }
+  }
+  return CheckApartOn("", source_dirs.front(), places, target, target_dirs);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,505 @@
+#include "pipeline/options/family_options.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "format/sst/sst_block.h"
+#include "pipeline/options/option_rules.h"
+#include "pipeline/options/options_file.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/table.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::BlockBasedTableOptions;
+using rocksdb::ColumnFamilyOptions;
+using rocksdb::DBOptions;
+using rocksdb::Status;
+using OptionMap = std::unordered_map<std::string, std::string>;
+
+constexpr size_t kPullWriteBufferBytes = 1u << 20;
+constexpr size_t kPullCacheBytes = 4u << 20;
+constexpr uint64_t kMaxDictBufferBytes = 8u << 20;
+// Above any number of level-0 files; RocksDB adds one to it.
+constexpr int kNeverByFileCount = 1 << 30;
+
+rocksdb::ConfigOptions StrictConfig() {
+  rocksdb::ConfigOptions config;
+  config.ignore_unknown_options = false;
+  config.invoke_prepare_options = false;
+  return config;
+}
+
+Status FromMap(const OptionMap& map, ColumnFamilyOptions* out) {
+  const ColumnFamilyOptions base = *out;
+  return rocksdb::GetColumnFamilyOptionsFromMap(StrictConfig(), base, map, out);
+}
+
+Status FromMap(const OptionMap& map, BlockBasedTableOptions* out) {
+  const BlockBasedTableOptions base = *out;
+  return rocksdb::GetBlockBasedTableOptionsFromMap(StrictConfig(), base, map,
+                                                   out);
+}
+
+Status FromMap(const OptionMap& map, DBOptions* out) {
+  const DBOptions base = *out;
+  return rocksdb::GetDBOptionsFromMap(StrictConfig(), base, map, out);
+}
+
+// Sets one option that, together with others, RocksDB did not take.
+template <typename Options>
+Status ApplyOne(OptionScope scope, const std::string& where,
+                const std::string& name, const std::string& value,
+                Options* out, std::vector<std::string>* notes) {
+  Options next = *out;
+  Status s = FromMap({{name, value}}, &next);
+  const OptionRule* rule = FindOptionRule(scope, name);
+  if (!s.ok() && rule->kind == OptionKind::kObject) {
+    // A newer RocksDB gives its objects members that this one does not know.
+    std::string id;
+    next = *out;
+    if (CheckObject(value, *rule, &id, nullptr).ok() && id != value) {
+      s = FromMap({{name, id}}, &next);
+    }
+  }
+  if (s.ok()) {
+    *out = next;
+    return s;
+  }
+  const std::string what = where + ": option " + Quoted(name);
+  if (rule->kind == OptionKind::kVitalName) {
+    return MakeStatus(EndState::kIncompatible,
+                      what + ": expected a value known here, found " +
+                          Quoted(value));
+  }
+  AddNote(notes, what + " was dropped: this RocksDB does not take " +
+                     Quoted(value));
+  return Status::OK();
+}
+
+template <typename Options>
+Status Apply(OptionScope scope, const std::string& where,
+             const std::vector<NamedValue>& options, Options* out,
+             std::vector<std::string>* notes) {
+  OptionMap accepted;
+  Status s = CheckOptions(scope, where, options, &accepted, notes);
+  if (!s.ok()) {
+    return s;
+  }
+  Options all = *out;
+  if (FromMap(accepted, &all).ok()) {
+    *out = all;
+    return Status::OK();
+  }
+  for (const NamedValue& option : options) {  // in order: same notes each time
+    const auto it = accepted.find(option.name);
+    if (it != accepted.end()) {
+      s = ApplyOne(scope, where, it->first, it->second, out, notes);
+      if (!s.ok()) {
+        return s;
+      }
+    }
+  }
+  return Status::OK();
+}
+
+std::string ValueOf(const std::vector<NamedValue>& options,
+                    const std::string& name) {
+  for (const NamedValue& option : options) {
+    if (option.name == name) {
+      return option.value;
+    }
+  }
+  return "";
+}
+
+// RocksDB returns OK and no object for an id its registry does not have.
+void NoteMissingObject(const std::string& where, const std::string& name,
+                       const std::string& value, bool made,
+                       std::vector<std::string>* notes) {
+  const OptionRule* rule = FindOptionRule(OptionScope::kFamily, name);
+  if (rule == nullptr) {
+    rule = FindOptionRule(OptionScope::kTable, name);
+  }
+  std::string id;
+  // CheckOptions has already spoken about ids that are not allowed.
+  if (!made && !IsNullObject(value) &&
+      CheckObject(value, *rule, &id, nullptr).ok()) {
+    AddNote(notes, where + ": option " + Quoted(name) + " was dropped: " +
+                       Quoted(value) + " cannot be made here");
+  }
+}
+
+// Builds one family step by step.
+class FamilyBuilder {
+ public:
+  FamilyBuilder(const FamilyDescription& description,
+                const OperatorRegistry& registry, const BuildLimits& limits,
+                BuiltFamily* out)
+      : description_(description),
+        registry_(registry),
+        limits_(limits),
+        where_("column family " + Quoted(description.name)),
+        cache_(limits.cache != nullptr
+                   ? limits.cache
+                   : rocksdb::NewLRUCache(kPullCacheBytes)),
+        out_(out) {}
+
+  [[nodiscard]] Status Build() {
+    Status s = FindComparator(description_.name, description_.comparator,
+                              registry_, &out_->final_options.comparator);
+    if (s.ok()) s = SetFamilyOptions();
+    if (s.ok()) s = SetTableOptions();
+    if (s.ok()) s = ChooseFormatVersion();
+    if (s.ok()) s = CheckStyle();
+    if (!s.ok()) {
+      return s;
+    }
+    out_->final_options.table_factory.reset(
+        rocksdb::NewBlockBasedTableFactory(table_));
+    SetPullOptions();
+    return s;
+  }
+
+ private:
+  // An extractor of the application goes before RocksDB's own.
+  Status SetFamilyOptions() {
+    ColumnFamilyOptions* options = &out_->final_options;
+    std::vector<NamedValue> rest = description_.options;
+    const std::string prefix = ValueOf(rest, "prefix_extractor");
+    auto registered = FindRegisteredPrefixExtractor(prefix, registry_);
+    if (registered != nullptr) {
+      std::erase_if(rest, [](const NamedValue& option) {
+        return option.name == "prefix_extractor";
+      });
+    }
+    Status s = FindMergeOperator(description_.name, description_.merge_operator,
+                                 registry_, &options->merge_operator,
+                                 &out_->notes);
+    if (s.ok()) {
+      s = Apply(OptionScope::kFamily, where_, rest, options, &out_->notes);
+    }
+    if (!s.ok()) {
+      return s;
+    }
+    if (registered != nullptr) {
+      options->prefix_extractor = registered;
+    }
+    NoteMissingObject(where_, "prefix_extractor", prefix,
+                      options->prefix_extractor != nullptr, &out_->notes);
+    if (options->enable_blob_files) {
+      AddNote(&out_->notes,
+              where_ + ": blob values arrive inside the SST files; later "
+                       "writes and compactions separate them again");
+    }
+    return s;
+  }
+
+  Status SetTableOptions() {
+    table_.block_cache = cache_;
+    if (description_.table_factory == "PlainTable") {
+      table_.format_version = kPortableTableFormatVersion;
+      AddNote(&out_->notes, where_ + ": plain tables arrive as block-based "
+                                     "ones with default table options");
+      return Status::OK();
+    }
+    if (description_.table_factory != "BlockBasedTable") {
+      return MakeStatus(EndState::kRefused,
+                        where_ +
+                            ": expected block-based or plain tables, found " +
+                            Quoted(description_.table_factory));
+    }
+    // RocksDB's default may be newer than what is readable everywhere.
+    table_.format_version = kPortableTableFormatVersion;
+    Status s = Apply(OptionScope::kTable, where_, description_.table_options,
+                     &table_, &out_->notes);
+    if (s.ok()) {
+      table_.block_cache = table_.no_block_cache ? nullptr : cache_;
+      NoteMissingObject(where_, "filter_policy",
+                        ValueOf(description_.table_options, "filter_policy"),
+                        table_.filter_policy != nullptr, &out_->notes);
+    }
+    return s;
+  }
+
+  // Lowers *version to what both ends read; raises what nobody writes.
+  uint32_t Fit(uint32_t version, const std::string& what) {
+    const uint32_t max_version =
+        std::min(limits_.max_format_version, kMaxTableFormatVersion);
+    const uint32_t fitted =
+        std::clamp(version, kMinTableFormatVersion,
+                   std::max(max_version, kMinTableFormatVersion));
+    if (fitted != version) {
+      AddNote(&out_->notes, where_ + ": " + what + " " +
+                                std::to_string(version) + " became " +
+                                std::to_string(fitted));
+    }
+    return fitted;
+  }
+
+  Status ChooseFormatVersion() {
+    const uint32_t max_version =
+        std::min(limits_.max_format_version, kMaxTableFormatVersion);
+    if (limits_.format_version != 0 &&
+        (limits_.format_version < kMinTableFormatVersion ||
+         limits_.format_version > max_version)) {
+      return MakeStatus(EndState::kIncompatible,
+                        where_ + ": expected a format_version of " +
+                            std::to_string(kMinTableFormatVersion) + " to " +
+                            std::to_string(max_version) + ", found " +
+                            std::to_string(limits_.format_version));
+    }
+    table_.format_version = Fit(table_.format_version, "format_version");
+    out_->format_version =
+        limits_.format_version != 0 ? limits_.format_version
+        : limits_.source_files_format_version != 0
+            ? Fit(limits_.source_files_format_version,
+                  "format_version of the source's files")
+            : table_.format_version;
+    return Status::OK();
+  }
+
+  Status CheckStyle() {
+    const ColumnFamilyOptions& options = out_->final_options;
+    const bool fifo =
+        options.compaction_style == rocksdb::kCompactionStyleFIFO;
+    if (fifo && !limits_.fifo_ingests_to_level0) {
+      return MakeStatus(EndState::kRefused,
+                        where_ + ": FIFO compaction needs RocksDB 9.3 on the "
+                                 "target, which ingests into level 0");
+    }
+    out_->keeps_level0 = fifo || options.num_levels == 1;
+    return Status::OK();
+  }
+
+  void SetPullOptions() {
+    ColumnFamilyOptions* pull = &out_->pull_options;
+    *pull = out_->final_options;
+    const bool fifo = pull->compaction_style == rocksdb::kCompactionStyleFIFO;
+    const bool universal =
+        pull->compaction_style == rocksdb::kCompactionStyleUniversal;
+    // Leveled families have at least two levels.
+    const bool as_is =
+        fifo || (universal && (limits_.universal_ingests_to_last_level ||
+                               out_->keeps_level0));
+    if (!as_is) {
+      pull->compaction_style = rocksdb::kCompactionStyleLevel;
+    }
+    pull->disable_auto_compactions = true;
+    pull->level0_file_num_compaction_trigger = kNeverByFileCount;
+    pull->level0_slowdown_writes_trigger = kNeverByFileCount;
+    pull->level0_stop_writes_trigger = kNeverByFileCount;
+    pull->soft_pending_compaction_bytes_limit = 0;
+    pull->hard_pending_compaction_bytes_limit = 0;
+    pull->ttl = 0;
+    pull->periodic_compaction_seconds = 0;
+    pull->write_buffer_size = kPullWriteBufferBytes;
+    pull->arena_block_size = 0;
+    pull->max_write_buffer_number = 2;
+    pull->min_write_buffer_number_to_merge = 1;
+    pull->max_write_buffer_size_to_maintain = 0;
+    pull->memtable_prefix_bloom_size_ratio = 0;
+    pull->memtable_huge_page_size = 0;
+    pull->memtable_factory = std::make_shared<rocksdb::SkipListFactory>();
+    pull->memtable_insert_with_hint_prefix_extractor = nullptr;
+    pull->inplace_update_support = false;
+    pull->sst_partitioner_factory = nullptr;
+    pull->enable_blob_files = false;
+    QuietFamily(pull);
+    BlockBasedTableOptions table = table_;
+    table.no_block_cache = false;
+    table.block_cache = cache_;
+    table.cache_index_and_filter_blocks = true;
+    table.pin_l0_filter_and_index_blocks_in_cache = false;
+    table.pin_top_level_index_and_filter = false;
+    table.metadata_cache_options = rocksdb::MetadataCacheOptions();
+    table.prepopulate_block_cache =
+        BlockBasedTableOptions::PrepopulateBlockCache::kDisable;
+    table.read_amp_bytes_per_bit = 0;
+    pull->table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  }
+
+  const FamilyDescription& description_;
+  const OperatorRegistry& registry_;
+  const BuildLimits& limits_;
+  const std::string where_;
+  const std::shared_ptr<rocksdb::Cache> cache_;
+  BlockBasedTableOptions table_;
+  BuiltFamily* const out_;
+};
+
+void BoundDictionary(rocksdb::CompressionOptions* options) {
+  options->parallel_threads = 1;
+  if (options->max_dict_buffer_bytes == 0 ||
+      options->max_dict_buffer_bytes > kMaxDictBufferBytes) {
+    options->max_dict_buffer_bytes = kMaxDictBufferBytes;
+  }
+}
+
+OptionMap AsMap(const std::vector<NamedValue>& options) {
+  OptionMap map;
+  for (const NamedValue& option : options) {
+    map[option.name] = option.value;
+  }
+  return map;
+}
+
+// Compares two lists; `settable` holds the names an open database can change.
+void Compare(const std::vector<NamedValue>& from,
+             const std::vector<NamedValue>& to, const OptionMap& settable,
+             const std::string& prefix, OptionChanges* out) {
+  const OptionMap before = AsMap(from);
+  for (const NamedValue& option : to) {
+    const auto it = before.find(option.name);
+    if (it != before.end() && it->second == option.value) {
+      continue;
+    }
+    if (settable.contains(option.name)) {
+      out->settable.push_back(option);
+    } else {
+      out->need_reopen.push_back(prefix + option.name);
+    }
+  }
+}
+
+// The names in text written with mutable_options_only, a line an option.
+OptionMap NamesOf(const std::string& text) {
+  OptionMap names;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const size_t equals = text.find('=', begin);
+    if (equals < end) {
+      names[text.substr(begin, equals - begin)] = "";
+    }
+    begin = end + 1;
+  }
+  return names;
+}
+
+rocksdb::ConfigOptions MutableConfig() {
+  rocksdb::ConfigOptions config;
+  config.mutable_options_only = true;
+  config.delimiter = "\n";
+  return config;
+}
+
+}  // namespace
+
+Status BuildFamily(const FamilyDescription& description,
+                   const OperatorRegistry& registry, const BuildLimits& limits,
+                   BuiltFamily* out) {
+  *out = BuiltFamily();
+  return FamilyBuilder(description, registry, limits, out).Build();
+}
+
+Status BuildDatabaseOptions(const std::vector<NamedValue>& description,
+                            DBOptions* out, std::vector<std::string>* notes) {
+  *out = DBOptions();
+  return Apply(OptionScope::kDatabase, "database", description, out, notes);
+}
+
+Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
+                    bool marked_blocks, rocksdb::Options* out) {
+  if (format_version < kMinTableFormatVersion ||
+      format_version > kMaxTableFormatVersion) {
+    return MakeStatus(EndState::kIncompatible,
+                      "chunks: expected a format_version of " +
+                          std::to_string(kMinTableFormatVersion) + " to " +
+                          std::to_string(kMaxTableFormatVersion) + ", found " +
+                          std::to_string(format_version));
+  }
+  BlockBasedTableOptions table;
+  if (family.table_factory == nullptr ||
+      !family.table_factory->IsInstanceOf("PlainTable")) {
+    const auto* own =
+        family.table_factory == nullptr
+            ? nullptr
+            : family.table_factory->GetOptions<BlockBasedTableOptions>();
+    if (own == nullptr) {
+      return MakeStatus(EndState::kRefused,
+                        "chunks: expected block-based or plain tables, found "
+                        "another table factory");
+    }
+    table = *own;
+  }
+  *out = rocksdb::Options(DBOptions(), family);
+  table.format_version = format_version;
+  table.no_block_cache = true;
+  table.block_cache = nullptr;
+  table.persistent_cache = nullptr;
+  table.cache_index_and_filter_blocks = false;
+  table.pin_l0_filter_and_index_blocks_in_cache = false;
+  table.prepopulate_block_cache =
+      BlockBasedTableOptions::PrepopulateBlockCache::kDisable;
+  UseStandardIndex(&table);
+  BoundPadding(kMaxSstPaddingBytes, &table);
+  if (!marked_blocks) {
+    UnmarkBlocks(&table);
+  }
+  const bool keeps_level0 =
+      family.compaction_style == rocksdb::kCompactionStyleFIFO ||
+      family.num_levels == 1;
+  if (family.optimize_filters_for_hits && !keeps_level0) {
+    table.filter_policy = nullptr;
+    table.partition_filters = false;
+  }
+  out->table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  BoundDictionary(&out->compression_opts);
+  BoundDictionary(&out->bottommost_compression_opts);
+  UseBuiltInCompression(out);
+  out->sample_for_compression = 0;
+  out->compaction_filter = nullptr;
+  out->compaction_filter_factory = nullptr;
+  out->sst_partitioner_factory = nullptr;
+  out->compaction_thread_limiter = nullptr;
+  out->enable_blob_files = false;
+  out->blob_cache = nullptr;
+  out->memtable_factory = std::make_shared<rocksdb::SkipListFactory>();
+  return Status::OK();
+}
+
+Status ChangesTo(const ColumnFamilyOptions& from, const ColumnFamilyOptions& to,
+                 OptionChanges* out) {
+  *out = OptionChanges();
+  FamilyDescription before;
+  FamilyDescription after;
+  std::string names;
+  Status s = DescribeFamily("", from, &before);
+  if (s.ok()) s = DescribeFamily("", to, &after);
+  if (s.ok()) {
+    s = rocksdb::GetStringFromColumnFamilyOptions(MutableConfig(), to, &names);
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  const OptionMap settable = NamesOf(names);
+  Compare(before.options, after.options, settable, "", out);
+  // Of table options an open database takes only a few, in its own syntax.
+  Compare(before.table_options, after.table_options, {}, "table.", out);
+  if (before.merge_operator != after.merge_operator) {
+    out->need_reopen.push_back("merge_operator");
+  }
+  return s;
+}
+
+Status ChangesTo(const DBOptions& from, const DBOptions& to,
+                 OptionChanges* out) {
+  *out = OptionChanges();
+  std::vector<NamedValue> before;
+  std::vector<NamedValue> after;
+  std::string names;
+  Status s = DescribeDatabase(from, &before);
+  if (s.ok()) s = DescribeDatabase(to, &after);
+  if (s.ok()) {
+    s = rocksdb::GetStringFromDBOptions(MutableConfig(), to, &names);
+  }
+  if (s.ok()) {
+    Compare(before, after, NamesOf(names), "", out);
+  }
+  return s;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,53 @@
+// The options of a database as bounded lists of names and values: read from
+// the text of an OPTIONS file, which a much newer RocksDB may have written, or
+// from option structs. Values keep the escapes of OPTIONS files.
+//
+// Nothing here judges a value; option_rules.h does, on the side that uses it.
+// All functions may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "rocksdb/options.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// A family takes about 6 KB; this is room for tens of thousands.
+inline constexpr size_t kMaxOptionsTextBytes = 256u << 20;
+
+struct DatabaseDescription {
+  std::vector<NamedValue> options;  // DBOptions
+  std::vector<FamilyDescription> families;
+};
+
+// Parses the text of an OPTIONS file. Sections of a kind not known here are
+// left out and named in *notes. On error *out is unspecified.
+//   Corruption  not an OPTIONS file, or a bound of format/limits.h exceeded;
+//               the message names the line.
+[[nodiscard]] rocksdb::Status ParseOptionsText(const rocksdb::Slice& text,
+                                               DatabaseDescription* out,
+                                               std::vector<std::string>* notes);
+
+// The same lists from the options of an open database.
+//   Corruption  a value exceeds a bound of format/limits.h.
+[[nodiscard]] rocksdb::Status DescribeFamily(
+    const std::string& name, const rocksdb::ColumnFamilyOptions& options,
+    FamilyDescription* out);
+[[nodiscard]] rocksdb::Status DescribeDatabase(
+    const rocksdb::DBOptions& options, std::vector<NamedValue>* out);
+
+// True for the spellings of "no object" in OPTIONS files.
+bool IsNullObject(const rocksdb::Slice& value);
+
+// `text` in quotes, unprintable bytes as \xNN, at most 64 bytes of it.
+std::string Quoted(const rocksdb::Slice& text);
+
+// Appends a note; beyond kMaxNotes says once that more were left out.
+void AddNote(std::vector<std::string>* notes, const std::string& note);
+
+}  // namespace sstferry

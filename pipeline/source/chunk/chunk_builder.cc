@@ -1,0 +1,173 @@
+#include "pipeline/source/chunk/chunk_builder.h"
+
+#include "format/limits.h"
+#include "format/message/key_for_message.h"
+#include "pipeline/base/interval_reader.h"
+#include "pipeline/source/chunk/chunk_writer.h"
+#include "pipeline/source/chunk/read_failure.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Entries between two looks at `cancelled`.
+constexpr uint64_t kLookInterval = 64;
+
+}  // namespace
+
+Status RefuseEntity(const std::string& entry) {
+  return MakeStatus(EndState::kRefused,
+                    entry + ": wide-column entities need RocksDB 8.6 or later "
+                            "on the target");
+}
+
+ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
+                           rocksdb::ColumnFamilyHandle* family,
+                           const rocksdb::Options& chunk_options,
+                           const ChunkBuilderOptions& options, ChunkSink* sink)
+    : db_(db),
+      family_(family),
+      options_(options),
+      sink_(sink),
+      file_system_(MakeSinkFileSystem(sink)),
+      env_(rocksdb::NewCompositeEnv(file_system_)),
+      chunk_options_(chunk_options) {
+  chunk_options_.env = env_.get();
+}
+
+ChunkBuilder::~ChunkBuilder() = default;
+
+Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
+  if (request.held.chunks > kMaxChunkOrdinal) {
+    return MakeStatus(EndState::kCorrupt,
+                      "range request: expected at most " +
+                          std::to_string(kMaxChunkOrdinal) +
+                          " chunks held, found " +
+                          std::to_string(request.held.chunks));
+  }
+  if (options_.replaces.has_value()) {
+    return BuildTiles(range, request);
+  }
+  IntervalReader reader(db_, family_, range.interval,
+                        options_.readahead_bytes);
+  if (request.after.has_value()) {
+    reader.SeekAfter(*request.after);
+  } else {
+    reader.SeekToBegin();
+  }
+  uint32_t ordinal = static_cast<uint32_t>(request.held.chunks);
+  while (reader.Valid()) {
+    const Status status = BuildChunk(&reader, range, ordinal++);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return ReadFailure(reader.status(),
+                     "read range " + std::to_string(range.id) +
+                         " of column family '" + family_->GetName() + "'");
+}
+
+Status ChunkBuilder::BuildChunk(IntervalReader* reader, const Range& range,
+                                uint32_t ordinal) {
+  ChunkBegin begin;
+  begin.range_id = range.id;
+  begin.ordinal = ordinal;
+  Status status = sink_->Begin(begin);
+  if (!status.ok()) {
+    return status;
+  }
+  ChunkEnd chunk;
+  chunk.range_id = range.id;
+  chunk.ordinal = ordinal;
+  chunk.smallest = reader->key().ToString();
+  Writer writer(chunk_options_);
+  status = writer.Open();
+  if (status.ok()) {
+    status = AddEntries(reader, &writer, &chunk);
+  }
+  return status.ok() ? FinishChunk(&writer, &chunk) : status;
+}
+
+Status ChunkBuilder::FinishChunk(Writer* writer, ChunkEnd* chunk) {
+  const Status status =
+      WithContext(writer->Finish(), EndState::kInternal, "finish chunk");
+  if (!status.ok()) {
+    return status;
+  }
+  chunk->file_bytes = writer->file_bytes();
+  return sink_->End(*chunk);
+}
+
+Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
+                                ChunkEnd* chunk) {
+  uint64_t reported_entries = 0;
+  uint64_t reported_bytes = 0;
+  uint64_t bytes_to_look = 0;
+  while (reader->Valid()) {
+    const Slice key = reader->key();
+    const Slice value = reader->value();
+    if (key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family_->GetName() + "' key " +
+                            KeyForMessage(key) + ": expected at most " +
+                            std::to_string(kMaxKeyBytes) + " key and " +
+                            std::to_string(kMaxValueBytes) +
+                            " value bytes, found " +
+                            std::to_string(key.size()) + " and " +
+                            std::to_string(value.size()));
+    }
+    if (!options_.target_takes_entities && reader->is_entity()) {
+      return RefuseEntity("column family '" + family_->GetName() + "' key " +
+                          KeyForMessage(key));
+    }
+    Status status = writer->Add(*reader, key, value);
+    if (!status.ok()) {
+      return WithContext(status, EndState::kInternal,
+                         "column family '" + family_->GetName() + "' key " +
+                             KeyForMessage(key));
+    }
+    chunk->entries++;
+    chunk->key_bytes += key.size();
+    chunk->value_bytes += value.size();
+    chunk->largest.assign(key.data(), key.size());
+    const uint64_t entry_bytes = key.size() + value.size();
+    bytes_to_look += entry_bytes;
+    const bool empty_key = key.empty();
+    reader->Next();
+    // Newer SstFileWriters assert that both bounds of a file are empty or
+    // none: the empty key is a chunk of its own.
+    if (empty_key || (reader->Valid() && reader->key().empty()) ||
+        (lone_key_.has_value() && reader->Valid() &&
+         reader->key() == *lone_key_) ||
+        writer->bytes_so_far(entry_bytes) >= options_.chunk_bytes) {
+      break;
+    }
+    if (chunk->entries % kLookInterval != 0 && bytes_to_look < 65536) {
+      continue;
+    }
+    bytes_to_look = 0;
+    const uint64_t now_bytes = chunk->key_bytes + chunk->value_bytes;
+    if (options_.on_progress) {
+      options_.on_progress(chunk->entries - reported_entries,
+                           now_bytes - reported_bytes);
+      reported_entries = chunk->entries;
+      reported_bytes = now_bytes;
+    }
+    if (options_.cancelled && options_.cancelled()) {
+      return MakeStatus(EndState::kCancelled, "build: stopped on request");
+    }
+  }
+  if (options_.on_progress) {
+    options_.on_progress(
+        chunk->entries - reported_entries,
+        chunk->key_bytes + chunk->value_bytes - reported_bytes);
+  }
+  // Next() leaves Valid() false on an error too: a range that could not be
+  // read must not end as if it were complete.
+  return ReadFailure(reader->status(),
+                     "read column family '" + family_->GetName() + "'");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,90 @@
+// Turns one range into chunks: an iterator feeds SstFileWriter, whose bytes
+// leave through a ChunkSink while they are being made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "format/message/messages.h"
+#include "pipeline/base/stage_clock.h"
+#include "pipeline/source/chunk/sink_file_system.h"
+#include "pipeline/source/plan/replaced_family.h"
+#include "rocksdb/db.h"
+#include "rocksdb/options.h"
+
+namespace sstferry {
+
+// kRefused: `entry` ("key 0x6B") is a wide-column entity, which the target
+// cannot take.
+[[nodiscard]] rocksdb::Status RefuseEntity(const std::string& entry);
+
+// Where chunks go. Calls come in the order Begin, Append..., End, Begin ...
+class ChunkSink : public ByteSink {
+ public:
+  [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
+  // Announces it, with the digest of what was sent.
+  [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
+};
+
+struct ChunkBuilderOptions {
+  uint64_t chunk_bytes = 64'000'000;
+  uint64_t readahead_bytes = 0;
+  bool target_takes_entities = true;  // of wide columns; else they are refused
+  // Of a refresh: each chunk replaces its interval (pipeline/base/tile.h).
+  std::optional<ReplacedFamily> replaces;
+  std::function<bool()> cancelled;  // polled; may be null
+  // Counts entries as they are built, for the timeline; may be null.
+  std::function<void(uint64_t entries, uint64_t key_value_bytes)> on_progress;
+};
+
+// Ownership: borrows db, the family and the sink.
+// Threads:   one builder per lane, one range at a time.
+class ChunkBuilder {
+ public:
+  // `chunk_options` are the family's own with the format version chosen; their
+  // env is replaced by the sink.
+  ChunkBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+               const rocksdb::Options& chunk_options,
+               const ChunkBuilderOptions& options, ChunkSink* sink);
+  ~ChunkBuilder();
+
+  // Builds what `request` asks of `range`.
+  // A chunk is cut between two user keys once it holds chunk_bytes; one entry
+  // may overrun that. An empty range makes no chunk, unless it is replaced.
+  //   kRefused      an entry that cannot be moved (key too long, wide columns
+  //                 without support), naming the key
+  //   kCorrupt, kSourceError  reading failed; the sink's own errors as they are
+  [[nodiscard]] rocksdb::Status Build(const Range& range,
+                                      const RangeRequest& request);
+
+ private:
+  class Writer;
+  class Tiles;
+  [[nodiscard]] rocksdb::Status BuildChunk(class IntervalReader* reader,
+                                           const Range& range,
+                                           uint32_t ordinal);
+  // The same, for a target that holds data.
+  [[nodiscard]] rocksdb::Status BuildTiles(const Range& range,
+                                           const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status BuildTile(class IntervalReader* reader,
+                                          Tiles* tiles, uint32_t range_id,
+                                          uint32_t ordinal);
+  void FindLoneKey(const Range& range, class IntervalReader* reader);
+  [[nodiscard]] rocksdb::Status FinishChunk(Writer* writer, ChunkEnd* chunk);
+  [[nodiscard]] rocksdb::Status AddEntries(class IntervalReader* reader,
+                                           Writer* writer, ChunkEnd* chunk);
+
+  rocksdb::DB* const db_;
+  rocksdb::ColumnFamilyHandle* const family_;
+  const ChunkBuilderOptions options_;
+  ChunkSink* const sink_;
+  std::shared_ptr<rocksdb::FileSystem> file_system_;
+  std::unique_ptr<rocksdb::Env> env_;
+  rocksdb::Options chunk_options_;
+  std::optional<std::string> lone_key_;  // shares its chunk with no other
+};
+
+}  // namespace sstferry

@@ -1,0 +1,58 @@
+// The writer of one chunk, of a ChunkBuilder's own.
+#pragma once
+
+#include "pipeline/base/interval_reader.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/source/chunk/chunk_builder.h"
+#include "rocksdb/sst_file_writer.h"
+
+namespace sstferry {
+
+// One SST file under construction.
+class ChunkBuilder::Writer {
+ public:
+  explicit Writer(const rocksdb::Options& options)
+      : writer_(rocksdb::EnvOptions(), options, /*column_family=*/nullptr,
+                /*invalidate_page_cache=*/false) {}
+
+  rocksdb::Status Open() { return writer_.Open("/chunk.sst"); }
+
+  rocksdb::Status Add(const IntervalReader& reader, const rocksdb::Slice& key,
+                      const rocksdb::Slice& value) {
+    if (reader.is_entity()) {
+      return PutEntityInto(&writer_, key, *const_cast<IntervalReader&>(reader)
+                                               .iterator());
+    }
+    return writer_.Put(key, value);
+  }
+
+  rocksdb::Status DeleteRange(const rocksdb::Slice& begin,
+                              const rocksdb::Slice& end) {
+    return writer_.DeleteRange(begin, end);
+  }
+  rocksdb::Status Delete(const rocksdb::Slice& key) {
+    return writer_.Delete(key);
+  }
+
+  // Of flushed blocks, and of what waits for its block as it is.
+  uint64_t bytes_so_far(uint64_t added_bytes) {
+    const uint64_t flushed = writer_.FileSize();
+    if (flushed != flushed_bytes_) {
+      flushed_bytes_ = flushed;
+      pending_bytes_ = 0;
+    }
+    pending_bytes_ += added_bytes;
+    return flushed_bytes_ + pending_bytes_;
+  }
+  uint64_t file_bytes() { return writer_.FileSize(); }
+  // Without its info: 9.10 asserts there that the smallest and the largest key
+  // are either both empty or both not, and the empty key is a key.
+  rocksdb::Status Finish() { return writer_.Finish(); }
+
+ private:
+  rocksdb::SstFileWriter writer_;
+  uint64_t flushed_bytes_ = 0;
+  uint64_t pending_bytes_ = 0;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,128 @@
+#include "pipeline/source/directory/lease_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "format/record/sealed_file.h"
+#include "pipeline/source/directory/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+bool IsOurs(const struct stat& info) {
+  return info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool ReadWhole(int fd, std::string* contents) {
+  char buffer[16 << 10];
+  for (;;) {
+    const ssize_t done = read(fd, buffer, sizeof(buffer));
+    if (done < 0 && errno == EINTR) {
+      continue;
+    }
+    if (done <= 0) {
+      return done == 0;
+    }
+    contents->append(buffer, static_cast<size_t>(done));
+    if (contents->size() > kSealedHeaderBytes + kMaxLeasePayloadBytes) {
+      return false;
+    }
+  }
+}
+
+Status SyncPath(const std::string& path, int flags) {
+  const Descriptor file(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW));
+  return file.get() >= 0 && fsync(file.get()) == 0
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot sync", path, errno);
+}
+
+}  // namespace
+
+LeaseState ReadLease(const std::string& path, Lease* lease) {
+  const Descriptor dir(
+      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info;
+  if (dir.get() < 0 || fstat(dir.get(), &info) != 0 || !IsOurs(info)) {
+    return LeaseState::kForeign;
+  }
+  const Descriptor file(openat(dir.get(), "lease",
+                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() < 0) {
+    return errno == ENOENT ? LeaseState::kNone : LeaseState::kBad;
+  }
+  std::string contents;
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      !IsOurs(info) || !ReadWhole(file.get(), &contents) ||
+      !DecodeLease(contents, lease).ok()) {
+    return LeaseState::kBad;
+  }
+  return LeaseState::kGood;
+}
+
+Status WriteLease(const std::string& path, const Lease& lease) {
+  std::string contents;
+  Status status = EncodeLease(lease, &contents);
+  const std::string young = path + "/lease.new";
+  const std::string name = path + "/lease";
+  unlink(young.c_str());
+  if (status.ok()) status = WriteSmallFile(young, contents);
+  if (status.ok()) status = SyncPath(young, O_RDONLY);
+  if (status.ok() && rename(young.c_str(), name.c_str()) != 0) {
+    status = ErrnoStatus(EndState::kSourceError, "cannot rename", young, errno);
+  }
+  return status.ok() ? SyncPath(path, O_RDONLY | O_DIRECTORY) : status;
+}
+
+bool HoldsOnlyFiles(const std::string& path) {
+  const int fd =
+      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat info;
+  if (fd < 0 || fstat(fd, &info) != 0 || !IsOurs(info)) {
+    if (fd >= 0) {
+      close(fd);
+    }
+    return false;
+  }
+  DIR* const dir = fdopendir(fd);
+  if (dir == nullptr) {
+    close(fd);
+    return false;
+  }
+  bool only_files = true;
+  while (const dirent* entry = readdir(dir)) {
+    const std::string name(entry->d_name);
+    if (name == "." || name == "..") {
+      continue;
+    }
+    // A table is a link to the source's file, which may be anybody's.
+    only_files = only_files &&
+                 fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                 S_ISREG(info.st_mode);
+  }
+  closedir(dir);
+  return only_files;
+}
+
+uint64_t LeaseRules::Now() const {
+  return wall_seconds
+             ? wall_seconds()
+             : static_cast<uint64_t>(
+                   std::chrono::duration_cast<std::chrono::seconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count());
+}
+
+uint64_t LeaseRules::Left(const Lease& lease) const {
+  return LeaseSecondsLeft(lease, Now(),
+                          max_ttl ? max_ttl(lease) : lease.ttl_seconds);
+}
+
+}  // namespace sstferry

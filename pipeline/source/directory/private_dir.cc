@@ -1,0 +1,272 @@
+#include "pipeline/source/directory/private_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/base/file_lock.h"
+#include "pipeline/source/directory/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+constexpr char kRelease[] = "/release";
+constexpr char kMarker[] = ".sstferry-snapshot-";
+constexpr int kRandomDigits = 16;
+// A directory without a lock is being made or removed; either takes far less.
+constexpr auto kUnlockedGrace = std::chrono::minutes(1);
+
+std::string RandomHex() {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::random_device device;
+  std::string text;
+  for (int i = 0; i < kRandomDigits; i++) {
+    text.push_back(kDigits[device() & 15]);
+  }
+  return text;
+}
+
+// NAME.sstferry-snapshot-PID-RANDOM, as Create() spells it and nothing else:
+// a directory of another origin is never removed.
+bool IsPrivateName(const std::string& name) {
+  const size_t marker = name.rfind(kMarker);
+  if (marker == std::string::npos || marker == 0) {
+    return false;
+  }
+  const std::string tail = name.substr(marker + strlen(kMarker));
+  const size_t dash = tail.find('-');
+  if (dash == std::string::npos || dash == 0 ||
+      tail.size() - dash - 1 != kRandomDigits) {
+    return false;
+  }
+  return tail.find_first_not_of("0123456789") == dash &&
+         tail.find_first_not_of("0123456789abcdef", dash + 1) ==
+             std::string::npos;
+}
+
+// The lease goes first, so that nobody adopts half of it; the lock goes last, so
+// that a removal that is interrupted is found again.
+Status RemoveTree(const std::string& path) {
+  std::error_code error;
+  for (const char* part : {"/lease", "/lease.new", "/options", "/replay",
+                           "/held", "/db", "/release", "/lock.new", "/lock"}) {
+    fs::remove_all(path + part, error);
+    if (error) {
+      return ErrnoStatus(EndState::kSourceError, "cannot remove", path + part,
+                         error.value());
+    }
+  }
+  fs::remove_all(path, error);
+  return error ? ErrnoStatus(EndState::kSourceError, "cannot remove", path,
+                             error.value())
+               : Status::OK();
+}
+
+// The lock appears under its name only when it is already held, so nobody
+// ever sees a young directory with a free lock.
+Status MakeLock(const std::string& path, int* lock_fd) {
+  const std::string young = path + "/lock.new";
+  const int fd =
+      open(young.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot create", young, errno);
+  }
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
+      rename(young.c_str(), (path + "/lock").c_str()) != 0) {
+    const int error = errno;
+    close(fd);
+    return ErrnoStatus(EndState::kSourceError, "cannot lock", young, error);
+  }
+  *lock_fd = fd;
+  return Status::OK();
+}
+
+bool IsAbandonedYoung(const std::string& path) {
+  std::error_code error;
+  const auto born = fs::last_write_time(path, error);
+  return !error && fs::file_time_type::clock::now() - born > kUnlockedGrace;
+}
+
+// REQUIRES: the lock is held.
+bool IsLeased(const std::string& path, const LeaseRules& rules) {
+  Lease lease;
+  if (ReadLease(path, &lease) != LeaseState::kGood || rules.Left(lease) == 0) {
+    return false;
+  }
+  if (lease.renewed_seconds > rules.Now()) {
+    lease.renewed_seconds = rules.Now();
+    return WriteLease(path, lease).ok();
+  }
+  return true;
+}
+
+Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
+                         bool* removed) {
+  *removed = false;
+  Lease unused;
+  if (ReadLease(path, &unused) == LeaseState::kForeign) {
+    return Status::OK();
+  }
+  const int fd =
+      open((path + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    if (errno != ENOENT || !IsAbandonedYoung(path)) {
+      return Status::OK();
+    }
+    *removed = true;
+    return RemoveTree(path);
+  }
+  Status status;
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !IsLeased(path, rules)) {
+    *removed = true;
+    status = RemoveTree(path);
+  }
+  close(fd);
+  return status;
+}
+
+}  // namespace
+
+Status PrivateDir::Create(const std::string& parent, const std::string& name,
+                          std::unique_ptr<PrivateDir>* result) {
+  const std::string path = parent + "/" + name + kMarker +
+                           std::to_string(getpid()) + "-" + RandomHex();
+  if (mkdir(path.c_str(), 0700) != 0) {
+    const Status status =
+        ErrnoStatus(EndState::kSourceError,
+                    "cannot make the snapshot's private directory", path,
+                    errno);
+    if (EndStateOf(status) == EndState::kNoSpace) {
+      return status;
+    }
+    return WithContext(status, EndState::kSourceError,
+                       "give a writable directory on the source's file system "
+                       "with --snapshot-dir");
+  }
+  int lock_fd = -1;
+  Status status = MakeLock(path, &lock_fd);
+  if (!status.ok()) {
+    // Nothing is in it; if this fails too, the next start removes it.
+    RemoveTree(path).PermitUncheckedError();
+    return status;
+  }
+  std::unique_ptr<PrivateDir> dir(new PrivateDir(path, lock_fd));
+  status = dir->Clear();
+  if (status.ok()) {
+    *result = std::move(dir);
+  }
+  return status;
+}
+
+Status PrivateDir::Adopt(const std::string& path,
+                         std::unique_ptr<PrivateDir>* result) {
+  result->reset();
+  Lease lease;
+  if (ReadLease(path, &lease) != LeaseState::kGood) {
+    return Status::OK();
+  }
+  const int fd =
+      open((path + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    return Status::OK();
+  }
+  // Once more under the lock: its owner may just have removed it.
+  if (!LockFile(fd) || ReadLease(path, &lease) != LeaseState::kGood ||
+      !HoldsOnlyFiles(path + "/db")) {
+    close(fd);
+    return Status::OK();
+  }
+  result->reset(new PrivateDir(path, fd));
+  (*result)->Keep(true);
+  return Status::OK();
+}
+
+PrivateDir::~PrivateDir() {
+  if (!keep_) {
+    // What cannot be removed now is removed by the next start, as after a
+    // kill.
+    RemoveTree(path_).PermitUncheckedError();
+  }
+  close(lock_fd_);
+}
+
+Status AskForRelease(const std::string& path) {
+  const std::string name = path + kRelease;
+  const int fd = open(name.c_str(),
+                      O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    return ErrnoStatus(EndState::kInternal, "cannot create", name, errno);
+  }
+  close(fd);
+  return Status::OK();
+}
+
+bool IsReleaseAsked(const std::string& path) {
+  struct stat info;
+  return lstat((path + kRelease).c_str(), &info) == 0;
+}
+
+void ForgetRelease(const std::string& path) {
+  unlink((path + kRelease).c_str());
+}
+
+Status PrivateDir::Clear() {
+  for (const std::string& part : {held(), db()}) {
+    std::error_code error;
+    fs::remove_all(part, error);
+    if (error) {
+      return ErrnoStatus(EndState::kSourceError, "cannot empty", part,
+                         error.value());
+    }
+    if (mkdir(part.c_str(), 0700) != 0) {
+      return ErrnoStatus(EndState::kSourceError, "cannot make", part, errno);
+    }
+  }
+  return Status::OK();
+}
+
+Status ListPrivateDirs(const std::string& parent,
+                       std::vector<std::string>* paths) {
+  std::vector<std::string> names;
+  const Status status = ListDirectory(parent, &names);
+  paths->clear();
+  for (const std::string& name : names) {
+    if (IsPrivateName(name)) {
+      paths->push_back(parent + "/" + name);
+    }
+  }
+  return status;
+}
+
+Status RemoveLeftoverSnapshots(
+    const std::string& parent,
+    const std::function<void(const std::string&)>& log,
+    const LeaseRules& rules) {
+  std::vector<std::string> paths;
+  Status status = ListPrivateDirs(parent, &paths);
+  for (const std::string& path : paths) {
+    bool removed = false;
+    const Status one = RemoveIfAbandoned(path, rules, &removed);
+    if (!one.ok()) {
+      status = one;
+    } else if (removed && log) {
+      log("removed the snapshot a dead process left: " + path);
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry

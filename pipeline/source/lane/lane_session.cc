@@ -1,0 +1,252 @@
+#include "pipeline/source/lane/lane_session.h"
+
+#include "format/limits.h"
+#include "pipeline/base/blocked_time.h"
+#include "pipeline/base/interval_reader.h"
+#include "pipeline/source/chunk/file_carrier.h"
+#include "pipeline/source/chunk/read_failure.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// A page of EntriesReply: far below kMaxPayloadBytes even with one key of the
+// maximum size on top.
+constexpr size_t kEntriesPageBytes = 256u << 10;
+// Requests of one lane for ranges and digests, far above what a target needs.
+// A verify asks for the other side's ranges.
+constexpr uint64_t kRequestsPerRange = 16;
+constexpr uint64_t kMoreRequests = 1024;
+// A target repeats on each connection what was not answered.
+constexpr uint64_t kRequestsPerConnection = 4;
+
+}  // namespace
+
+LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
+                         uint32_t lane)
+    : transfer_(std::move(transfer)),
+      channel_(channel),
+      lane_(lane),
+      clock_(&transfer_->counters()->stages, Stage::kIdle),
+      compressor_(transfer_->compression_level()) {}
+
+void LaneSession::Run() {
+  LanePort* port = nullptr;
+  const Status attached = transfer_->Attach(lane_, &port);
+  if (!attached.ok()) {
+    SendEnd(channel_, attached, "lane " + std::to_string(lane_));
+    return;
+  }
+  if (port->Enter(channel_) == LanePort::Role::kServe) {
+    ServeLane(port);
+    port->Leave();
+  }
+}
+
+void LaneSession::ServeLane(LanePort* port) {
+  LaneLink link(transfer_.get(), port, channel_);
+  link_ = &link;
+  LaneSink sink(transfer_.get(), &link, &clock_, &compressor_,
+                [this](const RangeEnd& end, const Totals& held) {
+                  transfer_->RecordRange(end, held);
+                });
+  sink_ = &sink;
+  const Status status = Serve(port);
+  // While its target is not connected at all, nobody reads.
+  const bool waits_for_target = EndStateOf(status) == EndState::kTooSlow &&
+                                transfer_->may_keep() &&
+                                !transfer_->has_control();
+  if (!status.ok() && !link.lost() && link.channel() != nullptr &&
+      !waits_for_target &&
+      !transfer_->ended()) {
+    const std::string where = "source lane " + std::to_string(lane_);
+    SendEnd(link.channel(), status, where);
+    transfer_->Fail(status, where);
+  }
+  if (link.channel() != nullptr) {
+    link.channel()->Close();
+  }
+}
+
+Status LaneSession::Serve(LanePort* port) {
+  bool done = false;
+  while (!done) {
+    clock_.Enter(Stage::kIdle);
+    LaneRequest request;
+    Status status = link_->Receive(&request);
+    if (!status.ok() && link_->lost() && !sink_->empty()) {
+      status = sink_->GoOn();
+    } else if (status.ok()) {
+      clock_.Enter(Stage::kReadBuild);
+      status = Answer(request, port, &done);
+      // A carried file is read again, if that is what is asked for.
+      if (!status.ok() && link_->lost() && !sink_->empty()) {
+        status = sink_->GoOn();
+      }
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
+                           bool* done) {
+  switch (asked.type) {
+    case FrameType::kRangeRequest: {
+      RangeRequest request;
+      Status status = request.DecodeFrom(asked.payload);
+      status = status.ok() ? CountRequest() : status;
+      return status.ok() ? SendRange(request) : status;
+    }
+    case FrameType::kDigestRequest: {
+      DigestRequest request;
+      Status status = request.DecodeFrom(asked.payload);
+      status = status.ok() ? CountRequest() : status;
+      return status.ok() ? SendDigest(request, port) : status;
+    }
+    case FrameType::kEntriesRequest: {
+      EntriesRequest request;
+      const Status status = request.DecodeFrom(asked.payload);
+      return status.ok() ? SendEntries(request) : status;
+    }
+    case FrameType::kEnd: {
+      // A lane that is no longer needed; the control connection knows why.
+      *done = true;
+      End end;
+      return end.DecodeFrom(asked.payload);
+    }
+    default:
+      return MakeStatus(EndState::kCorrupt,
+                        std::string("lane: expected a request, found frame ") +
+                            FrameTypeName(asked.type));
+  }
+}
+
+Status LaneSession::CountRequest() {
+  const uint64_t allowed =
+      kMoreRequests + kRequestsPerConnection * link_->connections() +
+      (transfer_->request().purpose == Purpose::kVerify
+                           ? kMaxRanges
+                           : kRequestsPerRange * transfer_->ranges().size());
+  return ++requests_ <= allowed
+             ? Status::OK()
+             : MakeStatus(EndState::kDenied,
+                          "lane: expected at most " + std::to_string(allowed) +
+                              " requests for ranges and digests");
+}
+
+Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
+  if (index >= transfer_->families().size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: expected a family below " +
+                          std::to_string(transfer_->families().size()) +
+                          ", found " + std::to_string(index));
+  }
+  *family = &transfer_->families()[index];
+  return Status::OK();
+}
+
+Status LaneSession::SendRange(const RangeRequest& request) {
+  if (request.range_id >= transfer_->ranges().size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: expected a range below " +
+                          std::to_string(transfer_->ranges().size()) +
+                          ", found " + std::to_string(request.range_id));
+  }
+  const Range& range = transfer_->ranges()[request.range_id];
+  const bool carried = transfer_->carried(range.id) != nullptr;
+  const TransferFamily& family = transfer_->families()[range.family];
+  sink_->BeginRange(request, /*rebuilt=*/!carried,
+                    family.replaces.has_value()
+                        ? family.handle->GetComparator()
+                        : nullptr);
+  Status status =
+      carried ? CarryRange(range, request) : BuildRange(range, request);
+  if (status.ok()) {
+    status = sink_->EndRange();
+  }
+  // Then the link's next request says what is wanted.
+  return sink_->TakeSuperseded() ? Status::OK() : status;
+}
+
+std::function<void(uint64_t, uint64_t)> LaneSession::Counter() {
+  TransferCounters* counters = transfer_->counters();
+  return [counters](uint64_t entries, uint64_t bytes) {
+    counters->entries.fetch_add(entries, std::memory_order_relaxed);
+    counters->key_value_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  };
+}
+
+Status LaneSession::BuildRange(const Range& range,
+                               const RangeRequest& request) {
+  const TransferFamily& family = transfer_->families()[range.family];
+  ChunkBuilderOptions options;
+  options.chunk_bytes = transfer_->request().chunk_bytes;
+  options.readahead_bytes = family.readahead_bytes;
+  options.target_takes_entities = transfer_->target_takes_entities();
+  options.replaces = family.replaces;
+  options.cancelled = [this] { return transfer_->ended(); };
+  options.on_progress = Counter();
+  ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
+                       options, sink_);
+  return builder.Build(range, request);
+}
+
+Status LaneSession::CarryRange(const Range& range,
+                               const RangeRequest& request) {
+  const CarriedFile& file = *transfer_->carried(range.id);
+  if (request.held.chunks == 1 && request.after.has_value()) {
+    return Status::OK();  // only the range's end was missing
+  }
+  if (request.after.has_value() || request.held.chunks != 0) {
+    return MakeStatus(EndState::kRefused,
+                      "lane: range " + std::to_string(range.id) +
+                          " is one carried file and has no second chunk");
+  }
+  FileCarrierOptions options;
+  options.target_takes_entities = transfer_->target_takes_entities();
+  options.cancelled = [this] { return transfer_->ended(); };
+  options.on_progress = Counter();
+  FileCarrier carrier(options, sink_, &carry_buffer_);
+  const uint64_t first_byte = sink_->FirstByte(request);
+  return carrier.Carry(range, file, first_byte < file.bytes ? first_byte : 0);
+}
+
+Status LaneSession::SendDigest(const DigestRequest& request, LanePort* port) {
+  const TransferFamily* family = nullptr;
+  Status status = FindFamily(request.family, &family);
+  DigestReply reply;
+  if (status.ok()) {
+    status = ReadFailure(
+        DigestInterval(transfer_->db(), family->handle, request.interval,
+                       family->readahead_bytes,
+                       [this, port] {
+                         return transfer_->ended() || port->replaced();
+                       },
+                       &reply),
+        "digest");
+  }
+  // Who asked on a connection that was replaced asks again on the next.
+  return status.ok() || port->replaced()
+             ? link_->Send(FrameType::kDigestReply, reply)
+             : status;
+}
+
+Status LaneSession::SendEntries(const EntriesRequest& request) {
+  const TransferFamily* family = nullptr;
+  Status status = FindFamily(request.family, &family);
+  EntriesReply reply;
+  if (status.ok()) {
+    status = ReadFailure(
+        ReadEntries(transfer_->db(), family->handle, request,
+                    family->readahead_bytes, kEntriesPageBytes, &reply),
+        "entries");
+  }
+  return status.ok() ? link_->Send(FrameType::kEntriesReply, reply) : status;
+}
+
+}  // namespace sstferry

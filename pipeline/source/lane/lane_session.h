@@ -1,0 +1,58 @@
+// One lane at the source: answers range, digest and entries requests in the
+// order they arrive, on the thread that calls Run(). When the lane has another
+// connection already, that one is closed, and whoever served it goes on with
+// this one (source/lane_port.h).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "pipeline/source/lane/lane_compressor.h"
+#include "pipeline/source/lane/lane_sink.h"
+#include "pipeline/source/transfer/transfer.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+
+class LaneSession {
+ public:
+  // Borrows the channel, which must outlive Run().
+  LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
+              uint32_t lane);
+
+  // Serves until the target closes the lane or the transfer ends; returns when
+  // the channel is no longer needed. A failure is told to the target on this
+  // lane and ends the whole transfer; a lost connection is none.
+  void Run();
+
+ private:
+  void ServeLane(LanePort* port);
+  [[nodiscard]] rocksdb::Status Serve(LanePort* port);
+  [[nodiscard]] rocksdb::Status Answer(const LaneRequest& request,
+                                       LanePort* port, bool* done);
+  [[nodiscard]] rocksdb::Status CountRequest();
+  [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status BuildRange(const Range& range,
+                                           const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status CarryRange(const Range& range,
+                                           const RangeRequest& request);
+  // Books entries as they are sent, for the timeline.
+  std::function<void(uint64_t entries, uint64_t bytes)> Counter();
+  [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request,
+                                           LanePort* port);
+  [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
+  [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
+                                           const TransferFamily** family);
+
+  const std::shared_ptr<Transfer> transfer_;
+  Channel* const channel_;  // this thread's; link_ may use a later one
+  LaneLink* link_ = nullptr;
+  LaneSink* sink_ = nullptr;
+  const uint32_t lane_;
+  StageClock clock_;
+  std::vector<char> carry_buffer_;
+  LaneCompressor compressor_;
+  uint64_t requests_ = 0;  // for what is read and sent in large
+};
+
+}  // namespace sstferry

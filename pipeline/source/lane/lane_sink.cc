@@ -1,0 +1,262 @@
+#include "pipeline/source/lane/lane_sink.h"
+
+#include <algorithm>
+
+#include "format/limits.h"
+#include "pipeline/base/blocked_time.h"
+#include "pipeline/base/tile.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+LaneSink::LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
+                   LaneCompressor* compressor, OnRangeEnd on_range_end)
+    : transfer_(transfer),
+      link_(link),
+      clock_(clock),
+      compressor_(compressor),
+      on_range_end_(std::move(on_range_end)) {
+  link_->set_on_ack(
+      [this](const ChunkAck& ack) { return window_.Acknowledge(ack); });
+}
+
+Status LaneSink::Begin(const ChunkBegin& begin) {
+  window_.BeginChunk(begin);
+  compressor_->BeginChunk();
+  return Deliver();
+}
+
+Status LaneSink::Append(const Slice& data) {
+  Slice rest = data;
+  while (!rest.empty()) {
+    size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
+    if (window_.carrying()) {
+      bytes = window_.chunk().FrameBytes(bytes);
+    }
+    const Status status = AppendPiece(Slice(rest.data(), bytes));
+    if (!status.ok()) {
+      return status;
+    }
+    rest.remove_prefix(bytes);
+  }
+  return Status::OK();
+}
+
+Status LaneSink::AppendPiece(const Slice& piece) {
+  if (superseded_) {
+    // What a writer still holds when it is dropped.
+    return MakeStatus(EndState::kCancelled, "lane: the chunk was given up");
+  }
+  if (window_.carrying()) {
+    return SendPiece(piece, &window_.chunk().frames);
+  }
+  Status status = TakeAcks(/*wait=*/false);
+  while (status.ok() && !window_.HasRoom(piece.size())) {
+    status = TakeAcks(/*wait=*/true);
+  }
+  if (status.ok()) {
+    window_.Add(piece);
+    status = Deliver();
+  }
+  return status;
+}
+
+Status LaneSink::End(const ChunkEnd& end) {
+  const LaneWindow::Chunk& chunk = window_.chunk();
+  const uint64_t bytes =
+      chunk.rebuilt() ? chunk.bytes : chunk.frames.bytes();
+  if (end.file_bytes != bytes) {
+    return MakeStatus(EndState::kInternal,
+                      "send chunk: expected " +
+                          std::to_string(end.file_bytes) +
+                          " bytes, found " + std::to_string(bytes));
+  }
+  window_.EndChunk(end, replaced_in_ == nullptr
+                            ? end.largest
+                            : NextBegin(replaced_in_, EndOf(end)));
+  return Deliver();
+}
+
+Status LaneSink::EndRange() {
+  building_ = false;
+  window_.EndRange();
+  return Deliver();
+}
+
+Status LaneSink::GoOn() {
+  building_ = false;
+  Status status = Recover();
+  if (status.ok()) {
+    status = Deliver();
+  }
+  return TakeSuperseded() ? Status::OK() : status;
+}
+
+Status LaneSink::Deliver() {
+  while (true) {
+    if (!link_->lost()) {
+      const Status status = SendPending();
+      if (status.ok() || !link_->lost()) {
+        return status;
+      }
+    }
+    if (window_.carrying()) {
+      return MakeStatus(EndState::kDeadPeer, "lane: the connection was lost");
+    }
+    const Status status = Recover();
+    if (!status.ok()) {
+      return status;
+    }
+  }
+}
+
+Status LaneSink::SendPending() {
+  Status status;
+  for (LaneWindow::Range& range : window_.ranges()) {
+    while (status.ok() && range.sent_chunks < range.chunks.size()) {
+      LaneWindow::Chunk& chunk = range.chunks[range.sent_chunks];
+      status = SendChunk(&range, &chunk);
+      if (!chunk.end) {
+        return status;  // more of it is to come
+      }
+    }
+    if (status.ok() && range.ended && !range.end_sent) {
+      status = SendRangeEnd(&range);
+    }
+  }
+  return status;
+}
+
+Status LaneSink::SendChunk(LaneWindow::Range* range,
+                           LaneWindow::Chunk* chunk) {
+  Status status;
+  if (!chunk->begun) {
+    StageScope scope(clock_, Stage::kSendWait);
+    chunk->begin.first_byte = chunk->frames.bytes();
+    status = link_->Send(FrameType::kChunkBegin, chunk->begin);
+    chunk->begun = status.ok();
+  }
+  while (status.ok() && chunk->frames.bytes() < chunk->bytes) {
+    status = SendPiece(chunk->At(chunk->frames.bytes()), &chunk->frames);
+  }
+  if (!status.ok() || !chunk->end) {
+    return status;
+  }
+  StageScope scope(clock_, Stage::kSendWait);
+  ChunkEnd& end = *chunk->end;
+  end.digest = chunk->frames.Digest();
+  status = link_->SendChunkEnd(end);
+  if (status.ok()) {
+    range->sent_chunks++;
+    range->chain.AddChunk(end.digest);
+    range->totals.chunks++;
+    range->totals.entries += end.entries;
+    range->totals.key_value_bytes += end.key_bytes + end.value_bytes;
+    range->totals.sst_bytes += end.file_bytes;
+  }
+  return status;
+}
+
+Status LaneSink::SendPiece(const Slice& piece, FrameList* frames) {
+  Slice payload = piece;
+  const bool compressed =
+      transfer_->compressing() && compressor_->Compress(piece, &payload);
+  StageScope scope(clock_, Stage::kSendWait);
+  Status status = transfer_->rate_bucket()->Take(piece.size());
+  uint64_t digest = 0;
+  if (status.ok()) {
+    // What may have to wait for the link: the rate limit above counts bytes
+    // before compression, so that waiting for it says nothing of the link.
+    BlockedScope blocked(&transfer_->counters()->send_blocked_micros);
+    status =
+        transfer_->wire_bucket()->Take(payload.size() + kFrameHeaderBytes);
+    if (status.ok()) {
+      status = link_->Send(FrameType::kChunkData, payload,
+                           compressed ? kFrameFlagZstd : uint16_t{0}, &digest);
+    }
+  }
+  if (status.ok()) {
+    frames->Add(digest, piece.size());
+    transfer_->counters()->sst_bytes += piece.size();
+  }
+  return status;
+}
+
+Status LaneSink::SendRangeEnd(LaneWindow::Range* range) {
+  RangeEnd end;
+  end.range_id = range->request.range_id;
+  end.totals = range->totals;
+  end.chain = range->chain.Finish();
+  on_range_end_(end, range->request.held);
+  StageScope scope(clock_, Stage::kSendWait);
+  const Status status = link_->Send(FrameType::kRangeEnd, end);
+  range->end_sent = status.ok();
+  return status;
+}
+
+Status LaneSink::TakeAcks(bool wait) {
+  StageScope scope(clock_, Stage::kSendWait);
+  const Status status = link_->TakeArrived(wait);
+  if (status.ok() || !link_->lost()) {
+    return status;
+  }
+  return Deliver();
+}
+
+// Parks until the target says on another connection how far it has come.
+Status LaneSink::Recover() {
+  StageScope scope(clock_, Stage::kIdle);
+  while (true) {
+    Status status = link_->AwaitNext();
+    if (!status.ok()) {
+      return status;  // nobody comes any more
+    }
+    bool goes_on = false;
+    status = Reconcile(&goes_on);
+    if (status.ok() && !goes_on) {
+      superseded_ = true;
+      return MakeStatus(EndState::kCancelled,
+                        "lane: the target asks for another chunk");
+    }
+    if (status.ok() || !link_->lost()) {
+      return status;
+    }
+  }
+}
+
+Status LaneSink::Reconcile(bool* goes_on) {
+  LaneRequest first;
+  Status status = link_->Receive(&first);
+  RangeRequest request;
+  if (status.ok() && first.type == FrameType::kRangeRequest) {
+    status = request.DecodeFrom(first.payload);
+    *goes_on = status.ok() && window_.Rewind(request, building_) ==
+                                  LaneWindow::Found::kAll;
+  } else if (status.ok()) {
+    window_.Clear();
+  }
+  // The range behind was asked for before; so it is again.
+  for (size_t i = 1; *goes_on && status.ok() && i < window_.ranges().size();
+       ++i) {
+    LaneRequest next;
+    status = link_->Receive(&next);
+    if (status.ok() && next.type == FrameType::kRangeRequest) {
+      status = request.DecodeFrom(next.payload);
+      *goes_on = status.ok() && request == window_.ranges()[i].request;
+    } else {
+      *goes_on = false;
+    }
+    if (status.ok() && !*goes_on) {
+      window_.Clear();
+      link_->PutBack(std::move(next));
+    }
+  }
+  if (status.ok() && !*goes_on) {
+    link_->PutBack(std::move(first));
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,252 @@
+#include "pipeline/source/lane/lane_window.h"
+
+#include <utility>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+uint64_t BytesOfEnd(const ChunkEnd& end) {
+  return end.smallest.size() + end.largest.size();
+}
+
+Status NotSent(const ChunkAck& ack) {
+  return MakeStatus(EndState::kCorrupt,
+                    "lane: expected what was sent to be acknowledged, found "
+                    "range " + std::to_string(ack.range_id) + " chunk " +
+                        std::to_string(ack.ordinal) + " up to byte " +
+                        std::to_string(ack.bytes));
+}
+
+}  // namespace
+
+Slice LaneWindow::Chunk::At(uint64_t byte) const {
+  uint64_t at = bytes;
+  size_t i = pieces.size();
+  while (at > byte) {
+    at -= pieces[--i].size();
+  }
+  Slice rest(pieces[i]);
+  rest.remove_prefix(static_cast<size_t>(byte - at));
+  return Slice(rest.data(), FrameBytes(rest.size()));
+}
+
+void LaneWindow::BeginRange(const RangeRequest& request) {
+  while (ranges_.size() > 1) {
+    DropRange(/*first=*/true);
+  }
+  Range& range = ranges_.emplace_back();
+  range.request = request;
+  range.next_ordinal = request.held.chunks;
+  range.after = request.after;
+}
+
+void LaneWindow::BeginChunk(const ChunkBegin& begin) {
+  Range& range = ranges_.back();
+  Chunk& chunk = range.chunks.emplace_back();
+  chunk.begin = begin;
+  chunk.after = range.after;
+  if (begin.first_byte != 0) {
+    chunk.frames = std::move(kept_frames_);
+  }
+  if (kept_range_ == begin.range_id) {
+    chunk.careful_until = begin.first_byte + kCarefulBytes;
+  }
+  kept_range_.reset();
+  kept_frames_.Clear();
+  bytes_ += kBytesPerChunk;
+}
+
+void LaneWindow::Add(const Slice& piece) {
+  Chunk& last = chunk();
+  std::string& copy = last.pieces.emplace_back();
+  if (!spare_.empty() && spare_.back().capacity() <= 2 * piece.size()) {
+    spare_bytes_ -= spare_.back().capacity();
+    copy = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  copy.assign(piece.data(), piece.size());
+  last.bytes += piece.size();
+  bytes_ += piece.size();
+}
+
+void LaneWindow::EndChunk(const ChunkEnd& end, const std::string& after) {
+  Range& range = ranges_.back();
+  range.chunks.back().end = end;
+  range.next_ordinal++;
+  range.after = after;
+  range.ended = !range.chunks.back().rebuilt();  // it has no other
+  bytes_ += BytesOfEnd(end);
+}
+
+LaneWindow::Range* LaneWindow::Find(uint32_t range_id) {
+  for (Range& range : ranges_) {
+    if (range.request.range_id == range_id) {
+      return &range;
+    }
+  }
+  return nullptr;
+}
+
+// The pieces that end at `bytes` or before.
+void LaneWindow::Release(Chunk* chunk, uint64_t bytes) {
+  while (!chunk->pieces.empty() &&
+         chunk->first_byte + chunk->pieces.front().size() <= bytes) {
+    std::string& piece = chunk->pieces.front();
+    chunk->first_byte += piece.size();
+    bytes_ -= piece.size();
+    if (spare_bytes_ + piece.capacity() <= kSpareBytes) {
+      spare_bytes_ += piece.capacity();
+      spare_.push_back(std::move(piece));
+    }
+    chunk->pieces.pop_front();
+  }
+}
+
+void LaneWindow::DropChunk(Range* range) {
+  Chunk& chunk = range->chunks.front();
+  Release(&chunk, chunk.bytes);
+  bytes_ -= kBytesPerChunk + (chunk.end ? BytesOfEnd(*chunk.end) : 0);
+  range->chunks.pop_front();
+  range->sent_chunks -= range->sent_chunks > 0 ? 1 : 0;
+}
+
+void LaneWindow::DropRange(bool first) {
+  Range& range = first ? ranges_.front() : ranges_.back();
+  while (!range.chunks.empty()) {
+    DropChunk(&range);
+  }
+  first ? ranges_.pop_front() : ranges_.pop_back();
+}
+
+void LaneWindow::Clear() {
+  while (!ranges_.empty()) {
+    DropRange(/*first=*/true);
+  }
+  kept_range_.reset();
+  kept_frames_.Clear();
+}
+
+Status LaneWindow::Acknowledge(const ChunkAck& ack) {
+  Range* const range = Find(ack.range_id);
+  if (range == nullptr) {
+    return Status::OK();
+  }
+  while (&ranges_.front() != range) {
+    if (!ranges_.front().end_sent) {
+      return NotSent(ack);
+    }
+    DropRange(/*first=*/true);
+  }
+  while (!range->chunks.empty() &&
+         range->chunks.front().begin.ordinal < ack.ordinal) {
+    if (range->sent_chunks == 0) {
+      return NotSent(ack);
+    }
+    DropChunk(range);
+  }
+  if (range->chunks.empty() ||
+      range->chunks.front().begin.ordinal != ack.ordinal) {
+    return ack.ordinal > range->next_ordinal ? NotSent(ack) : Status::OK();
+  }
+  Chunk& chunk = range->chunks.front();
+  if (ack.bytes > chunk.frames.bytes()) {
+    return NotSent(ack);
+  }
+  Release(&chunk, ack.bytes);
+  return Status::OK();
+}
+
+bool LaneWindow::SendAgainBehind(size_t chunk, bool building) {
+  size_t kept = 0;
+  for (Range& range : ranges_) {
+    if (!range.ended && !(building && &range == &ranges_.back())) {
+      break;
+    }
+    size_t i = kept == 0 ? chunk : 0;
+    for (; i < range.chunks.size(); ++i) {
+      Chunk& later = range.chunks[i];
+      if (!later.rebuilt() || later.first_byte != 0) {
+        break;
+      }
+      later.frames.Clear();
+      later.careful_until = later.bytes;
+      later.begun = false;
+    }
+    if (i < range.chunks.size()) {
+      break;
+    }
+    range.sent_chunks = 0;
+    range.end_sent = false;
+    range.totals = Totals();
+    range.chain = RangeDigest();
+    kept++;
+  }
+  if (kept == 0 || (building && kept < ranges_.size())) {
+    return false;
+  }
+  while (ranges_.size() > kept) {
+    DropRange(/*first=*/false);
+  }
+  return true;
+}
+
+LaneWindow::Found LaneWindow::Rewind(const RangeRequest& request,
+                                     bool building) {
+  Range* const range = Find(request.range_id);
+  bool found = range != nullptr;
+  while (found && &ranges_.front() != range) {
+    DropRange(/*first=*/true);
+  }
+  while (found && !range->chunks.empty() && range->chunks.front().end &&
+         range->chunks.front().begin.ordinal < request.held.chunks) {
+    DropChunk(range);
+  }
+  if (found && range->chunks.empty()) {
+    found = request.held.chunks == range->next_ordinal &&
+            request.after == range->after && request.open_bytes == 0 &&
+            SendAgainBehind(0, building);
+  } else if (found) {
+    Chunk& chunk = range->chunks.front();
+    const bool here = request.held.chunks == chunk.begin.ordinal &&
+                      request.after == chunk.after &&
+                      chunk.frames.EndsAt(request.open_frames,
+                                          request.open_bytes);
+    const bool whole = chunk.end && request.open_bytes == chunk.end->file_bytes;
+    if (here && !chunk.rebuilt() && !whole) {
+      FrameList frames = std::move(chunk.frames);
+      frames.Truncate(request.open_frames);
+      Clear();
+      kept_frames_ = std::move(frames);
+      kept_range_ = request.range_id;
+      return Found::kToBeRead;
+    }
+    found = here && request.open_bytes >= chunk.first_byte &&
+            SendAgainBehind(1, building);
+    if (found) {
+      chunk.frames.Truncate(request.open_frames);
+      chunk.careful_until = chunk.bytes;
+      chunk.begun = false;
+      Release(&chunk, request.open_bytes);
+    }
+  }
+  if (!found) {
+    Clear();
+    return Found::kNothing;
+  }
+  range->request = request;
+  return Found::kAll;
+}
+
+uint64_t LaneWindow::FirstByte(const RangeRequest& request) const {
+  const bool kept = kept_range_ == request.range_id &&
+                    kept_frames_.EndsAt(request.open_frames,
+                                        request.open_bytes);
+  return kept ? request.open_bytes : 0;
+}
+
+}  // namespace sstferry

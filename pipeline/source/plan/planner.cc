@@ -1,0 +1,375 @@
+#include "pipeline/source/plan/planner.h"
+
+#include <algorithm>
+#include <random>
+
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "pipeline/base/key_interval.h"
+#include "pipeline/base/tile.h"
+#include "pipeline/source/plan/cut_points.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/metadata.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Comparator;
+using rocksdb::Status;
+
+// As RocksDB makes them: 20 base-36 characters.
+std::string NewSessionId() {
+  constexpr char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  std::random_device device;
+  std::string id;
+  for (int i = 0; i < 20; ++i) {
+    id.push_back(kDigits[device() % 36]);
+  }
+  return id;
+}
+
+// A key with the bytes that lie between it and the anchor before it.
+struct Weight {
+  std::string key;
+  uint64_t bytes = 0;
+};
+
+// Neighbouring files that are rebuilt, and the interval they lie in.
+struct Region {
+  KeyInterval interval;
+  uint64_t bytes = 0;
+  std::string largest;  // of its files' keys
+  std::vector<Weight> weights;
+};
+
+// Cuts one family; lives for one call of CutFamily().
+class FamilyCutter {
+ public:
+  FamilyCutter(const PlannerFamily& family, const PlannerOptions& options,
+               uint64_t target_bytes, FamilyPlan* plan,
+               std::vector<Range>* ranges)
+      : family_(family),
+        options_(options),
+        comparator_(family.handle->GetComparator()),
+        target_bytes_(target_bytes),
+        plan_(plan),
+        ranges_(ranges) {}
+
+  [[nodiscard]] Status Cut(std::vector<CarriedFile>* carried);
+
+ private:
+  void CutEmptyKey(Region* region);
+  [[nodiscard]] Status WeighFile(const FilePlan& file, Region* region);
+  // Cuts at bounds of the target's, then in between.
+  void CutRegion(Region* region);
+  void CutEvenly(const Region& region);
+  CarriedFile Carry(const FilePlan& file, const Range& range) const;
+  std::optional<std::string> EndOf(const Region& region,
+                                   const FilePlan& next) const;
+  std::optional<std::string> EndBehind(const FilePlan& file,
+                                       size_t index) const;
+  void AddRange(std::optional<std::string> begin,
+                std::optional<std::string> end, uint64_t bytes);
+
+  const PlannerFamily& family_;
+  const PlannerOptions& options_;
+  const Comparator* const comparator_;
+  const uint64_t target_bytes_;
+  FamilyPlan* const plan_;
+  std::vector<Range>* const ranges_;
+};
+
+Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
+  Region region;
+  region.interval.begin = options_.interval.begin;
+  CutEmptyKey(&region);
+  bool has_rest = true;  // what follows is in no range yet
+  bool has_files = false;
+  for (size_t i = 0; i < plan_->files.size(); ++i) {
+    const FilePlan& file = plan_->files[i];
+    if (!file.carry) {
+      const Status status = WeighFile(file, &region);
+      if (!status.ok()) {
+        return status;
+      }
+      has_files = true;
+      has_rest = true;
+      continue;
+    }
+    if (has_files) {
+      region.interval.end = EndOf(region, file);
+      // Files of nothing but the empty key leave nothing behind its range.
+      const bool is_empty =
+          region.interval.begin.has_value() &&
+          comparator_->Compare(*region.interval.begin,
+                               *region.interval.end) >= 0;
+      if (!is_empty) {
+        CutRegion(&region);
+      }
+      const std::optional<std::string> begin =
+          is_empty ? region.interval.begin : region.interval.end;
+      region = Region{};
+      region.interval.begin = begin;
+      has_files = false;
+    }
+    // Up to the next file there is nothing but this one's entries; in a
+    // refresh that is another range's to clear.
+    const bool last =
+        i + 1 == plan_->files.size() && !options_.replaces.has_value();
+    std::optional<std::string> end = options_.interval.end;
+    if (!last) {
+      end = EndBehind(file, i);
+    }
+    AddRange(region.interval.begin, end, file.carried_bytes);
+    carried->push_back(Carry(file, ranges_->back()));
+    plan_->estimated_bytes += file.carried_bytes;
+    plan_->estimated_entries += file.entries;
+    region.interval.begin = end;
+    has_rest = options_.replaces.has_value() && end != options_.interval.end;
+  }
+  if (has_rest) {
+    region.interval.end = options_.interval.end;
+    CutRegion(&region);
+  }
+  return Status::OK();
+}
+
+// A refresh's chunk of the empty key holds no other.
+void FamilyCutter::CutEmptyKey(Region* region) {
+  const std::string next(1, '\0');
+  const auto& begin = region->interval.begin;
+  const bool there =
+      options_.replaces.has_value() &&
+      comparator_ == rocksdb::BytewiseComparator() &&
+      begin.value_or("").empty() &&
+      EndsAfter(options_.interval, comparator_, next) &&
+      (options_.replaces->first == "" ||
+       (!plan_->files.empty() && plan_->files[0].smallest.empty()));
+  if (there) {
+    AddRange(begin, next, 0);
+    region->interval.begin = next;
+  }
+}
+
+// Where the region before a carried file ends: behind its last key, so that
+// their intervals do not touch, where that can be told.
+std::optional<std::string> FamilyCutter::EndOf(const Region& region,
+                                               const FilePlan& next) const {
+  const std::string end = ClosedEnd(comparator_, region.largest);
+  const bool between = comparator_->Compare(region.largest, end) < 0 &&
+                       comparator_->Compare(end, next.smallest) < 0 &&
+                       end.size() <= kMaxKeyBytes;
+  return between ? end : next.smallest;
+}
+
+// The same for one behind the carried file with this index.
+std::optional<std::string> FamilyCutter::EndBehind(const FilePlan& file,
+                                                   size_t index) const {
+  std::string end;
+  if (FirstKeyAfter(comparator_, file.largest, &end) &&
+      end.size() <= kMaxKeyBytes) {
+    return end;
+  }
+  return index + 1 == plan_->files.size() ? options_.interval.end
+                                          : plan_->files[index + 1].smallest;
+}
+
+CarriedFile FamilyCutter::Carry(const FilePlan& file,
+                                const Range& range) const {
+  CarriedFile carried = {range.id, file.path, file.carried_bytes, std::nullopt};
+  if (!options_.replaces.has_value()) {
+    return carried;
+  }
+  // A range without bounds clears from the target's first key on.
+  std::string begin = range.interval.begin.value_or(file.smallest);
+  const auto& first = options_.replaces->first;
+  if (!range.interval.begin.has_value() && first.has_value() &&
+      comparator_->Compare(*first, begin) < 0) {
+    begin = *first;
+  }
+  carried.stamp = SstStamp{begin, *range.interval.end, NewSessionId()};
+  return carried;
+}
+
+// Adds the file's weights, cut finely enough for ranges of target_bytes_.
+Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
+  // Four cut points a range keep the error of a cut below a quarter.
+  const size_t wanted =
+      family_.one_range
+          ? 1
+          : std::clamp<uint64_t>(
+                file.bytes * 4 / std::max<uint64_t>(target_bytes_, 1), 1, 4096);
+  std::vector<CutPoint> points;
+  const Status status = ReadCutPoints(file.path, wanted, &points);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kSourceError, file.path);
+  }
+  if (points.empty()) {
+    points.push_back({file.largest, file.bytes});
+  }
+  const double factor = 1.0 + plan_->blob_factor;
+  uint64_t inside = 0;
+  for (const CutPoint& point : points) {
+    const auto bytes = static_cast<uint64_t>(point.bytes * factor);
+    if (Holds(options_.interval, comparator_, point.key)) {
+      inside += bytes;
+      if (point.key.size() + 2 <= kMaxKeyBytes && !family_.one_range) {
+        region->weights.push_back(
+            {ClosedEnd(comparator_, point.key), bytes});
+      }  // else: no place for a cut; building refuses the key by name
+    } else if (points.size() == 1) {
+      inside += bytes / 2;  // the interval cuts a file without cut points
+    }
+  }
+  region->bytes += inside;
+  if (region->largest.empty() ||
+      comparator_->Compare(file.largest, region->largest) > 0) {
+    region->largest = file.largest;
+  }
+  plan_->estimated_bytes += inside;
+  if (file.bytes != 0) {
+    plan_->estimated_entries += static_cast<uint64_t>(
+        static_cast<double>(file.entries) *
+        std::min(1.0, inside / factor / file.bytes));
+  }
+  return Status::OK();
+}
+
+void FamilyCutter::CutRegion(Region* region) {
+  const auto before = [this](const std::string& a, const std::string& b) {
+    return comparator_->Compare(a, b) < 0;
+  };
+  std::sort(region->weights.begin(), region->weights.end(),
+            [&](const Weight& a, const Weight& b) {
+              return before(a.key, b.key);
+            });
+  static const std::vector<std::string> kNone;
+  const bool at_bounds = options_.bounds != nullptr && !family_.one_range;
+  const std::vector<std::string>& bounds =
+      at_bounds ? *options_.bounds : kNone;
+  const std::optional<std::string>& end = region->interval.end;
+  auto bound = region->interval.begin.has_value()
+                   ? std::upper_bound(bounds.begin(), bounds.end(),
+                                      *region->interval.begin, before)
+                   : bounds.begin();
+  Region piece;
+  piece.interval.begin = region->interval.begin;
+  uint64_t left = region->bytes;
+  for (Weight& weight : region->weights) {
+    for (; bound != bounds.end() && before(*bound, weight.key); ++bound) {
+      // No piece so small that it would rather be a part of its neighbour.
+      if (piece.bytes < target_bytes_ / 2 ||
+          left < piece.bytes + target_bytes_ / 2 ||
+          (end.has_value() && !before(*bound, *end))) {
+        continue;
+      }
+      piece.interval.end = *bound;
+      CutEvenly(piece);
+      left -= piece.bytes;
+      piece = Region();
+      piece.interval.begin = *bound;
+    }
+    piece.bytes += weight.bytes;
+    piece.weights.push_back(std::move(weight));
+  }
+  piece.interval.end = end;
+  piece.bytes = left;
+  CutEvenly(piece);
+}
+
+// REQUIRES: weights in order.
+void FamilyCutter::CutEvenly(const Region& region) {
+  // Ranges of one region get equal shares rather than full ones and a rest.
+  const uint64_t count = std::max<uint64_t>(
+      1, (region.bytes + target_bytes_ - 1) / target_bytes_);
+  const uint64_t share = std::max<uint64_t>(1, region.bytes / count);
+  std::optional<std::string> begin = region.interval.begin;
+  const std::optional<std::string>& end = region.interval.end;
+  uint64_t bytes = 0;
+  uint64_t cut_bytes = 0;
+  for (const Weight& weight : region.weights) {
+    bytes += weight.bytes;
+    // A file's last cut point may lie behind its last key.
+    const bool between =
+        (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
+        (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);
+    if (bytes - cut_bytes >= share && between &&
+        region.bytes - std::min(region.bytes, bytes) >= share / 2) {
+      AddRange(begin, weight.key, bytes - cut_bytes);
+      begin = weight.key;
+      cut_bytes = bytes;
+    }
+  }
+  AddRange(begin, end, region.bytes - std::min(region.bytes, cut_bytes));
+}
+
+void FamilyCutter::AddRange(std::optional<std::string> begin,
+                            std::optional<std::string> end, uint64_t bytes) {
+  Range range;
+  range.id = static_cast<uint32_t>(ranges_->size());
+  range.family = family_.index;
+  range.interval.begin = std::move(begin);
+  range.interval.end = std::move(end);
+  range.estimated_bytes = bytes;
+  range.need = options_.need;
+  ranges_->push_back(std::move(range));
+}
+
+}  // namespace
+
+uint64_t RebuiltBytes(const FamilyPlan& plan) {
+  uint64_t bytes = 0;
+  for (const FilePlan& file : plan.files) {
+    bytes += file.carry ? 0 : file.bytes;
+  }
+  return static_cast<uint64_t>(bytes * (1.0 + plan.blob_factor));
+}
+
+uint64_t RangeTargetBytes(uint64_t total_bytes,
+                          const PlannerOptions& options) {
+  const uint64_t by_lanes =
+      total_bytes / (std::max(1u, options.lanes) * kRangesPerLane);
+  // Just below a chunk, so that an estimate a little short does not make a
+  // second, tiny chunk.
+  const uint64_t by_chunk = options.chunk_bytes / 16 * 15;
+  const uint64_t by_count = total_bytes / (kMaxRanges / 2) + 1;
+  return std::max({std::min(by_lanes, by_chunk),
+                   std::min(kMinRangeBytes, by_chunk), by_count});
+}
+
+Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
+                 const PlannerOptions& options, FamilyPlan* plan) {
+  const Comparator* comparator = family.handle->GetComparator();
+  const KeyInterval& interval = options.interval;
+  if (interval.begin.has_value() && interval.end.has_value() &&
+      comparator->Compare(*interval.begin, *interval.end) >= 0) {
+    return MakeStatus(EndState::kRefused,
+                      "column family '" + family.handle->GetName() +
+                          "': --begin is not before --end in its order (" +
+                          comparator->Name() + ")");
+  }
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(family.handle, &metadata);
+  uint64_t live_blob_bytes = 0;
+  for (const rocksdb::BlobMetaData& blob : metadata.blob_files) {
+    live_blob_bytes += blob.total_blob_bytes - blob.garbage_blob_bytes;
+  }
+  plan->blob_factor =
+      metadata.size == 0 ? 0.0
+                         : static_cast<double>(live_blob_bytes) / metadata.size;
+  plan->files =
+      ListFiles(db, family.handle,
+                options.all_files ? KeyInterval() : interval,
+                &plan->sorted_runs);
+  return Status::OK();
+}
+
+Status CutFamily(const PlannerFamily& family, const PlannerOptions& options,
+                 uint64_t target_bytes, FamilyPlan* plan,
+                 std::vector<Range>* ranges,
+                 std::vector<CarriedFile>* carried) {
+  return FamilyCutter(family, options, target_bytes, plan, ranges)
+      .Cut(carried);
+}
+
+}  // namespace sstferry

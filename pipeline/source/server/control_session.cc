@@ -1,0 +1,566 @@
+#include "pipeline/source/server/control_session.h"
+
+#include <algorithm>
+
+#include "format/limits.h"
+#include "pipeline/base/start_thread.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::milliseconds;
+
+constexpr char kWhere[] = "source control";
+constexpr milliseconds kTickInterval{1000};
+// How long a session whose transfer failed waits for the target to hang up, so
+// that the End frame is read before the connection goes.
+constexpr milliseconds kDrainLimit{2000};
+// Frames of one target, far above what any sends: pings and their answers.
+constexpr uint64_t kFramesAtOnce = 1000;
+constexpr uint64_t kFramesPerSecond = 100;
+// Of one target that asks for a refresh: its covers, at about 100 bytes each.
+constexpr uint64_t kMaxTargetMemoryBytes = 64u << 20;
+
+Status Unexpected(FrameType type) {
+  return MakeStatus(EndState::kCorrupt,
+                    std::string("control: unexpected frame ") +
+                        FrameTypeName(type));
+}
+
+// "192.0.2.7:52114 (CN=replica-2)".
+std::string PeerText(const Channel& channel) {
+  const PeerIdentity* const identity = channel.identity();
+  return identity == nullptr ? channel.peer()
+                             : channel.peer() + " (" + identity->subject + ")";
+}
+
+}  // namespace
+
+bool MayRead(const ServedDatabase& database, const PeerIdentity* peer) {
+  return database.allowed.empty() ||
+         (peer != nullptr &&
+          std::any_of(peer->names.begin(), peer->names.end(),
+                      [&](const std::string& name) {
+                        return std::count(database.allowed.begin(),
+                                          database.allowed.end(), name) > 0;
+                      }));
+}
+
+ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
+                               Channel* channel)
+    : host_(host), hello_(hello), channel_(channel) {}
+
+ControlSession::~ControlSession() = default;
+
+void ControlSession::Run() {
+  Status status = StartThread([this] { Tick(); }, &ticker_);
+  if (status.ok()) {
+    status = Serve();
+  }
+  if (transfer_ != nullptr) {
+    status = EndTransfer(status);
+  } else if (!status.ok()) {
+    SendEnd(channel_, status, kWhere);
+  }
+  LogFailure(status);
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (!status.ok() && !status.IsAborted() && !kept_ && !replaced_) {
+    DrainUntilClosed();
+  }
+  channel_->Close();  // wakes whoever still sends
+  for (std::thread* thread : {&worker_, &ticker_}) {
+    if (thread->joinable()) {
+      thread->join();
+    }
+  }
+  if (transfer_ != nullptr && kept_) {
+    replaced_ = !host_.store->StartLease(transfer_, channel_);
+  } else if (transfer_ != nullptr && !replaced_) {
+    if (registered_) {
+      host_.store->Remove(transfer_);
+    }
+    replaced_ = !transfer_->Leave(channel_);
+  }
+  Report(status);
+}
+
+Status ControlSession::EndTransfer(const Status& status) {
+  replaced_ = registered_ && !transfer_->IsControl(channel_);
+  if (replaced_) {
+    return status;
+  }
+  if (status.ok() && finished_) {
+    transfer_->End();
+    return transfer_->status();
+  }
+  const Status why =
+      status.ok() ? MakeStatus(EndState::kCancelled,
+                               "the target ended the transfer")
+                  : status;
+  kept_ = MayKeep(why);
+  if (!kept_) {
+    // Tells the target unless a lane has already said why. Totals that agree
+    // are not the end: the target may fail after them.
+    transfer_->Fail(why, kWhere);
+    return transfer_->status();
+  }
+  if (told_) {
+    transfer_->CloseLanes();
+  }
+  return why;
+}
+
+// A target that was lost, or had to stop for a reason that passes, may come
+// back; one that never got the plan cannot.
+bool ControlSession::MayKeep(const Status& status) {
+  const bool known = transfer_->planned() || resumed_;
+  if (!registered_ || !transfer_->may_keep() || !known ||
+      transfer_->ended()) {
+    return false;
+  }
+  return told_ ? MayGoOnAfter(EndStateOf(status)) : lost_;
+}
+
+void ControlSession::Report(const Status& status) {
+  if (transfer_ == nullptr || replaced_ ||
+      transfer_->request().purpose != Purpose::kPull ||
+      !host_.options->on_transfer_end) {
+    return;
+  }
+  TransferReport report = transfer_->Report();
+  transfer_.reset();  // who is told may look whether the snapshot is gone
+  if (kept_) {
+    report.status = status;
+    report.error_where = kWhere;
+    report.kept_for = host_.options->snapshot_ttl;
+    report.lost = !told_;
+  }
+  host_.options->on_transfer_end(report);
+}
+
+Status ControlSession::Serve() {
+  WaitLimit limit;
+  limit.idle = host_.options->peer_timeout;
+  bool done = false;
+  while (!done) {
+    limit.until = transfer_ == nullptr
+                      ? started_ + host_.options->request_timeout
+                      : Clock::time_point::max();
+    Frame frame;
+    Status status = channel_->Receive(limit, &frame);
+    lost_ = !status.ok();
+    if (status.ok()) {
+      status = CountFrame();
+    }
+    if (status.ok()) {
+      status = Handle(frame, &done);
+      // An answer that could not be sent is a lost connection, too.
+      lost_ = EndStateOf(status) == EndState::kDeadPeer;
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    if (!done && transfer_ != nullptr && transfer_->ended()) {
+      // It was told why: one that goes on pinging keeps no snapshot.
+      return transfer_->status();
+    }
+  }
+  return Status::OK();
+}
+
+Status ControlSession::CountFrame() {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
+      Clock::now() - started_);
+  const uint64_t allowed =
+      kFramesAtOnce +
+      kFramesPerSecond * static_cast<uint64_t>(seconds.count());
+  return ++frames_ <= allowed
+             ? Status::OK()
+             : MakeStatus(EndState::kDenied,
+                          "control: expected at most " +
+                              std::to_string(allowed) + " frames after " +
+                              std::to_string(seconds.count()) + " seconds");
+}
+
+Status ControlSession::Handle(const Frame& frame, bool* done) {
+  switch (frame.type) {
+    case FrameType::kListRequest: {
+      ListReply reply;
+      for (const ServedDatabase& database : host_.options->databases) {
+        if (MayRead(database, channel_->identity())) {
+          reply.names.push_back(database.name);
+        }
+      }
+      return channel_->SendMessage(FrameType::kListReply, reply);
+    }
+    case FrameType::kStatusRequest:
+      return TellStatus(frame);
+    case FrameType::kOpenRequest: {
+      OpenRequest request;
+      const Status status = request.DecodeFrom(frame.payload);
+      return status.ok() ? TakeRequest(std::move(request)) : status;
+    }
+    case FrameType::kTargetFamilies:
+    case FrameType::kCovers:
+    case FrameType::kTargetBounds:
+      return TakeMemory(frame);
+    case FrameType::kPing: {
+      Ping ping;
+      const Status status = ping.DecodeFrom(frame.payload);
+      return status.ok() ? channel_->SendMessage(FrameType::kPong, ping)
+                         : status;
+    }
+    case FrameType::kPong:
+      return Status::OK();
+    case FrameType::kCompress: {
+      Compress compress;
+      const Status status = compress.DecodeFrom(frame.payload);
+      return status.ok() ? SetCompression(compress) : status;
+    }
+    case FrameType::kHeld:
+      return RecordHeld(frame);
+    case FrameType::kFinish: {
+      Finish theirs;
+      const Status status = theirs.DecodeFrom(frame.payload);
+      return status.ok() ? AgreeOnTotals(theirs) : status;
+    }
+    case FrameType::kEnd: {
+      *done = true;
+      End end;
+      Status status = end.DecodeFrom(frame.payload);
+      told_ = status.ok();
+      if (status.ok() && end.state != EndState::kOk) {
+        status = MakeStatus(end.state, "target: " + end.message);
+      }
+      if (status.ok() && transfer_ != nullptr &&
+          transfer_->request().purpose != Purpose::kPull) {
+        finished_ = true;  // a plan or a verify has no totals to agree on
+      }
+      return status;
+    }
+    default:
+      return Unexpected(frame.type);
+  }
+}
+
+Status ControlSession::TellStatus(const Frame& frame) {
+  StatusRequest request;
+  Status status = request.DecodeFrom(frame.payload);
+  ServedDatabase named;
+  if (status.ok() && !request.database.empty()) {
+    status = host_.find_database(request.database, channel_->identity(),
+                                 &named);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  std::set<std::string> names;
+  for (const ServedDatabase& database : host_.options->databases) {
+    if (MayRead(database, channel_->identity()) &&
+        (request.database.empty() || request.database == database.name)) {
+      names.insert(database.name);
+    }
+  }
+  return channel_->SendMessage(
+      FrameType::kStatusReply,
+      StatusReply{host_.store->List(names, channel_->identity())});
+}
+
+// A refresh's request is followed by what the target remembers.
+Status ControlSession::TakeRequest(OpenRequest request) {
+  if (transfer_ != nullptr || request_.has_value()) {
+    return Unexpected(FrameType::kOpenRequest);
+  }
+  const bool told = request.target_families + request.target_covers +
+                        request.target_bounds >
+                    0;
+  if (told && (request.mode != TransferMode::kRefresh ||
+               request.snapshot_use == SnapshotUse::kResume)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "open request: expected a target's memory with a new "
+                      "refresh only");
+  }
+  request_ = std::move(request);
+  return told ? Status::OK() : StartOpen(*request_);
+}
+
+Status ControlSession::TakeMemory(const Frame& frame) {
+  if (!request_.has_value() || transfer_ != nullptr) {
+    return Unexpected(frame.type);
+  }
+  memory_bytes_ += frame.payload.size();
+  if (memory_bytes_ > kMaxTargetMemoryBytes) {
+    return MakeStatus(EndState::kDenied,
+                      "target's memory: expected at most " +
+                          std::to_string(kMaxTargetMemoryBytes) +
+                          " bytes, found more");
+  }
+  Status status;
+  if (frame.type == FrameType::kTargetFamilies) {
+    TargetFamilies batch;
+    status = batch.DecodeFrom(frame.payload);
+    std::move(batch.families.begin(), batch.families.end(),
+              std::back_inserter(memory_.families));
+  } else if (frame.type == FrameType::kCovers) {
+    Covers batch;
+    status = batch.DecodeFrom(frame.payload);
+    std::move(batch.covers.begin(), batch.covers.end(),
+              std::back_inserter(memory_.covers));
+  } else {
+    TargetBounds batch;
+    status = batch.DecodeFrom(frame.payload);
+    std::move(batch.bounds.begin(), batch.bounds.end(),
+              std::back_inserter(memory_.bounds));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  if (memory_.families.size() > request_->target_families ||
+      memory_.covers.size() > request_->target_covers ||
+      memory_.bounds.size() > request_->target_bounds) {
+    return MakeStatus(EndState::kCorrupt,
+                      "target's memory: expected what the open request told, "
+                      "found more");
+  }
+  return memory_.families.size() == request_->target_families &&
+                 memory_.covers.size() == request_->target_covers &&
+                 memory_.bounds.size() == request_->target_bounds
+             ? StartOpen(*request_)
+             : Status::OK();
+}
+
+// A held snapshot of the same database and column families, for a request that
+// only reads it.
+Status ControlSession::FindShared(const OpenRequest& request,
+                                  std::shared_ptr<Transfer>* held) const {
+  std::shared_ptr<Transfer> found = host_.store->Find(request.held_transfer);
+  if (found == nullptr || !found->planned() || found->ended() ||
+      found->name() != request.database) {
+    return MakeStatus(EndState::kSnapshotGone,
+                      "no snapshot of transfer " +
+                          ToHex(request.held_transfer) + " is held here");
+  }
+  if (request.purpose == Purpose::kPull ||
+      request.families != found->request().families) {
+    return MakeStatus(EndState::kRefused,
+                      "share the snapshot of transfer " +
+                          ToHex(request.held_transfer) +
+                          ": expected a verify or a plan of the same column "
+                          "families as the pull's");
+  }
+  *held = std::move(found);
+  return Status::OK();
+}
+
+// Makes of a request in place of a held transfer one that is just new.
+Status ControlSession::DropOld(const ServedDatabase& database,
+                               OpenRequest* request, std::string* note) {
+  if (request->purpose != Purpose::kPull) {
+    return MakeStatus(EndState::kRefused,
+                      "only a pull begins anew in place of another");
+  }
+  *note = host_.store->Drop(database, request->held_transfer,
+                            channel_->identity());
+  request->snapshot_use = SnapshotUse::kNew;
+  request->held_transfer = TransferId{};
+  return Status::OK();
+}
+
+Status ControlSession::StartOpen(const OpenRequest& request) {
+  ServedDatabase database;
+  Status status = host_.find_database(request.database, channel_->identity(),
+                                      &database);
+  if (!status.ok()) {
+    return status;
+  }
+  if (request.snapshot_use == SnapshotUse::kResume) {
+    return Resume(database, request);
+  }
+  std::shared_ptr<Transfer> shared;
+  if (request.snapshot_use == SnapshotUse::kShare) {
+    status = FindShared(request, &shared);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  OpenRequest planned = request;
+  std::string note;
+  if (request.snapshot_use == SnapshotUse::kInstead) {
+    status = DropOld(database, &planned, &note);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
+                                         hello_, PeerText(*channel_),
+                                         host_.wire_bucket);
+  if (!note.empty()) {
+    transfer_->AddNote(note);
+  }
+  if (shared != nullptr) {
+    transfer_->ShareSnapshot(std::move(shared));
+  }
+  transfer_->SetTargetMemory(std::move(memory_));
+  transfer_->set_owner(channel_->identity());
+  transfer_->set_control(channel_);
+  if (host_.on_transfer) {
+    host_.on_transfer(transfer_.get());
+  }
+  // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot
+  // come yet, they do not know the id.
+  const Status added = host_.store->Add(transfer_);
+  if (!added.ok()) {
+    return added;
+  }
+  registered_ = true;
+  return StartThread([this] { Open(); }, &worker_);
+}
+
+Status ControlSession::Resume(const ServedDatabase& database,
+                              const OpenRequest& request) {
+  const Status status =
+      host_.store->Resume(database, request, hello_, PeerText(*channel_),
+                          channel_, &transfer_);
+  if (!status.ok()) {
+    return status;
+  }
+  registered_ = true;
+  resumed_ = true;
+  return StartThread([this] { Open(); }, &worker_);
+}
+
+void ControlSession::Open() {
+  Status status = transfer_->Pin();
+  if (!status.ok()) {
+    transfer_->Fail(status, "source");
+    return;
+  }
+  host_.store->WriteLease(transfer_);
+  if (!transfer_->ended()) {
+    status = transfer_->Announce(channel_, resumed_);
+  }
+  if (!status.ok()) {
+    // The connection's fault, not the transfer's: wakes the reader.
+    channel_->Close();
+    return;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  announced_ = true;
+}
+
+// The plan may still be on its way to the target, which then cannot know what
+// the ranges are that it says it holds.
+Status ControlSession::RecordHeld(const Frame& frame) {
+  if (transfer_ == nullptr || (!resumed_ && !transfer_->is_refresh()) ||
+      finished_ || !transfer_->planned()) {
+    return Unexpected(frame.type);
+  }
+  Held held;
+  const Status status = held.DecodeFrom(frame.payload);
+  return status.ok() ? transfer_->RecordHeld(held) : status;
+}
+
+void ControlSession::Tick() {
+  uint64_t ticks = 0;
+  const uint64_t ping_every = std::max<uint64_t>(
+      1, host_.options->ping_interval / kTickInterval);
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
+    const bool send_stats = announced_;
+    lock.unlock();
+    Status status;
+    if (++ticks % ping_every == 0) {
+      Ping ping;
+      ping.token = ticks;
+      status = channel_->SendMessage(FrameType::kPing, ping);
+    }
+    if (status.ok() && send_stats) {
+      status = channel_->SendMessage(FrameType::kStats,
+                                     transfer_->CurrentStats());
+    }
+    // A send that fails is found by the reader, which ends the session.
+    status.PermitUncheckedError();
+    lock.lock();
+  }
+}
+
+Status ControlSession::SetCompression(const Compress& compress) {
+  if (transfer_ == nullptr ||
+      transfer_->compression() != WireCompression::kAuto) {
+    return Unexpected(FrameType::kCompress);
+  }
+  transfer_->set_compressing(compress.on);
+  return Status::OK();
+}
+
+Status ControlSession::AgreeOnTotals(const Finish& theirs) {
+  // Before that the worker still makes what the totals are counted by.
+  if (transfer_ == nullptr || !transfer_->planned() || finished_) {
+    return Unexpected(FrameType::kFinish);
+  }
+  // Totals that agree on a part would make it look like the whole.
+  const size_t unsent = transfer_->request().purpose == Purpose::kPull
+                            ? transfer_->UnsentRanges()
+                            : 0;
+  if (unsent > 0) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: expected them once all " +
+                          std::to_string(transfer_->ranges().size()) +
+                          " ranges were sent, found " +
+                          std::to_string(unsent) + " not sent");
+  }
+  const Finish ours = transfer_->Totals();
+  if (theirs.families.size() != ours.families.size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: expected " +
+                          std::to_string(ours.families.size()) +
+                          " column families, found " +
+                          std::to_string(theirs.families.size()));
+  }
+  for (size_t i = 0; i < ours.families.size(); ++i) {
+    const Totals& sent = ours.families[i];
+    const Totals& got = theirs.families[i];
+    if (!(sent == got)) {
+      return MakeStatus(
+          EndState::kCorrupt,
+          "totals of column family '" +
+              transfer_->families()[i].wire.description.name +
+              "': sent " + std::to_string(sent.entries) + " entries in " +
+              std::to_string(sent.chunks) + " chunks, the target has " +
+              std::to_string(got.entries) + " in " +
+              std::to_string(got.chunks));
+    }
+  }
+  finished_ = true;
+  return channel_->SendMessage(FrameType::kFinished, ours);
+}
+
+// Failures that no TransferReport tells of.
+void ControlSession::LogFailure(const Status& status) const {
+  const bool reported = transfer_ != nullptr &&
+                        transfer_->request().purpose == Purpose::kPull;
+  // A request that somebody stopped is no failure; an in-process server often
+  // stops before it has read that its only client is done.
+  if (!status.ok() && !status.IsAborted() && !reported &&
+      host_.options->log) {
+    host_.options->log(LogLevel::kWarning,
+                       "request of " + PeerText(*channel_) + ": " +
+                           EndStateName(EndStateOf(status)) + ": " +
+                           MessageOf(status));
+  }
+}
+
+void ControlSession::DrainUntilClosed() {
+  const WaitLimit limit = WaitLimit::Within(kDrainLimit);
+  Frame frame;
+  // The limit alone would not end it: it counts only while nothing arrives.
+  while (Clock::now() < limit.until && channel_->Receive(limit, &frame).ok()) {
+  }
+}
+
+}  // namespace sstferry

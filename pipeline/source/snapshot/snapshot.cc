@@ -1,0 +1,192 @@
+#include "pipeline/source/snapshot/snapshot.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/source/directory/posix_files.h"
+#include "pipeline/source/directory/private_dir.h"
+#include "pipeline/source/snapshot/snapshot_copy.h"
+#include "rocksdb/merge_operator.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::DB;
+using rocksdb::Status;
+
+class OpenedSnapshot : public Snapshot {
+ public:
+  explicit OpenedSnapshot(std::unique_ptr<PrivateDir> dir)
+      : dir_(std::move(dir)) {}
+
+  Status Fill(const SnapshotOptions& options);
+  Status Reopen(const SnapshotOptions& options, const HeldSnapshotState& state);
+
+  Status PrepareAdoption() override { return copy_.PrepareReopening(*dir_); }
+  void Keep(bool keep) override { dir_->Keep(keep); }
+
+  DB* db() const override { return copy_.db(); }
+  const std::vector<SnapshotFamily>& families() const override {
+    return copy_.families();
+  }
+  uint64_t sequence() const override { return copy_.sequence(); }
+  const std::string& database_id() const override {
+    return copy_.database_id();
+  }
+  const std::string& directory() const override { return dir_->path(); }
+  const std::string& options_text() const override {
+    return copy_.options_text();
+  }
+  const std::vector<std::string>& notes() const override {
+    return copy_.notes();
+  }
+  bool wal_not_flushed() const override { return copy_.read_only(); }
+  const Digest128& wal_digest() const override {
+    return copy_.replay().digest;
+  }
+  bool wal_holds_entries() const override {
+    return copy_.replay().entries > 0;
+  }
+  const Counters& counters() const override { return copy_.counters(); }
+
+ private:
+  // Destroyed in reverse: the database closes before its directory goes.
+  const std::unique_ptr<PrivateDir> dir_;
+  SnapshotCopy copy_;
+};
+
+void Log(const SnapshotOptions& options, LogLevel level,
+         const std::string& line) {
+  if (options.log) {
+    options.log(level, line);
+  }
+}
+
+Status OpenedSnapshot::Fill(const SnapshotOptions& options) {
+  const Status status = dir_->Clear();
+  return status.ok() ? copy_.Take(options, *dir_) : status;
+}
+
+Status OpenedSnapshot::Reopen(const SnapshotOptions& options,
+                              const HeldSnapshotState& state) {
+  Status status = copy_.Reopen(options, state, *dir_);
+  if (status.ok() && copy_.sequence() != state.sequence) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "expected sequence " + std::to_string(state.sequence) +
+                            ", found " + std::to_string(copy_.sequence()));
+  }
+  return status.ok() || status.IsAborted()
+             ? status
+             : MakeStatus(EndState::kSnapshotGone,
+                          "the snapshot cannot be opened again: " +
+                              MessageOf(status));
+}
+
+// The real place of the database: a symbolic link must not move the private
+// directory to another file system.
+Status ResolveDirectory(const std::string& given, std::string* real) {
+  std::error_code error;
+  *real = fs::canonical(given, error).string();
+  return error ? ErrnoStatus(EndState::kSourceError, "cannot open database",
+                             given, error.value())
+               : Status::OK();
+}
+
+Status MakePrivateDir(const SnapshotOptions& options,
+                      std::unique_ptr<PrivateDir>* dir) {
+  const fs::path source(options.database_dir);
+  const std::string parent = options.snapshot_dir.empty()
+                                 ? source.parent_path().string()
+                                 : options.snapshot_dir;
+  const Status leftovers =
+      RemoveLeftoverSnapshots(parent, [&options](const std::string& line) {
+        Log(options, LogLevel::kInfo, line);
+      });
+  // Somebody else's leftover is no reason not to go on.
+  if (!leftovers.ok()) {
+    Log(options, LogLevel::kWarning, MessageOf(leftovers));
+  }
+  std::string name = source.filename().string();
+  return PrivateDir::Create(parent, name.empty() ? "root" : name, dir);
+}
+
+}  // namespace
+
+Status Snapshot::Create(const SnapshotOptions& options,
+                        std::unique_ptr<Snapshot>* result) {
+  SnapshotOptions resolved = options;
+  Status status =
+      ResolveDirectory(options.database_dir, &resolved.database_dir);
+  std::error_code error;
+  if (status.ok() &&
+      !fs::exists(fs::path(resolved.database_dir) / "CURRENT", error)) {
+    status = MakeStatus(EndState::kSourceError,
+                        "no CURRENT file in " + resolved.database_dir +
+                            ": this is not a RocksDB database");
+  }
+  std::unique_ptr<PrivateDir> dir;
+  if (status.ok()) {
+    status = MakePrivateDir(resolved, &dir);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  auto snapshot = std::make_unique<OpenedSnapshot>(std::move(dir));
+  status = snapshot->Fill(resolved);
+  if (status.ok()) {
+    *result = std::move(snapshot);
+  }
+  return status;
+}
+
+Status Snapshot::Adopt(const SnapshotOptions& options,
+                       const HeldSnapshotState& state,
+                       std::unique_ptr<PrivateDir> dir,
+                       std::unique_ptr<Snapshot>* result) {
+  auto snapshot = std::make_unique<OpenedSnapshot>(std::move(dir));
+  const Status status = snapshot->Reopen(options, state);
+  if (status.ok()) {
+    *result = std::move(snapshot);
+  } else if (!status.IsAborted()) {
+    snapshot->Keep(false);  // nobody else could open it either
+  }
+  return status;
+}
+
+Status Snapshot::FromOpenDatabase(
+    DB* db, const std::vector<ColumnFamilyHandle*>& families,
+    const SnapshotOptions& options, std::unique_ptr<Snapshot>* result) {
+  SnapshotOptions resolved = options;
+  resolved.database_dir = db->GetName();
+  resolved.was_flushed = true;
+  const rocksdb::DBOptions open = db->GetDBOptions();
+  resolved.wal_dir = open.wal_dir.empty() ? db->GetName() : open.wal_dir;
+  if (!open.db_paths.empty()) {
+    resolved.table_dirs.push_back(open.db_paths.front().path);
+  }
+  for (ColumnFamilyHandle* family : families) {
+    resolved.registry.comparators.push_back(family->GetComparator());
+    const rocksdb::Options own = db->GetOptions(family);
+    if (own.merge_operator != nullptr) {
+      resolved.registry.merge_operators.push_back(own.merge_operator);
+    }
+    if (!own.cf_paths.empty()) {
+      resolved.table_dirs.push_back(own.cf_paths.front().path);
+    }
+  }
+  // RocksDB's way to flush all families, atomically where they are so.
+  std::vector<std::string> unused;
+  uint64_t manifest_bytes = 0;
+  Status status = db->GetLiveFiles(unused, &manifest_bytes, true);
+  if (status.ok()) {
+    status = db->FlushWAL(false);
+  }
+  return status.ok() ? Create(resolved, result)
+                     : WithContext(status, EndState::kSourceError,
+                                   "cannot flush " + db->GetName());
+}
+
+}  // namespace sstferry

@@ -1,0 +1,321 @@
+#include "pipeline/source/snapshot/snapshot_copy.h"
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/source/directory/posix_files.h"
+#include "pipeline/source/directory/stoppable_file_system.h"
+#include "pipeline/source/snapshot/snapshot_manifest.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::ColumnFamilyDescriptor;
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::DB;
+using rocksdb::Status;
+
+uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::steady_clock::now() - start)
+          .count());
+}
+
+// RocksDB knows only the copy; the operator knows only the source.
+std::string NameSource(std::string text, const std::string& copy,
+                       const std::string& source) {
+  for (size_t at = text.find(copy); at != std::string::npos;
+       at = text.find(copy, at + source.size())) {
+    text.replace(at, copy.size(), source);
+  }
+  return text;
+}
+
+std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  for (const FamilyOpening& family : plan.families) {
+    if (!plan.read_only || family.wanted ||
+        family.name == rocksdb::kDefaultColumnFamilyName) {
+      descriptors.emplace_back(family.name, family.open);
+    }
+  }
+  return descriptors;
+}
+
+// Replaying a WAL with merge operands needs their operator.
+std::string MissingOperator(const std::string& error, const OpenPlan& plan) {
+  if (error.find("merge_operator") == std::string::npos) {
+    return std::string();
+  }
+  for (const FamilyOpening& family : plan.families) {
+    if (family.wanted && !family.unknown_merge_operator.empty()) {
+      return "column family '" + family.name +
+             "': its merge operator is " + family.unknown_merge_operator +
+             ", which this process does not have, and merge operands are in "
+             "the WAL";
+    }
+  }
+  return std::string();
+}
+
+Status OpenError(const Status& status, const OpenPlan& plan,
+                 const std::string& source, const std::string& copy,
+                 const std::string& dropped) {
+  const std::string operands = MissingOperator(status.ToString(), plan);
+  if (!operands.empty()) {
+    return MakeStatus(EndState::kRefused, source + ": " + operands);
+  }
+  const EndState state = status.IsCorruption()     ? EndState::kCorrupt
+                         : status.IsNoSpace()      ? EndState::kNoSpace
+                         : status.IsNotSupported() ? EndState::kRefused
+                                                   : EndState::kSourceError;
+  std::string message = MessageOf(status);
+  if (!dropped.empty()) {
+    message += " (" + dropped + ")";
+  }
+  return MakeStatus(state, "cannot open the copy of " + source + ": " +
+                               NameSource(message, copy, source));
+}
+
+}  // namespace
+
+SnapshotCopy::~SnapshotCopy() { Close(); }
+
+void SnapshotCopy::Close() {
+  families_.clear();
+  for (ColumnFamilyHandle* handle : handles_) {
+    // Handles of the own database; there is nobody to tell.
+    db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  handles_.clear();
+  db_.reset();
+}
+
+namespace {
+
+Status CheckStopped(const SnapshotOptions& options) {
+  return options.cancelled && options.cancelled()
+             ? MakeStatus(EndState::kCancelled, "while taking the snapshot")
+             : Status::OK();
+}
+
+// Recovery may return OK although it dropped entries: that a WAL ends inside a
+// record, and with what, was seen before; anything else is lost here only.
+Status CheckNothingLost(const OpenPlan& plan, const Replay& replay,
+                        DropLogger* logger) {
+  const std::string dropped = logger->TakeDropped();
+  std::string lost = logger->TakeLost();
+  if (lost.empty() && replay.torn.empty()) {
+    lost = dropped;
+  }
+  if (lost.empty()) {
+    return Status::OK();
+  }
+  const std::string operands = MissingOperator(lost, plan);
+  return operands.empty()
+             ? MakeStatus(EndState::kCorrupt, "replaying its WALs: " + lost)
+             : MakeStatus(EndState::kRefused, operands);
+}
+
+}  // namespace
+
+Status SnapshotCopy::Take(const SnapshotOptions& options,
+                          const PrivateDir& dir) {
+  const auto start = std::chrono::steady_clock::now();
+  SnapshotFiles files(options, dir.held(), dir.db());
+  OpenPlan plan;
+  Status status = files.Take();
+  if (status.ok()) status = Plan(options, dir, files, &plan);
+  counters_.copy_micros = MicrosSince(start);
+  if (status.ok()) status = CheckStopped(options);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kSourceError, options.database_dir);
+  }
+  counters_.rounds = files.rounds();
+  counters_.wal_files = files.wals().size();
+  counters_.wal_bytes_copied = files.wal_bytes();
+  counters_.files_linked = files.linked_files();
+  counters_.live_files = files.live_files();
+  options_text_ = files.options_text();
+  database_id_ = files.database_id();
+  status = Open(options, dir.db(), &plan);
+  if (status.ok()) status = files.ReleaseHeld();
+  return status.ok() ? Describe(options, plan) : status;
+}
+
+// How the files are opened, once it is known what they hold.
+Status SnapshotCopy::Plan(const SnapshotOptions& options,
+                          const PrivateDir& dir, const SnapshotFiles& files,
+                          OpenPlan* plan) {
+  const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
+  Status status =
+      PlanOpening(files.state(), files.options_path(), files.options_text(),
+                  options.families, options.registry, limits, plan);
+  if (!status.ok()) {
+    return status;
+  }
+  rocksdb::DBOptions recovery = plan->db;
+  recovery.paranoid_checks = plan->paranoid_checks;
+  status = ReadReplay(dir.db(), files.wals(), files.state(), recovery,
+                      &replay_);
+  plan->db.allow_2pc |= replay_.has_prepare_sections;
+  if (status.ok() && plan->read_only &&
+      files.wal_bytes() > options.max_read_only_wal_bytes) {
+    return MakeStatus(
+        EndState::kRefused,
+        plan->read_only_reason +
+            "; the other families can then only be read with their WALs in "
+            "memory: expected at most " +
+            std::to_string(options.max_read_only_wal_bytes) +
+            " bytes of WAL, found " + std::to_string(files.wal_bytes()));
+  }
+  BoundWriteBuffers(files.wal_bytes(), limits, plan);
+  return status;
+}
+
+Status SnapshotCopy::Open(const SnapshotOptions& options,
+                          const std::string& directory, OpenPlan* plan) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto logger = std::make_shared<DropLogger>();
+  plan->db.info_log = logger;
+  UseStoppableEnv(options, plan);
+  read_only_ = plan->read_only;
+  Status status = read_only_ ? OpenReadOnly(directory, *plan)
+                             : OpenAndFlush(directory, *plan);
+  counters_.flush_micros = MicrosSince(start);
+  // Whatever RocksDB says of files that could not be read any more.
+  const Status stopped = CheckStopped(options);
+  if (!stopped.ok()) {
+    status = stopped;
+  } else if (!status.ok()) {
+    status = OpenError(status, *plan, options.database_dir, directory,
+                       logger->TakeDropped());
+  } else {
+    status = WithContext(CheckNothingLost(*plan, replay_, logger.get()),
+                         EndState::kCorrupt, options.database_dir);
+  }
+  if (!status.ok()) {
+    Close();
+  }
+  return status;
+}
+
+// The longest step follows; its reads and writes fail once it is not wanted any
+// more.
+void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
+                                   OpenPlan* plan) {
+  if (options.cancelled) {
+    env_ = rocksdb::NewCompositeEnv(MakeStoppableFileSystem(
+        rocksdb::FileSystem::Default(), options.cancelled,
+        options.read_bytes));
+    plan->db.env = env_.get();
+  }
+}
+
+Status SnapshotCopy::PrepareReopening(const PrivateDir& dir) const {
+  std::error_code error;
+  std::filesystem::remove(dir.options(), error);  // of an attempt that failed
+  std::filesystem::remove(dir.replay(), error);
+  const Status status = WriteReplay(dir.replay(), replay_);
+  return status.ok() && !options_text_.empty()
+             ? WriteSmallFile(dir.options(), options_text_)
+             : status;
+}
+
+Status SnapshotCopy::Reopen(const SnapshotOptions& options,
+                            const HeldSnapshotState& state,
+                            const PrivateDir& dir) {
+  bool has_options = false;
+  Status status = ReadSmallFile(dir.options(), kMaxOptionsFileBytes,
+                                &has_options, &options_text_);
+  ManifestTail manifest(dir.db());
+  bool unused = false;
+  if (status.ok()) status = manifest.Follow(&unused);
+  OpenPlan plan;
+  const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
+  if (status.ok()) {
+    status = PlanOpening(manifest.state(), has_options ? dir.options() : "",
+                         options_text_, options.families, options.registry,
+                         limits, &plan);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  LoadReplay(dir.replay(), &replay_);
+  plan.db.allow_2pc |= replay_.has_prepare_sections;
+  if (state.read_only && !plan.read_only) {
+    plan.read_only = true;
+    plan.read_only_reason = "as it was taken";
+  }
+  BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
+  database_id_ = state.database_id;
+  counters_.wal_bytes_copied = state.wal_bytes;
+  status = Open(options, dir.db(), &plan);
+  return status.ok() ? Describe(options, plan) : status;
+}
+
+Status SnapshotCopy::OpenReadOnly(const std::string& directory,
+                                  const OpenPlan& plan) {
+  return DB::OpenForReadOnly(plan.db, directory, Descriptors(plan), &handles_,
+                             IntoDb(&db_));
+}
+
+Status SnapshotCopy::OpenAndFlush(const std::string& directory,
+                                  const OpenPlan& plan) {
+  Status status = DB::Open(plan.db, directory, Descriptors(plan), &handles_,
+                           IntoDb(&db_));
+  rocksdb::FlushOptions flush;
+  flush.wait = true;
+  flush.allow_write_stall = true;
+  for (ColumnFamilyHandle* handle : handles_) {
+    if (status.ok()) status = db_->Flush(flush, handle);
+  }
+  return status;
+}
+
+Status SnapshotCopy::Describe(const SnapshotOptions& options,
+                              const OpenPlan& plan) {
+  for (ColumnFamilyHandle* handle : handles_) {
+    for (const FamilyOpening& family : plan.families) {
+      if (family.wanted && family.name == handle->GetName()) {
+        families_.push_back({family.name, handle, family.source,
+                             family.unknown_merge_operator});
+      }
+    }
+  }
+  sequence_ = db_->GetLatestSequenceNumber();
+  notes_ = plan.notes;
+  if (!options.was_flushed) {
+    notes_.push_back(
+        "writes made without WAL and not yet flushed are not in the snapshot");
+  }
+  if (plan.families.size() > 1 && !plan.atomic_flush) {
+    notes_.push_back(
+        "where writes bypass the WAL, one cut across column families is not "
+        "guaranteed (atomic_flush is off)");
+  }
+  if (replay_.prepared > 0) {
+    notes_.push_back(
+        std::to_string(replay_.prepared) +
+        " prepared transactions, neither committed nor rolled back, are not "
+        "in the snapshot: their coordinator can commit them at the source "
+        "only");
+  }
+  if (replay_.is_torn_inside) {
+    notes_.push_back(
+        replay_.torn +
+        " ends inside a record and is not the newest WAL: what follows it is "
+        "in the snapshot as far as recovery of the source would go on");
+  }
+  if (read_only_) {
+    notes_.push_back("opened read-only, WAL entries stay in memory: " +
+                     plan.read_only_reason);
+  }
+  return Status::OK();
+}
+
+}  // namespace sstferry

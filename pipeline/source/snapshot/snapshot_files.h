@@ -1,0 +1,98 @@
+// Takes one point in time out of a database directory that another process may
+// be writing to, without writing to it: what RocksDB would recover if its owner
+// died at that moment. In rounds, which go on with what the ones before found:
+//
+//   1. read what is new in the MANIFEST (snapshot_manifest.h)
+//   2. link each table and blob file that it names (snapshot_tables.h)
+//   3. list the WALs, hold them, read what is new in them (snapshot_wals.h)
+//   4. read the MANIFEST again: anything new means another round
+//   5. copy the MANIFEST as it was read, and the WALs up to where they were
+//      read; move the files that the MANIFEST names to db/
+//   6. wait until OPTIONS describe all families (snapshot_seen_options.h)
+//
+// Why that is one point in time: the MANIFEST was the same before the WALs were
+// read and after, so it was at the moment their last record was found. Whatever
+// the owner recorded there (a flush, an ingestion, a new family) before a write
+// that is in the copy is in the copy, too; and what it recorded later is not.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/source/snapshot/snapshot_manifest.h"
+#include "pipeline/source/snapshot/snapshot_seen_options.h"
+#include "pipeline/source/snapshot/snapshot_tables.h"
+#include "pipeline/source/snapshot/snapshot_wals.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Threads: one. Borrows the options, which must outlive it, as must the
+// directories.
+class SnapshotFiles {
+ public:
+  // `held` and `db` are empty directories on one file system.
+  SnapshotFiles(const SnapshotOptions& options, std::string held,
+                std::string db);
+  SnapshotFiles(const SnapshotFiles&) = delete;
+  SnapshotFiles& operator=(const SnapshotFiles&) = delete;
+
+  // Fills db/. Errors as Snapshot::Create().
+  [[nodiscard]] rocksdb::Status Take();
+  // Drops what only kept files alive.
+  [[nodiscard]] rocksdb::Status ReleaseHeld();
+
+  const ManifestState& state() const { return manifest_.state(); }
+  // Empty when there is no OPTIONS file.
+  const std::string& options_text() const { return options_text_; }
+  // db/OPTIONS-..., empty when there is none.
+  const std::string& options_path() const { return options_path_; }
+  const std::string& database_id() const { return database_id_; }
+  const std::vector<CopiedWal>& wals() const { return wals_; }
+  uint64_t wal_bytes() const;
+  uint64_t linked_files() const { return tables_.linked(); }
+  uint64_t live_files() const;
+  uint64_t rounds() const { return rounds_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // All of these: NotFound (something is not there) and TryAgain call for
+  // another round.
+  [[nodiscard]] rocksdb::Status Round();
+  [[nodiscard]] rocksdb::Status FollowManifest(bool* changed);
+  [[nodiscard]] rocksdb::Status FindWals();
+  [[nodiscard]] rocksdb::Status CheckRoom() const;
+  [[nodiscard]] rocksdb::Status Copy();
+
+  [[nodiscard]] rocksdb::Status CheckStopped() const;
+  // OK: one more round, after a pause. Otherwise the error.
+  [[nodiscard]] rocksdb::Status Again(const rocksdb::Status& why);
+  [[nodiscard]] rocksdb::Status Lost(const std::string& what) const;
+  [[nodiscard]] rocksdb::Status CopyIdentity();
+  [[nodiscard]] rocksdb::Status AwaitOptions();
+  std::vector<std::string> FamilyNames() const;
+
+  const SnapshotOptions& options_;
+  const std::string held_;
+  const std::string db_;
+  const Clock::time_point start_ = Clock::now();
+  ManifestTail manifest_;
+  HeldTables tables_;
+  std::unique_ptr<HeldWals> held_wals_;  // null until their place is known
+  SeenOptions seen_options_;
+  uint64_t generation_ = 0;  // of the MANIFEST the links were made by
+  uint64_t rounds_ = 0;
+  std::string last_fault_;
+  uint32_t same_faults_ = 0;
+  std::vector<CopiedWal> wals_;
+  std::string options_text_;
+  std::string options_path_;
+  std::string database_id_;
+};
+
+}  // namespace sstferry

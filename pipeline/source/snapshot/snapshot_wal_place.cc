@@ -1,0 +1,77 @@
+#include "pipeline/source/snapshot/snapshot_wal_place.h"
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/source/directory/posix_files.h"
+#include "pipeline/source/snapshot/snapshot_wals.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// One without a byte, which the last owner to use that directory left, is no
+// evidence.
+Status HoldsNeeded(const std::string& directory, uint64_t oldest, bool* holds) {
+  std::vector<std::string> names;
+  const Status status = ListDirectory(directory, &names);
+  *holds = false;
+  const auto wals = WalsIn(names);
+  for (auto wal = wals.lower_bound(oldest); wal != wals.end(); ++wal) {
+    *holds |= FileIdOf(directory + "/" + wal->second).bytes > 0;
+  }
+  return status;
+}
+
+Status Uncertain(const WalPlace& place, const std::string& why) {
+  return MakeStatus(EndState::kRefused,
+                    "wal_dir of " + place.database_dir + " is " + place.named +
+                        why + "; say with --wal-dir DIR where its WALs are");
+}
+
+}  // namespace
+
+Status FindWalDirectory(const WalPlace& place, std::string* directory) {
+  *directory = place.asked.empty() ? place.database_dir : place.asked;
+  std::error_code error;
+  if (!place.asked.empty() || place.named.empty() ||
+      std::filesystem::equivalent(place.named, place.database_dir, error) ||
+      !FileIdOf(place.database_dir + "/LOCK").exists()) {
+    return Status::OK();
+  }
+  if (place.named.front() != '/') {
+    return Uncertain(place, ": a relative path cannot be resolved here");
+  }
+  bool here = false;
+  Status status = HoldsNeeded(place.database_dir, place.oldest_needed, &here);
+  if (!status.ok()) {
+    return status;
+  }
+  if (!FileIdOf(place.named).exists()) {
+    return here ? status
+                : Uncertain(place, ", which does not exist: WALs that cannot "
+                                   "be read are refused");
+  }
+  bool there = false;
+  status = HoldsNeeded(place.named, place.oldest_needed, &there);
+  if (!status.ok()) {
+    return status;
+  }
+  if (here && there) {
+    return Uncertain(place, ", and both hold WALs that it needs");
+  }
+  if (here) {
+    return status;
+  }
+  if (FileIdOf(place.named + "/CURRENT").exists()) {
+    return Uncertain(place, ", which is another database's directory: it is "
+                            "not certain whose WALs are there");
+  }
+  *directory = place.named;
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,465 @@
+#include "pipeline/source/transfer/snapshot_store.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "pipeline/base/start_thread.h"
+#include "pipeline/source/directory/held_snapshots.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Leases are written anew while a target is connected: what a process that is
+// killed takes off its leases is at most this, or a quarter of them.
+constexpr uint64_t kRenewSeconds = 30;
+constexpr uint64_t kSweepTicks = 10;
+
+double FreePercent(const std::string& directory) {
+  struct statvfs info;
+  if (statvfs(directory.c_str(), &info) != 0 || info.f_blocks == 0) {
+    return 100;  // not known: nobody is punished for it
+  }
+  return 100.0 * static_cast<double>(info.f_bavail) /
+         static_cast<double>(info.f_blocks);
+}
+
+Status OtherOwner(const TransferId& id) {
+  return MakeStatus(EndState::kDenied,
+                    "transfer " + ToHex(id) +
+                        " was opened with another certificate");
+}
+
+Status Gone(const TransferId& id) {
+  return MakeStatus(EndState::kSnapshotGone,
+                    "no snapshot of transfer " + ToHex(id) + " is held here");
+}
+
+}  // namespace
+
+SnapshotStore::SnapshotStore(const ServeOptions* options,
+                             TokenBucket* wire_bucket)
+    : options_(options), wire_bucket_(wire_bucket) {
+  for (const ServedDatabase& database : options_->databases) {
+    if (database.directory.empty()) {
+      continue;
+    }
+    const std::string real = RealPath(database.directory);
+    directories_[database.name] = real;
+    parents_.insert(SnapshotParent(real, options_->snapshot_dir));
+  }
+}
+
+void SnapshotStore::Start() {
+  if (options_->snapshot_ttl.count() > 0 || options_->min_free_percent > 0) {
+    const Status started = StartThread([this] { TickLoop(); }, &ticker_);
+    if (!started.ok()) {
+      Log(LogLevel::kWarning,
+          "snapshots are kept until the next start: " + MessageOf(started));
+    }
+  }
+}
+
+SnapshotStore::~SnapshotStore() {
+  Stop();
+  if (ticker_.joinable()) {
+    ticker_.join();
+  }
+}
+
+uint64_t SnapshotStore::SteadySeconds() const {
+  return options_->leases.steady_seconds
+             ? options_->leases.steady_seconds()
+             : static_cast<uint64_t>(
+                   std::chrono::duration_cast<std::chrono::seconds>(
+                       Clock::now().time_since_epoch())
+                       .count());
+}
+
+void SnapshotStore::Log(LogLevel level, const std::string& text) const {
+  if (options_->log) {
+    options_->log(level, text);
+  }
+}
+
+SnapshotStore::Entries::iterator SnapshotStore::OldestIdle() {
+  auto oldest = entries_.end();
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (!it->second.transfer->has_control() &&
+        (oldest == entries_.end() ||
+         it->second.idle_since < oldest->second.idle_since)) {
+      oldest = it;
+    }
+  }
+  return oldest;
+}
+
+Status SnapshotStore::Add(std::shared_ptr<Transfer> transfer) {
+  std::shared_ptr<Transfer> evicted;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (stopping_) {
+      return MakeStatus(EndState::kCancelled, "the source is shutting down");
+    }
+    if (entries_.size() >= options_->max_transfers) {
+      const auto oldest = OldestIdle();
+      if (oldest == entries_.end()) {
+        return MakeStatus(EndState::kRefused,
+                          "expected at most " +
+                              std::to_string(options_->max_transfers) +
+                              " transfers at once");
+      }
+      evicted = std::move(oldest->second.transfer);
+      entries_.erase(oldest);
+    }
+    const TransferId id = transfer->id();
+    Entry& entry = entries_[id];
+    entry.transfer = std::move(transfer);
+    entry.idle_since = SteadySeconds();
+  }
+  if (evicted != nullptr) {
+    Release(std::move(evicted), "another transfer needs its place");
+  }
+  return Status::OK();
+}
+
+std::shared_ptr<Transfer> SnapshotStore::Find(const TransferId& id) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : found->second.transfer;
+}
+
+LeaseRules SnapshotStore::rules() const {
+  LeaseRules rules;
+  rules.wall_seconds = options_->leases.wall_seconds;
+  rules.max_ttl = [this](const Lease& lease) {
+    return IsOurs(lease)
+               ? static_cast<uint64_t>(options_->snapshot_ttl.count())
+               : lease.ttl_seconds;
+  };
+  return rules;
+}
+
+bool SnapshotStore::IsOurs(const Lease& lease) const {
+  const auto found = directories_.find(lease.database);
+  return found != directories_.end() && found->second == lease.directory;
+}
+
+Status SnapshotStore::Adopt(const ServedDatabase& database,
+                            const OpenRequest& request, const Hello& target,
+                            const PeerIdentity* peer) {
+  const TransferId& id = request.held_transfer;
+  for (const std::string& parent : parents_) {
+    std::vector<std::string> paths;
+    // One that cannot be read holds nothing for us.
+    ListPrivateDirs(parent, &paths).PermitUncheckedError();
+    for (const std::string& path : paths) {
+      Lease lease;
+      if (ReadLease(path, &lease) != LeaseState::kGood ||
+          lease.transfer_id != id || lease.database != database.name ||
+          !IsOurs(lease) || rules().Left(lease) == 0) {
+        continue;
+      }
+      std::unique_ptr<PrivateDir> dir;
+      Status status = PrivateDir::Adopt(path, &dir);
+      if (status.ok() && dir == nullptr) {
+        status = MakeStatus(EndState::kBusy,
+                            "the snapshot of transfer " + ToHex(id) +
+                                " is held by another process");
+      }
+      if (!status.ok()) {
+        return status;
+      }
+      auto transfer = std::make_shared<Transfer>(
+          database, *options_, lease, std::move(dir), wire_bucket_);
+      status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
+                                       : OtherOwner(id);
+      return status.ok() ? Add(std::move(transfer)) : status;
+    }
+  }
+  return Gone(id);
+}
+
+Status SnapshotStore::Resume(const ServedDatabase& database,
+                             const OpenRequest& request, const Hello& target,
+                             std::string peer, Channel* control,
+                             std::shared_ptr<Transfer>* transfer) {
+  if (Find(request.held_transfer) == nullptr) {
+    const Status adopted =
+        Adopt(database, request, target, control->identity());
+    // Another connection may just have been quicker.
+    if (!adopted.ok() && Find(request.held_transfer) == nullptr) {
+      return adopted;
+    }
+  }
+  // Under the lock, so that no lease ends in between.
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = entries_.find(request.held_transfer);
+  if (found == entries_.end() || stopping_) {
+    return Gone(request.held_transfer);
+  }
+  Transfer* const held = found->second.transfer.get();
+  if (!held->IsOwner(control->identity())) {
+    return OtherOwner(request.held_transfer);
+  }
+  const Status status =
+      held->Resume(request, target, std::move(peer), control);
+  if (status.ok()) {
+    *transfer = found->second.transfer;
+  }
+  return status;
+}
+
+bool SnapshotStore::StartLease(const std::shared_ptr<Transfer>& transfer,
+                               const Channel* control) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = entries_.find(transfer->id());
+  if (found != entries_.end()) {
+    found->second.idle_since = SteadySeconds();
+  }
+  if (!transfer->Leave(control)) {
+    return false;
+  }
+  WriteLease(transfer);
+  return true;
+}
+
+void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
+  const Status status = transfer->WriteLease(rules().Now());
+  if (!status.ok()) {
+    Log(LogLevel::kWarning,
+        "the snapshot of transfer " + ToHex(transfer->id()) +
+            " will not outlive this process: " + MessageOf(status));
+  }
+}
+
+void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
+  std::lock_guard<std::mutex> lock(mu_);
+  entries_.erase(transfer->id());
+}
+
+void SnapshotStore::EndAndLog(std::shared_ptr<Transfer> transfer,
+                              const std::string& why, TransferReport* report) {
+  transfer->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
+  *report = transfer->Report();
+  transfer.reset();
+  Log(LogLevel::kInfo, "released the snapshot of transfer " +
+                           report->transfer_id + " of " + report->name + ": " +
+                           MessageOf(report->status));
+}
+
+void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
+                            const std::string& why) {
+  TransferReport report;
+  EndAndLog(std::move(transfer), why, &report);
+  if (options_->on_transfer_end) {
+    options_->on_transfer_end(report);
+  }
+}
+
+void SnapshotStore::Tick() {
+  HonourReleases();
+  EndLeases();
+  RenewLeases();
+  KeepFree();
+  if (++ticks_ % kSweepTicks == 0) {
+    RemoveLeftovers();
+  }
+}
+
+void SnapshotStore::RemoveLeftovers() {
+  for (const std::string& parent : parents_) {
+    const Status status = RemoveLeftoverSnapshots(
+        parent,
+        [this](const std::string& line) { Log(LogLevel::kInfo, line); },
+        rules());
+    if (!status.ok()) {
+      Log(LogLevel::kWarning,
+          "leftover snapshots in " + parent + ": " + MessageOf(status));
+    }
+  }
+}
+
+void SnapshotStore::RenewLeases() {
+  const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
+  const uint64_t now = SteadySeconds();
+  if (now < renewed_ + std::clamp<uint64_t>(ttl / 4, 1, kRenewSeconds)) {
+    return;
+  }
+  renewed_ = now;
+  std::vector<std::shared_ptr<Transfer>> connected;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& item : entries_) {
+      if (item.second.transfer->has_control() &&
+          item.second.transfer->has_lease()) {
+        connected.push_back(item.second.transfer);
+      }
+    }
+  }
+  for (const auto& transfer : connected) {
+    WriteLease(transfer);
+  }
+}
+
+// One at a time: what it freed shows at the next look.
+void SnapshotStore::KeepFree() {
+  for (const std::string& parent : parents_) {
+    const double free = options_->leases.free_percent
+                            ? options_->leases.free_percent(parent)
+                            : FreePercent(parent);
+    if (free >= options_->min_free_percent) {
+      continue;
+    }
+    const std::string why = "less than " +
+                            std::to_string(options_->min_free_percent) +
+                            " % of the file system of " + parent + " is free";
+    if (!ReleaseOldestIdle(parent, why)) {
+      ReleaseLargest(parent, why);
+    }
+  }
+}
+
+bool SnapshotStore::ReleaseOldestIdle(const std::string& parent,
+                                      const std::string& why) {
+  std::vector<Idle> idle;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const uint64_t now = SteadySeconds();
+    for (const auto& [id, entry] : entries_) {
+      if (!entry.transfer->has_control() && entry.transfer->IsIn(parent)) {
+        idle.push_back({now - std::min(now, entry.idle_since), id, ""});
+      }
+    }
+  }
+  std::vector<std::string> paths;
+  ListPrivateDirs(parent, &paths).PermitUncheckedError();
+  const uint64_t wall = rules().Now();
+  for (const std::string& path : paths) {
+    Lease lease;
+    if (ReadLease(path, &lease) == LeaseState::kGood && IsOurs(lease) &&
+        Find(lease.transfer_id) == nullptr) {
+      idle.push_back({wall - std::min(wall, lease.renewed_seconds),
+                      lease.transfer_id, path});
+    }
+  }
+  std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) {
+    return a.seconds > b.seconds;
+  });
+  for (const Idle& one : idle) {
+    if (!one.path.empty()) {
+      std::unique_ptr<PrivateDir> dir;
+      const Status status = PrivateDir::Adopt(one.path, &dir);
+      if (status.ok() && dir != nullptr) {
+        dir->Keep(false);
+        Log(LogLevel::kWarning, "removed " + one.path + ": " + why);
+        return true;
+      }
+      continue;
+    }
+    std::shared_ptr<Transfer> transfer = Find(one.id);
+    if (transfer != nullptr && !transfer->has_control()) {
+      Remove(transfer);
+      Release(std::move(transfer), why);
+      return true;
+    }
+  }
+  return false;
+}
+
+void SnapshotStore::ReleaseLargest(const std::string& parent,
+                                   const std::string& why) {
+  std::shared_ptr<Transfer> largest;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& item : entries_) {
+      const std::shared_ptr<Transfer>& transfer = item.second.transfer;
+      if (transfer->planned() && !transfer->ended() &&
+          transfer->IsIn(parent) &&
+          (largest == nullptr ||
+           transfer->pinned_bytes() > largest->pinned_bytes())) {
+        largest = transfer;
+      }
+    }
+  }
+  if (largest != nullptr) {
+    // Its session reports it.
+    largest->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
+  }
+}
+
+void SnapshotStore::EndLeases() {
+  std::vector<std::pair<std::shared_ptr<Transfer>, std::string>> released;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const uint64_t now = SteadySeconds();
+    const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
+    for (auto it = entries_.begin(); it != entries_.end();) {
+      Entry& entry = it->second;
+      const bool idle = !entry.transfer->has_control();
+      if (idle && entry.transfer->ended()) {
+        released.emplace_back(std::move(entry.transfer), "");
+        it = entries_.erase(it);
+      } else if (idle && now >= entry.idle_since + ttl) {
+        released.emplace_back(
+            std::move(entry.transfer),
+            "no target was connected for " + std::to_string(ttl) + " seconds");
+        it = entries_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (auto& [transfer, why] : released) {
+    Release(std::move(transfer), why);
+  }
+}
+
+void SnapshotStore::TickLoop() {
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, options_->leases.tick,
+                            [this] { return stopping_; })) {
+    lock.unlock();
+    Tick();
+    lock.lock();
+  }
+}
+
+// All at once and without the lock: each may wait a second for a peer that
+// does not read, and sessions that end need the lock.
+void SnapshotStore::Stop() {
+  Entries entries;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+    entries.swap(entries_);
+  }
+  changed_.notify_all();
+  std::vector<std::thread> threads;
+  for (const auto& item : entries) {
+    if (item.second.transfer->has_control() &&
+        item.second.transfer->has_lease()) {
+      WriteLease(item.second.transfer);  // it begins to run now
+    }
+    const auto fail = [transfer = item.second.transfer] {
+      transfer->Suspend(MakeStatus(EndState::kCancelled,
+                                   "the source is shutting down"),
+                        "source");
+    };
+    std::thread thread;
+    if (StartThread(fail, &thread).ok()) {
+      threads.push_back(std::move(thread));
+    } else {
+      fail();
+    }
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,197 @@
+// What a SnapshotStore tells of the snapshots that are held, and those that it
+// lets go because somebody says so.
+#include <algorithm>
+#include <utility>
+
+#include "pipeline/source/directory/held_snapshots.h"
+#include "pipeline/source/transfer/snapshot_store.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Enough to tell one from another, and not enough to join a transfer.
+constexpr size_t kShownIdBytes = 4;
+
+void CutId(TransferId* id) {
+  std::fill(id->begin() + kShownIdBytes, id->end(), 0);
+}
+
+PeerIdentity OwnerOf(const Lease& lease) {
+  return {lease.owner_subject, lease.owner_names};
+}
+
+bool IsOwnerOf(const Lease& lease, const PeerIdentity* peer) {
+  return OwnerOf(lease) == (peer != nullptr ? *peer : PeerIdentity());
+}
+
+}  // namespace
+
+std::vector<HeldSnapshot> SnapshotStore::List(
+    const std::set<std::string>& names, const PeerIdentity* peer) {
+  struct Shown {
+    std::shared_ptr<Transfer> transfer;
+    uint64_t left = 0;
+  };
+  std::vector<Shown> here;
+  std::map<const Transfer*, uint32_t> shared;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const uint64_t now = SteadySeconds();
+    const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
+    for (const auto& [id, entry] : entries_) {
+      const Transfer& transfer = *entry.transfer;
+      if (transfer.shares() != nullptr) {
+        ++shared[transfer.shares()];
+      } else if (transfer.planned() && names.count(transfer.name()) > 0) {
+        const uint64_t end = entry.idle_since + ttl;
+        here.push_back({entry.transfer,
+                        !transfer.may_keep()     ? 0
+                        : transfer.has_control() ? ttl
+                                                 : end - std::min(end, now)});
+      }
+    }
+  }
+  std::vector<HeldSnapshot> all;
+  std::set<TransferId> listed;
+  for (const Shown& one : here) {
+    HeldSnapshot held = one.transfer->Describe(rules().Now());
+    held.readers = (one.transfer->has_control() ? 1 : 0) +
+                   shared[one.transfer.get()];
+    held.ttl_left_seconds = one.left;
+    listed.insert(held.transfer_id);
+    // Nobody proved anything: who is the owner is not known either.
+    if (peer == nullptr || !one.transfer->IsOwner(peer)) {
+      CutId(&held.transfer_id);
+    }
+    all.push_back(std::move(held));
+  }
+  for (const std::string& parent : parents_) {
+    LeasedDirs found;
+    // One that cannot be read holds nothing for us.
+    ListLeasedDirs(
+        parent,
+        [&](const Lease& lease) {
+          return IsOurs(lease) && names.count(lease.database) > 0 &&
+                 listed.count(lease.transfer_id) == 0;
+        },
+        &found)
+        .PermitUncheckedError();
+    for (const LeasedDir& dir : found.dirs) {
+      HeldSnapshot held = DescribeLeased(dir, rules());
+      if (peer == nullptr || !IsOwnerOf(dir.lease, peer)) {
+        CutId(&held.transfer_id);
+      }
+      all.push_back(std::move(held));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const HeldSnapshot& a, const HeldSnapshot& b) {
+                     return a.age_seconds > b.age_seconds;
+                   });
+  all.resize(std::min<size_t>(all.size(), kMaxHeldSnapshots));
+  return all;
+}
+
+std::string SnapshotStore::Drop(const ServedDatabase& database,
+                                const TransferId& id,
+                                const PeerIdentity* peer) {
+  const std::string what = "the snapshot of the dropped transfer " + ToHex(id);
+  std::shared_ptr<Transfer> dropped;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    const auto found = entries_.find(id);
+    if (found != entries_.end()) {
+      const Transfer& held = *found->second.transfer;
+      if (held.name() != database.name || !held.IsOwner(peer)) {
+        return what + " was not released: it is another target's";
+      }
+      if (held.has_control()) {
+        return what + " was not released: a target is connected to it";
+      }
+      dropped = std::move(found->second.transfer);
+      entries_.erase(found);
+    }
+  }
+  if (dropped != nullptr) {
+    // Its own target knows: nobody else is told.
+    TransferReport report;
+    EndAndLog(std::move(dropped), "its target begins anew", &report);
+    return what + " was released";
+  }
+  std::string note;
+  return DropLeftover(database, id, peer, &note)
+             ? what + note
+             : what + " is not held here any more";
+}
+
+bool SnapshotStore::DropLeftover(const ServedDatabase& database,
+                                 const TransferId& id,
+                                 const PeerIdentity* peer, std::string* note) {
+  for (const std::string& parent : parents_) {
+    LeasedDirs found;
+    ListLeasedDirs(
+        parent,
+        [&](const Lease& lease) {
+          return lease.transfer_id == id && lease.database == database.name &&
+                 IsOurs(lease);
+        },
+        &found)
+        .PermitUncheckedError();
+    for (const LeasedDir& dir : found.dirs) {
+      *note = " was not released: ";
+      if (!IsOwnerOf(dir.lease, peer)) {
+        *note += "it is another target's";
+        return true;
+      }
+      std::unique_ptr<PrivateDir> adopted;
+      const Status status = PrivateDir::Adopt(dir.path, &adopted);
+      if (!status.ok() || adopted == nullptr) {
+        *note += "another process holds it";
+        return true;
+      }
+      adopted->Keep(false);
+      *note = " was released";
+      Log(LogLevel::kInfo, "removed " + dir.path + ": its target begins anew");
+      return true;
+    }
+  }
+  return false;
+}
+
+void SnapshotStore::HonourReleases() {
+  std::vector<std::shared_ptr<Transfer>> released;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    std::set<std::string> in_use;
+    for (const auto& item : entries_) {
+      const Transfer& transfer = *item.second.transfer;
+      const Transfer& holder =
+          transfer.shares() != nullptr ? *transfer.shares() : transfer;
+      if (transfer.has_control() && holder.planned()) {
+        in_use.insert(holder.directory());
+      }
+    }
+    for (auto it = entries_.begin(); it != entries_.end();) {
+      const Transfer& transfer = *it->second.transfer;
+      const bool is_asked = transfer.shares() == nullptr &&
+                            transfer.planned() && transfer.has_lease() &&
+                            IsReleaseAsked(transfer.directory());
+      if (is_asked && in_use.count(transfer.directory()) == 0) {
+        released.push_back(std::move(it->second.transfer));
+        it = entries_.erase(it);
+        continue;
+      }
+      if (is_asked) {
+        ForgetRelease(transfer.directory());
+      }
+      ++it;
+    }
+  }
+  for (std::shared_ptr<Transfer>& transfer : released) {
+    Release(std::move(transfer), "somebody released it by hand");
+  }
+}
+
+}  // namespace sstferry

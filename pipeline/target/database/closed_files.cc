@@ -1,0 +1,237 @@
+#include "pipeline/target/database/closed_files.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "format/end_state.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "format/rocksdb/wal_facts.h"
+#include "pipeline/base/file_source.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/iterator.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Of the WALs of one column family.
+constexpr size_t kMaxSpans = 4096;
+
+std::string NumberedName(uint64_t number, const char* suffix) {
+  char name[32];
+  snprintf(name, sizeof(name), "%06llu.%s",
+           static_cast<unsigned long long>(number), suffix);
+  return name;
+}
+
+Status Refused(const std::string& dir, const std::string& what) {
+  return MakeStatus(EndState::kRefused,
+                    "target " + dir + ": expected all of its files in the "
+                    "directory itself, found " + what +
+                        "; the process that owns the database can refresh it "
+                        "with the library");
+}
+
+Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
+                    ManifestReader* reader) {
+  std::string current;
+  Status status = rocksdb::ReadFileToString(file_system, dir + "/CURRENT",
+                                            &current);
+  while (!current.empty() && current.back() == '\n') {
+    current.pop_back();
+  }
+  if (!status.ok()) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + dir + ": expected a database, found none (" +
+                          status.ToString() + ")");
+  }
+  const std::string path = dir + "/" + current;
+  std::unique_ptr<FileSource> source;
+  status = FileSource::Open(file_system, path, &source, EndState::kCorrupt);
+  if (status.ok()) {
+    LogFollower log(LogKind::kManifest);
+    status = log.Follow(*source, [reader](const Slice& record, uint64_t) {
+      return reader->Add(record);
+    });
+  }
+  return WithContext(status, EndStateOf(status), "MANIFEST " + path);
+}
+
+bool IsThere(rocksdb::FileSystem* file_system, const std::string& dir,
+             const std::string& name) {
+  return file_system->FileExists(dir + "/" + name, rocksdb::IOOptions(),
+                                 nullptr)
+      .ok();
+}
+
+// The number of a WAL's name; 0: it is none.
+uint64_t WalNumber(const std::string& name) {
+  const size_t dot = name.find('.');
+  return dot != std::string::npos && dot != 0 && name.substr(dot) == ".log" &&
+                 name.find_first_not_of("0123456789") == dot
+             ? strtoull(name.c_str(), nullptr, 10)
+             : 0;
+}
+
+// Of the WALs in `dir` that recovery replays. False: they cannot all be read.
+bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
+                  uint64_t oldest, WalFacts* facts) {
+  std::vector<std::string> names;
+  if (!file_system->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr)
+           .ok()) {
+    return false;
+  }
+  std::map<uint64_t, std::string> wals;
+  for (const std::string& name : names) {
+    const uint64_t number = WalNumber(name);
+    if (number != 0 && number >= oldest) {
+      wals[number] = name;
+    }
+  }
+  for (const auto& [number, name] : wals) {
+    std::unique_ptr<FileSource> source;
+    LogFollower log(LogKind::kWal, number);
+    if (!FileSource::Open(file_system, dir + "/" + name, &source).ok() ||
+        !log.Follow(*source,
+                    [&, wal = number](const Slice& record, uint64_t) {
+                      return facts->Add(wal, record);
+                    })
+             .ok()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// One for each key, or for neighbours where there are many.
+std::vector<LiveTable> TablesOf(const std::vector<WalKey>& keys,
+                                const rocksdb::Comparator* order) {
+  std::vector<LiveTable> spans;
+  for (const WalKey& key : keys) {
+    LiveTable span;
+    span.smallest = key.key;
+    span.largest = key.is_range ? key.end : key.key;
+    spans.push_back(std::move(span));
+  }
+  std::sort(spans.begin(), spans.end(),
+            [order](const LiveTable& a, const LiveTable& b) {
+              return order->Compare(a.smallest, b.smallest) < 0;
+            });
+  const size_t each = (spans.size() + kMaxSpans - 1) / kMaxSpans;
+  std::vector<LiveTable> tables;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (i % each == 0) {
+      tables.push_back(std::move(spans[i]));
+    } else if (order->Compare(tables.back().largest, spans[i].largest) < 0) {
+      tables.back().largest = std::move(spans[i].largest);
+    }
+  }
+  return tables;
+}
+
+bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
+  uint64_t entries = 0;
+  return !db->GetIntProperty(
+             family, rocksdb::DB::Properties::kNumEntriesActiveMemTable,
+             &entries) ||
+         entries > 0;
+}
+
+// Nobody knows which keys: all that a reader sees.
+Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
+  rocksdb::ReadOptions options;
+  options.total_order_seek = true;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      db->NewIterator(options, family->handle));
+  LiveTable span;
+  it->SeekToFirst();
+  if (it->Valid()) {
+    span.smallest = it->key().ToString();
+    it->SeekToLast();
+  }
+  if (it->Valid()) {
+    span.largest = it->key().ToString();
+    family->unflushed.push_back(std::move(span));
+  }
+  return WithContext(it->status(), EndStateOf(it->status()),
+                     "column family '" + family->name + "' of the target");
+}
+
+}  // namespace
+
+Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
+                         const std::string& dir) {
+  ManifestReader reader;
+  Status status = ReadManifest(file_system, dir, &reader);
+  for (const auto& [id, family] : reader.state().families) {
+    for (const auto& [number, file] : family.files) {
+      const std::string name = NumberedName(number, "sst");
+      if (status.ok() && file.path_id != 0) {
+        status = Refused(dir, name + " on another path (db_paths or cf_paths "
+                                     "of the application)");
+      }
+      // Files of old databases are called otherwise.
+      if (status.ok() && !IsThere(file_system, dir, name) &&
+          !IsThere(file_system, dir, NumberedName(number, "ldb"))) {
+        status = Refused(dir, name + " missing");
+      }
+    }
+    for (const auto& [number, file] : family.blobs) {
+      const std::string name = NumberedName(number, "blob");
+      if (status.ok() && !IsThere(file_system, dir, name)) {
+        status = Refused(dir, name + " missing");
+      }
+    }
+  }
+  return status;
+}
+
+Status IsEmptyWal(rocksdb::FileSystem* file_system, const std::string& path,
+                  uint64_t number, bool* is_empty) {
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(file_system, path, &source);
+  bool any = false;
+  LogFollower log(LogKind::kWal, number);
+  if (status.ok()) {
+    status = log.Follow(*source, [&any](const Slice&, uint64_t) {
+      any = true;
+      return Status::OK();
+    });
+  }
+  *is_empty = !any && !log.stopped_inside();
+  return status;
+}
+
+Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
+                     std::vector<FamilyHandle>* families) {
+  const rocksdb::DBOptions options = db->GetDBOptions();
+  ManifestReader manifest;
+  Status status = ReadManifest(file_system, db->GetName(), &manifest);
+  WalFacts facts;
+  const bool known =
+      status.ok() &&
+      ReadWalFacts(file_system,
+                   options.wal_dir.empty() ? db->GetName() : options.wal_dir,
+                   OldestNeededWal(manifest.state(), options.allow_2pc),
+                   &facts);
+  for (FamilyHandle& family : *families) {
+    const auto found = facts.families().find(family.handle->GetID());
+    const bool has_keys = known && found != facts.families().end() &&
+                          !found->second.unbounded &&
+                          !found->second.keys.empty();
+    if (has_keys) {
+      family.unflushed =
+          TablesOf(found->second.keys, family.handle->GetComparator());
+    } else if (status.ok() && HoldsUnflushed(db, family.handle)) {
+      status = SpanAll(db, &family);
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,308 @@
+#include "pipeline/target/database/live_db.h"
+
+#include <algorithm>
+
+#include "format/end_state.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/silent_logger.h"
+#include "pipeline/options/directories.h"
+#include "pipeline/options/operators.h"
+#include "pipeline/options/options_file.h"
+#include "pipeline/target/database/closed_files.h"
+#include "pipeline/target/database/replica_files.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/utilities/options_util.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::ColumnFamilyDescriptor;
+using rocksdb::Status;
+
+Status At(const Status& status, const std::string& where) {
+  return WithContext(status, EndStateOf(status), where);
+}
+
+// What a compaction filter, or the factory of one, is called in OPTIONS.
+std::string FilterIn(const FamilyDescription& family) {
+  for (const NamedValue& option : family.options) {
+    if ((option.name == "compaction_filter" ||
+         option.name == "compaction_filter_factory") &&
+        !IsNullObject(option.value)) {
+      const size_t id = option.value.find("id=");
+      return id == std::string::npos
+                 ? option.value
+                 : option.value.substr(id + 3,
+                                       option.value.find_first_of(";}", id) -
+                                           id - 3);
+    }
+  }
+  return "";
+}
+
+// What the loader left out because only the application knows it.
+Status ResolveObjects(const DatabaseDescription& description,
+                      const OperatorRegistry& registry,
+                      std::vector<ColumnFamilyDescriptor>* families) {
+  Status status;
+  for (const FamilyDescription& told : description.families) {
+    for (ColumnFamilyDescriptor& family : *families) {
+      if (!status.ok() || family.name != told.name) {
+        continue;
+      }
+      status = FindComparator(told.name, told.comparator, registry,
+                              &family.options.comparator);
+      std::shared_ptr<rocksdb::MergeOperator> merge;
+      std::vector<std::string> unknown;
+      if (status.ok()) {
+        status = FindMergeOperator(told.name, told.merge_operator, registry,
+                                   &merge, &unknown);
+      }
+      if (merge != nullptr) {
+        family.options.merge_operator = merge;
+      }
+      if (status.ok() && !unknown.empty()) {
+        // Without it, no compaction can be made.
+        status = MakeStatus(EndState::kIncompatible, unknown.front());
+      }
+    }
+  }
+  return status;
+}
+
+// RocksDB deletes files in a WAL directory that it takes for its own. Who
+// copied a database has copied its OPTIONS, too.
+Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
+  if (options->wal_dir.empty() || IsSameDirectory(options->wal_dir, dir)) {
+    options->wal_dir.clear();
+    return Status::OK();
+  }
+  if (LiesIn(options->wal_dir, dir)) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      "target " + dir + ": expected its write-ahead log in the directory "
+      "itself, found that its OPTIONS name " + options->wal_dir +
+          ", which may be another database's: the process that owns the "
+          "database can refresh it with the library; or, where no WAL is "
+          "there that it needs, take wal_dir out of its newest OPTIONS file");
+}
+
+Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
+                       std::string* name, std::string* text) {
+  Status status = rocksdb::GetLatestOptionsFileName(dir, env, name);
+  if (status.ok()) {
+    status = rocksdb::ReadFileToString(env, dir + "/" + *name, text);
+  }
+  return status.IsNotFound() || status.IsPathNotFound()
+             ? MakeStatus(EndState::kRefused,
+                          "target " + dir +
+                              ": expected a database with an OPTIONS file, "
+                              "found none")
+             : status;
+}
+
+// What the application left to RocksDB that this process must not do for it.
+void LeaveAlone(rocksdb::DBOptions* options,
+                std::vector<ColumnFamilyDescriptor>* families) {
+  options->info_log = std::make_shared<SilentLogger>();
+  options->db_log_dir.clear();
+  options->create_if_missing = false;
+  options->create_missing_column_families = false;
+  options->error_if_exists = false;
+  options->recycle_log_file_num = 0;  // a copy by hard links shares WALs
+  options->avoid_flush_during_recovery = false;
+  for (ColumnFamilyDescriptor& family : *families) {
+    family.options.compaction_filter = nullptr;
+    family.options.compaction_filter_factory = nullptr;
+    family.options.disable_auto_compactions = true;
+  }
+}
+
+}  // namespace
+
+Status LiveDb::Open(const std::string& dir, const OperatorRegistry& registry,
+                    std::shared_ptr<rocksdb::FileSystem> file_system,
+                    std::unique_ptr<LiveDb>* live,
+                    std::vector<std::string>* notes) {
+  return OpenAt(dir, registry, /*to_read=*/false, std::move(file_system), live,
+                notes);
+}
+
+Status LiveDb::OpenToRead(const std::string& dir,
+                          const OperatorRegistry& registry,
+                          std::unique_ptr<LiveDb>* live,
+                          std::vector<std::string>* notes) {
+  return OpenAt(dir, registry, /*to_read=*/true,
+                rocksdb::FileSystem::Default(), live, notes);
+}
+
+Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
+                      bool to_read,
+                      std::shared_ptr<rocksdb::FileSystem> file_system,
+                      std::unique_ptr<LiveDb>* live,
+                      std::vector<std::string>* notes) {
+  std::unique_ptr<LiveDb> opened(new LiveDb);
+  if (to_read) {
+    file_system = MakeReadOnlyFileSystem(std::move(file_system));
+  }
+  opened->env_ = rocksdb::NewCompositeEnv(file_system);
+  std::string name;
+  std::string text;
+  DatabaseDescription description;
+  Status status = ReadOptionsText(dir, opened->env_.get(), &name, &text);
+  if (status.ok()) {
+    status = ParseOptionsText(text, &description, notes);
+  }
+  if (status.ok() && !to_read) {
+    opened->env_ = rocksdb::NewCompositeEnv(
+        MakeReplicaFileSystem(file_system, dir, text));
+  }
+  rocksdb::ConfigOptions config;
+  config.ignore_unknown_options = true;
+  config.ignore_unsupported_options = true;
+  config.env = opened->env_.get();
+  rocksdb::DBOptions options;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  if (status.ok()) {
+    status = rocksdb::LoadOptionsFromFile(config, dir + "/" + name, &options,
+                                          &descriptors);
+  }
+  if (status.ok()) {
+    status = CheckWalDir(dir, &options);
+  }
+  if (status.ok()) {
+    status = CheckFilesAreHere(file_system.get(), dir);
+  }
+  if (status.ok()) {
+    status = ResolveObjects(description, registry, &descriptors);
+  }
+  if (!status.ok()) {
+    return At(status, "open " + dir);
+  }
+  options.env = opened->env_.get();
+  LeaveAlone(&options, &descriptors);
+  for (const FamilyDescription& family : description.families) {
+    const std::string filter = FilterIn(family);
+    if (!filter.empty()) {
+      opened->compaction_filters_[family.name] = filter;
+    }
+  }
+  status = to_read ? rocksdb::DB::OpenForReadOnly(
+                         options, dir, descriptors, &opened->owned_handles_,
+                         IntoDb(&opened->owned_))
+                   : rocksdb::DB::Open(options, dir, descriptors,
+                                       &opened->owned_handles_,
+                                       IntoDb(&opened->owned_));
+  if (!status.ok()) {
+    const bool locked = status.ToString().find("/LOCK") != std::string::npos;
+    return locked ? MakeStatus(EndState::kBusy, "target " + dir +
+                                                    ": a process holds its "
+                                                    "LOCK (" +
+                                                    MessageOf(status) + ")")
+                  : At(status, "open " + dir);
+  }
+  opened->db_ = opened->owned_.get();
+  for (rocksdb::ColumnFamilyHandle* handle : opened->owned_handles_) {
+    opened->families_.push_back({handle->GetName(), handle});
+  }
+  if (to_read) {
+    status = ListUnflushed(file_system.get(), opened->db_,
+                           &opened->families_);
+  }
+  *live = std::move(opened);
+  return At(status, "open " + dir);
+}
+
+std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
+  std::unique_ptr<LiveDb> live(new LiveDb);
+  live->replica_ = replica;
+  live->db_ = replica.db;
+  for (rocksdb::ColumnFamilyHandle* handle : replica.families) {
+    live->families_.push_back({handle->GetName(), handle});
+    const rocksdb::Options options = replica.db->GetOptions(handle);
+    if (options.compaction_filter != nullptr) {
+      live->compaction_filters_[handle->GetName()] =
+          options.compaction_filter->Name();
+    } else if (options.compaction_filter_factory != nullptr) {
+      live->compaction_filters_[handle->GetName()] =
+          options.compaction_filter_factory->Name();
+    }
+  }
+  return live;
+}
+
+LiveDb::~LiveDb() {
+  Close().PermitUncheckedError();  // only after a failure: nothing is lost
+}
+
+rocksdb::ColumnFamilyHandle* LiveDb::Find(const std::string& name) const {
+  const auto found = std::find_if(
+      families_.begin(), families_.end(),
+      [&name](const FamilyHandle& family) { return family.name == name; });
+  return found != families_.end() ? found->handle : nullptr;
+}
+
+Status LiveDb::Create(const std::string& name,
+                      const rocksdb::ColumnFamilyOptions& options) {
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  const Status status = db_->CreateColumnFamily(options, name, &handle);
+  if (!status.ok()) {
+    return At(status, "create column family '" + name + "'");
+  }
+  families_.push_back({name, handle});
+  owned_handles_.push_back(handle);
+  // As all others here; its OPTIONS say what the application shall do.
+  return is_borrowed() ? status
+                       : At(db_->SetOptions(
+                                handle, {{"disable_auto_compactions", "true"}}),
+                            "column family '" + name + "'");
+}
+
+Status LiveDb::Drop(const std::string& name) {
+  const auto found = std::find_if(
+      families_.begin(), families_.end(),
+      [&name](const FamilyHandle& family) { return family.name == name; });
+  if (found == families_.end()) {
+    return Status::OK();
+  }
+  const Status status = db_->DropColumnFamily(found->handle);
+  families_.erase(found);  // whoever opened it destroys the handle
+  return At(status, "drop column family '" + name + "'");
+}
+
+Status LiveDb::Flush(const std::vector<FamilyHandle>& families) {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  for (const FamilyHandle& family : families) {
+    handles.push_back(family.handle);
+  }
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = false;
+  return handles.empty() ? Status::OK()
+                         : At(db_->Flush(options, handles), "flush");
+}
+
+Status LiveDb::Close() {
+  Status status;
+  for (rocksdb::ColumnFamilyHandle* handle : owned_handles_) {
+    if (owned_ == nullptr && replica_.on_created) {
+      replica_.on_created(handle);
+      continue;
+    }
+    const Status destroyed = db_->DestroyColumnFamilyHandle(handle);
+    status = status.ok() ? destroyed : status;
+  }
+  owned_handles_.clear();
+  families_.clear();
+  if (owned_ != nullptr) {
+    const Status closed = owned_->Close();
+    status = status.ok() ? closed : status;
+    owned_.reset();
+  }
+  db_ = nullptr;
+  return At(status, "close the target");
+}
+
+}  // namespace sstferry

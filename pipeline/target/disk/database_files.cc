@@ -1,0 +1,193 @@
+#include "pipeline/target/disk/database_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/options/directories.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+constexpr char kOptionsPrefix[] = "OPTIONS-";
+
+// True when a descriptor of this process is of that file, by whatever name.
+bool IsOpenHere(const struct stat& file) {
+  std::error_code error;
+  fs::directory_iterator it("/proc/self/fd", error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    struct stat info;
+    if (stat(it->path().c_str(), &info) == 0 && info.st_dev == file.st_dev &&
+        info.st_ino == file.st_ino) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool IsDatabaseFile(std::string_view name) {
+  constexpr std::string_view kNames[] = {"CURRENT", "IDENTITY", "LOCK", "LOG"};
+  constexpr std::string_view kPrefixes[] = {"LOG.old.", "MANIFEST-",
+                                            kOptionsPrefix,
+                                            "COMPACTION_PROGRESS-"};
+  constexpr std::string_view kSuffixes[] = {".sst",  ".ldb",   ".blob",
+                                            ".log",  ".dbtmp", ".trash"};
+  constexpr std::string_view kOurs[] = {kLastTransferName, "sstferry.covers"};
+  const auto is_name = [name](std::string_view n) { return name == n; };
+  const auto begins = [name](std::string_view prefix) {
+    return name.starts_with(prefix);
+  };
+  const auto ends = [name](std::string_view s) { return name.ends_with(s); };
+  std::string_view whole = name;
+  if (whole.ends_with(".tmp")) {
+    whole.remove_suffix(4);
+  }
+  return std::any_of(std::begin(kNames), std::end(kNames), is_name) ||
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes), begins) ||
+         std::any_of(std::begin(kSuffixes), std::end(kSuffixes), ends) ||
+         std::any_of(std::begin(kOurs), std::end(kOurs),
+                     [whole](std::string_view n) { return whole == n; });
+}
+
+// Directories that RocksDB makes: old WALs, and what a repair set aside.
+bool IsDatabaseDirectory(const std::string& name) {
+  return name == "archive" || name == "lost";
+}
+
+bool HoldsWals(const std::string& dir) {
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() == ".log") {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Where the WALs of an opened database lie, if elsewhere, and whoever opens
+// what takes its place will look for some. In a copy that nobody has opened
+// (there is no LOCK), OPTIONS speak of the origin.
+std::string WalDirElsewhere(const std::string& dir) {
+  std::error_code error;
+  const std::string wal_dir =
+      fs::exists(dir + "/LOCK", error) ? DirectoriesNamedBy(dir).wal_dir : "";
+  return !wal_dir.empty() && fs::is_directory(wal_dir, error) &&
+                 !IsSameDirectory(wal_dir, dir)
+             ? wal_dir
+             : "";
+}
+
+Status Refused(const std::string& dir, const std::string& what) {
+  return MakeStatus(EndState::kRefused, "target " + dir + what);
+}
+
+Status RefusedWals(const std::string& dir, const std::string& wal_dir) {
+  return Refused(dir, " has its write-ahead log in " + wal_dir +
+                          ", which a new database in its place would "
+                          "replay; an exchange wants it in the directory");
+}
+
+}  // namespace
+
+// It is an fcntl lock, of which a process does not see its own, and loses it
+// by closing any descriptor of the file: what this process has open is taken
+// for locked and not opened again.
+bool IsDatabaseOpen(const std::string& dir) {
+  const std::string path = dir + "/LOCK";
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return false;
+  }
+  if (IsOpenHere(info)) {
+    return true;
+  }
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    return false;
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(fd);
+  return held;
+}
+
+DatabaseLock::~DatabaseLock() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+Status DatabaseLock::Take(const std::string& dir) {
+  const std::string path = dir + "/LOCK";
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 && errno == ENOENT) {
+    return Status::OK();
+  }
+  const Status busy = MakeStatus(
+      EndState::kBusy,
+      "target " + dir + ": a process holds its LOCK, and an open database is "
+      "never exchanged");
+  if (IsDatabaseOpen(dir)) {
+    return busy;
+  }
+  fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd_ < 0) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + dir + ": whether a process has it open "
+                      "cannot be told: " + path + ": " + strerror(errno));
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return fcntl(fd_, F_SETLK, &lock) == 0 ? Status::OK() : busy;
+}
+
+Status CheckExchangeable(const std::string& dir) {
+  std::error_code error;
+  bool has_current = false;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code unknown;
+    const fs::file_type type = it->symlink_status(unknown).type();
+    if (!(type == fs::file_type::regular && IsDatabaseFile(name)) &&
+        !(type == fs::file_type::directory && IsDatabaseDirectory(name)) &&
+        type != fs::file_type::not_found) {
+      return Refused(dir, " holds " + name + ", which is no part of a "
+                          "database and would be taken away with the old one; "
+                          "move it elsewhere");
+    }
+    has_current = has_current || name == "CURRENT";
+  }
+  if (error) {
+    return Refused(dir, ": " + error.message());
+  }
+  if (!has_current) {
+    return Refused(dir, ": expected a database, found none (no CURRENT)");
+  }
+  const std::string wal_dir = WalDirElsewhere(dir);
+  return wal_dir.empty() ? Status::OK() : RefusedWals(dir, wal_dir);
+}
+
+Status CheckReplaceable(const std::string& dir) {
+  const std::string wal_dir = WalDirElsewhere(dir);
+  return wal_dir.empty() || !HoldsWals(wal_dir) ? Status::OK()
+                                                : RefusedWals(dir, wal_dir);
+}
+
+}  // namespace sstferry

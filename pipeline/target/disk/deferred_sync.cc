@@ -1,0 +1,91 @@
+#include "pipeline/target/disk/deferred_sync.h"
+
+#include "pipeline/base/rocksdb_compat.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::FileOptions;
+using rocksdb::FSDirectory;
+using rocksdb::FSWritableFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+
+class DeferredFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+  IOStatus Sync(const IOOptions&, IODebugContext*) override {
+    return IOStatus::OK();
+  }
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
+    return IOStatus::OK();
+  }
+  IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&,
+                     IODebugContext*) override {
+    return IOStatus::OK();
+  }
+};
+
+class DeferredDirectory : public FSDirectory {
+ public:
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
+    return IOStatus::OK();
+  }
+  IOStatus FsyncWithDirOptions(const IOOptions&, IODebugContext*,
+                               const rocksdb::DirFsyncOptions&) override {
+    return IOStatus::OK();
+  }
+  IOStatus Close(const IOOptions&, IODebugContext*) override {
+    return IOStatus::OK();
+  }
+};
+
+class DeferredSyncFileSystem : public SyncWatchingFileSystem {
+ public:
+  using SyncWatchingFileSystem::SyncWatchingFileSystem;
+  const char* Name() const override { return "sstferry.DeferredSync"; }
+
+  IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* file,
+                           IODebugContext* dbg) override {
+    return Defer(target()->NewWritableFile(name, options, file, dbg), file);
+  }
+  IOStatus ReopenWritableFile(const std::string& name,
+                              const FileOptions& options,
+                              std::unique_ptr<FSWritableFile>* file,
+                              IODebugContext* dbg) override {
+    return Defer(target()->ReopenWritableFile(name, options, file, dbg), file);
+  }
+  IOStatus ReuseWritableFile(const std::string& name, const std::string& old,
+                             const FileOptions& options,
+                             std::unique_ptr<FSWritableFile>* file,
+                             IODebugContext* dbg) override {
+    return Defer(target()->ReuseWritableFile(name, old, options, file, dbg),
+                 file);
+  }
+  IOStatus NewDirectory(const std::string&, const IOOptions&,
+                        std::unique_ptr<FSDirectory>* directory,
+                        IODebugContext*) override {
+    *directory = std::make_unique<DeferredDirectory>();
+    return IOStatus::OK();
+  }
+
+ private:
+  static IOStatus Defer(IOStatus status,
+                        std::unique_ptr<FSWritableFile>* file) {
+    if (status.ok()) {
+      *file = std::make_unique<DeferredFile>(std::move(*file));
+    }
+    return status;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<rocksdb::FileSystem> MakeDeferredSyncFileSystem(
+    std::shared_ptr<rocksdb::FileSystem> base) {
+  return std::make_shared<DeferredSyncFileSystem>(std::move(base));
+}
+
+}  // namespace sstferry

@@ -1,0 +1,479 @@
+#include "pipeline/target/disk/workspace.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "format/record/journal.h"
+#include "pipeline/base/file_lock.h"
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/target/disk/database_files.h"
+#include "pipeline/target/disk/durable.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::IOOptions;
+using rocksdb::Status;
+
+constexpr char kLockMark[] = "sstferry workspace 1\n";
+// What is read of a journal, for its first record.
+constexpr size_t kJournalHeadBytes =
+    kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
+
+Status Errno(const std::string& what, int error) {
+  const EndState state = error == ENOSPC || error == EDQUOT
+                             ? EndState::kNoSpace
+                             : EndState::kInternal;
+  return MakeStatus(state, what + ": " + strerror(error));
+}
+
+Status At(const std::string& what, const Status& status) {
+  return WithContext(status, EndStateOf(status), what);
+}
+
+std::string WithoutTrailingSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  return path;
+}
+
+std::string ParentOf(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+// Of the transfer a journal is about; empty when it does not say.
+std::string JournalTransferId(const std::string& journal) {
+  JournalRecord record;
+  JournalTransfer head;
+  const bool known =
+      CheckJournalMagic(journal).ok() &&
+      ReadJournalRecord(journal, kJournalMagicBytes, &record).ok() &&
+      record.type == JournalRecordType::kTransfer &&
+      head.DecodeFrom(record.payload).ok();
+  return known ? ToHex(head.transfer_id) : "";
+}
+
+// A workspace that was cut short while it was made, or nearly removed, holds
+// nothing, or a lock file, whose mark may be torn or zeros.
+bool IsBarelyBegun(const std::string& dir) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
+    if (entry.path().filename() != "lock") {
+      return false;
+    }
+  }
+  std::string mark = ReadStart(dir + "/lock", sizeof(kLockMark));
+  while (!mark.empty() && mark.back() == '\0') {
+    mark.pop_back();
+  }
+  return !error && std::string(kLockMark).rfind(mark, 0) == 0;
+}
+
+// Sees bind mounts too, which share the device of their parent. False where
+// the kernel does not say (before 5.8).
+bool IsMountRoot(const std::string& dir) {
+  struct statx info;
+  return statx(AT_FDCWD, dir.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
+         (info.stx_attributes_mask & info.stx_attributes &
+          STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+Status NothingThere(const std::string& target_dir) {
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir +
+                        ": expected a database, found nothing");
+}
+
+}  // namespace
+
+Workspace::Workspace(std::string target_dir, Existing existing,
+                     std::shared_ptr<rocksdb::FileSystem> file_system,
+                     LogFunction log)
+    : target_dir_(std::move(target_dir)),
+      parent_(ParentOf(target_dir_)),
+      dir_(DirOf(target_dir_)),
+      existing_(existing),
+      file_system_(std::move(file_system)),
+      log_(std::move(log)) {}
+
+std::string Workspace::DirOf(const std::string& target_dir) {
+  return WithoutTrailingSlash(target_dir) + ".sstferry";
+}
+
+bool Workspace::IsOne(const std::string& dir) {
+  return ReadStart(dir + "/lock", strlen(kLockMark)) == kLockMark;
+}
+
+Workspace::~Workspace() {
+  if (lock_fd_ >= 0) {
+    close(lock_fd_);
+  }
+}
+
+Status Workspace::Open(const std::string& target_dir, Existing existing,
+                       std::shared_ptr<rocksdb::FileSystem> file_system,
+                       const LogFunction& log,
+                       std::unique_ptr<Workspace>* workspace) {
+  std::unique_ptr<Workspace> opened(
+      new Workspace(WithoutTrailingSlash(target_dir), existing,
+                    std::move(file_system), log));
+  const Status status = opened->Open();
+  if (status.ok()) {
+    *workspace = std::move(opened);
+  }
+  return status;
+}
+
+Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
+                             std::shared_ptr<rocksdb::FileSystem> file_system,
+                             const LogFunction& log,
+                             std::unique_ptr<Workspace>* workspace) {
+  std::unique_ptr<Workspace> opened(
+      new Workspace(WithoutTrailingSlash(target_dir), Existing::kRefuse,
+                    std::move(file_system), log));
+  opened->beside_ = true;
+  opened->held_here_ = held_here;
+  const Status status = opened->Open();
+  if (status.ok()) {
+    *workspace = std::move(opened);
+  }
+  return status;
+}
+
+Status Workspace::Open() {
+  Status status;
+  std::error_code error;
+  if (!fs::exists(dir_ + "/exchange", error)) {
+    status = CheckTarget();  // refuse before a name is made
+  }
+  if (status.ok()) {
+    status = Lock();
+  }
+  if (status.ok()) {
+    status = FinishExchange();
+  }
+  // Again, now under the lock and with any exchange completed.
+  return status.ok() ? CheckTarget() : status;
+}
+
+Status Workspace::CheckTarget() {
+  struct stat parent_info;
+  if (stat(parent_.c_str(), &parent_info) != 0) {
+    return MakeStatus(EndState::kRefused, "target " + target_dir_ +
+                                              ": its parent directory " +
+                                              parent_ + " does not exist");
+  }
+  if (access(parent_.c_str(), W_OK | X_OK) != 0) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ + ": expected a parent that can "
+                      "be written, found " + parent_ + " (" +
+                      strerror(errno) + "); name a sub-directory of one");
+  }
+  struct stat info;
+  target_exists_ = false;
+  if (lstat(target_dir_.c_str(), &info) != 0) {
+    return errno != ENOENT ? Errno(target_dir_, errno)
+           : beside_       ? NothingThere(target_dir_)
+                           : Status::OK();
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ +
+                          ": expected a directory or nothing, found a file "
+                          "or a link");
+  }
+  if (info.st_dev != parent_info.st_dev ||
+      info.st_ino == parent_info.st_ino || IsMountRoot(target_dir_)) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ +
+                          " is a mount point, which cannot be exchanged; use "
+                          "a sub-directory such as " + target_dir_ + "/db");
+  }
+  std::error_code error;
+  const bool empty = fs::is_empty(target_dir_, error);
+  if (error) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target_dir_ + ": " + error.message());
+  }
+  if (empty) {
+    return beside_ ? NothingThere(target_dir_) : Status::OK();
+  }
+  return CheckNonEmpty();
+}
+
+Status Workspace::CheckNonEmpty() {
+  if (beside_ && !held_here_ && IsDatabaseOpen(target_dir_)) {
+    return MakeStatus(EndState::kBusy,
+                      "target " + target_dir_ +
+                          ": a process holds its LOCK: that process can "
+                          "refresh it through the library; from outside it "
+                          "takes --visibility swap with its hooks");
+  }
+  if (beside_) {
+    return Status::OK();
+  }
+  if (existing_ == Existing::kRefuse) {
+    return RefuseNonEmpty();
+  }
+  target_exists_ = true;
+  if (existing_ != Existing::kReplace) {
+    return Status::OK();
+  }
+  return IsDatabaseOpen(target_dir_)
+             ? MakeStatus(EndState::kBusy, "target " + target_dir_ +
+                                               ": a process holds its LOCK")
+             : CheckReplaceable(target_dir_);
+}
+
+// The transfer that filled TARGET_DIR and was ended before it had removed its
+// workspace: last_transfer.json and the journal name the same one, and db/ has
+// got its final name. Empty when there is none.
+std::string Workspace::FinishedTransfer() const {
+  std::error_code error;
+  if (!fs::exists(journal_path(), error) || fs::exists(db_dir(), error)) {
+    return "";
+  }
+  const std::string id =
+      JournalTransferId(ReadStart(journal_path(), kJournalHeadBytes));
+  LastTransfer last;
+  return !id.empty() && ReadLastTransfer(target_dir_, &last) &&
+                 last.transfer_id == id
+             ? id
+             : "";
+}
+
+Status Workspace::RefuseNonEmpty() {
+  std::string found = " is not empty";
+  if (!FinishedTransfer().empty() || IsBarelyBegun(dir_)) {
+    Status status = lock_fd_ < 0 ? Lock() : Status::OK();
+    // Again: the pull may have ended only now.
+    const std::string id = status.ok() ? FinishedTransfer() : "";
+    if (status.ok() && id.empty() && IsBarelyBegun(dir_)) {
+      status = RemoveWorkspace();  // of a pull that had removed the rest of it
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    if (!id.empty()) {
+      found = " is complete: transfer " + id + " filled it and was ended "
+              "before it had removed " + dir_;
+      status = RemoveWorkspace();
+      found += status.ok() ? ", which is done now"
+                           : " (" + MessageOf(status) + ")";
+    }
+  }
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir_ + found + "; --replace builds a "
+                    "new database and keeps the old one beside it");
+}
+
+Status Workspace::Lock() {
+  const std::string path = dir_ + "/lock";
+  std::error_code error;
+  if (fs::symlink_status(dir_, error).type() != fs::file_type::not_found &&
+      (!fs::is_directory(dir_, error) ||
+       (!IsOne(dir_) && !IsBarelyBegun(dir_)))) {
+    return MakeStatus(EndState::kRefused,
+                      dir_ + " exists and was not made by sstferry; move it "
+                      "away");
+  }
+  Status status = CreateDirectory(dir_);
+  if (status.ok()) {
+    FaultPoint("Workspace:Created");
+    status = CreateLockFile(path);
+  }
+  FaultPoint("Workspace:LockMade");
+  if (!status.ok()) {
+    return status;
+  }
+  lock_fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock_fd_ < 0) {
+    return Errno("open " + path, errno);
+  }
+  if (!LockFile(lock_fd_)) {
+    return MakeStatus(EndState::kBusy,
+                      "target " + target_dir_ +
+                          ": another pull holds " + path);
+  }
+  struct stat held;
+  struct stat named;
+  if (fstat(lock_fd_, &held) != 0 || stat(path.c_str(), &named) != 0 ||
+      held.st_ino != named.st_ino) {
+    // The pull that held it has just ended and taken the file away.
+    return MakeStatus(EndState::kBusy, "target " + target_dir_ +
+                                           ": another pull ended just now; "
+                                           "start again");
+  }
+  status = WriteLockMark(path);
+  FaultPoint("Workspace:Locked");
+  // Nothing stands in a workspace that does not say whose it is.
+  if (status.ok()) {
+    status = SyncDirectory(file_system_.get(), dir_);
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), parent_) : status;
+}
+
+Status Workspace::CreateDirectory(const std::string& path) {
+  return At("create " + path, file_system_->CreateDirIfMissing(
+                                  path, IOOptions(), nullptr));
+}
+
+// What is there stays as it is: another pull may hold it.
+Status Workspace::CreateLockFile(const std::string& path) {
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  rocksdb::IOStatus status = file_system_->ReopenWritableFile(
+      path, rocksdb::FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Close(IOOptions(), nullptr);
+  }
+  return At("open " + path, status);
+}
+
+// flock is held; a file's lock stays when others' descriptors are closed.
+Status Workspace::WriteLockMark(const std::string& path) {
+  std::unique_ptr<rocksdb::FSRandomRWFile> file;
+  rocksdb::IOStatus status = file_system_->NewRandomRWFile(
+      path, rocksdb::FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Write(0, kLockMark, IOOptions(), nullptr);
+  }
+  if (status.ok()) {
+    status = file->Fsync(IOOptions(), nullptr);
+  }
+  if (file != nullptr) {
+    const rocksdb::IOStatus closed = file->Close(IOOptions(), nullptr);
+    status = status.ok() ? closed : status;
+  }
+  return At("write " + path, status);
+}
+
+bool Workspace::has_unfinished() const {
+  std::error_code error;
+  return fs::exists(journal_path(), error) &&
+         (beside_ || fs::is_directory(db_dir(), error));
+}
+
+Status Workspace::ClearStagingBut(const std::set<std::string>& names) {
+  std::vector<std::string> found;
+  Status status = At("list " + staging_dir(),
+                     file_system_->GetChildren(staging_dir(), IOOptions(),
+                                               &found, nullptr));
+  for (const std::string& name : found) {
+    if (status.ok() && name != "." && name != ".." && names.count(name) == 0) {
+      status = RemoveTree(file_system_.get(), staging_dir() + "/" + name);
+    }
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), staging_dir())
+                     : status;
+}
+
+Status Workspace::ClearStaging() {
+  const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
+  Status status = swap_state_ == SwapState::kBegun
+                      ? RemoveParts({"staging"}, removed_one)
+                      : RemoveParts({"exchange", "staging"}, removed_one);
+  if (status.ok()) {
+    status = CreateDirectory(staging_dir());
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), dir_) : status;
+}
+
+// One after the other, each only when what went before cannot come back.
+Status Workspace::RemoveParts(std::initializer_list<const char*> names,
+                              void (*removed_one)()) {
+  for (const char* name : names) {
+    const std::string path = dir_ + "/" + name;
+    std::error_code error;
+    if (!fs::exists(fs::symlink_status(path, error))) {
+      continue;
+    }
+    Status status = RemoveTree(file_system_.get(), path);
+    if (status.ok()) {
+      removed_one();
+      status = SyncDirectory(file_system_.get(), dir_);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+// The journal goes early: without it nothing else is gone on from.
+Status Workspace::Clear() {
+  const Status removed =
+      RemoveParts({"old", "exchange", "journal", "staging", "db"},
+                  [] { FaultPoint("Workspace:LeftoverRemoved"); });
+  if (!removed.ok()) {
+    return removed;
+  }
+  Status status = CreateDirectory(staging_dir());
+  if (status.ok() && !beside_) {
+    status = CreateDirectory(db_dir());
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  swap_state_ = SwapState::kNone;
+  FaultPoint("Workspace:DirectoriesMade");
+  return SyncDirectory(file_system_.get(), dir_);
+}
+
+Status Workspace::Discard() {
+  const Status status = At("remove " + db_dir(),
+                           RemoveTree(file_system_.get(), db_dir()));
+  return status.ok() ? RemoveWorkspace() : status;
+}
+
+Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
+                          std::string* note) {
+  old_dir->clear();
+  note->clear();
+  Status status;
+  if (target_exists_) {
+    status = Exchange(transfer_id, old_dir);
+  } else {
+    status = At("rename " + db_dir() + " to " + target_dir_,
+                file_system_->RenameFile(db_dir(), target_dir_, IOOptions(),
+                                         nullptr));
+  }
+  if (status.ok()) {
+    FaultPoint("Workspace:Renamed");
+    status = SyncDirectory(file_system_.get(), parent_);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  FaultPoint("Workspace:Published");
+  const Status removed = RemoveWorkspace();
+  if (!removed.ok()) {
+    *note = "the target is complete, but its workspace could not be removed "
+            "and may be by hand: " + MessageOf(removed);
+  }
+  return Status::OK();
+}
+
+Status Workspace::RemoveWorkspace() {
+  // The journal after the rest, for it says whose workspace this was; then
+  // the lock, without which it would not be known for ours.
+  const Status status =
+      RemoveParts({"old", "exchange", "staging", "journal", "lock"},
+                  [] { FaultPoint("Workspace:PartRemoved"); });
+  if (!status.ok()) {
+    return status;
+  }
+  // db/ has been renamed away; were it still there, this would fail.
+  return At("remove " + dir_,
+            file_system_->DeleteDir(dir_, IOOptions(), nullptr));
+}
+
+}  // namespace sstferry

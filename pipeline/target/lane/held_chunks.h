@@ -1,0 +1,59 @@
+// What of an unfinished pull is still there: its journal compared with the
+// database's MANIFEST and with what lies in staging/.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/database/target_db.h"
+#include "pipeline/target/journal/journal_state.h"
+#include "pipeline/target/lane/pull_state.h"
+#include "pipeline/target/lane/range_scheduler.h"
+
+namespace sstferry {
+
+struct HeldChunks {
+  std::vector<RangeStart> starts;  // by range id
+  // Recorded, checked again and not yet in the database.
+  std::vector<StagedChunk> staged;
+  // A carried chunk is all of its range: those whose end was not recorded.
+  std::vector<JournalRangeDone> ended;
+  uint64_t chunks_built = 0;
+  uint64_t chunks_carried = 0;
+  uint64_t chunks_unchecked = 0;
+  uint64_t sst_bytes_carried = 0;
+  uint64_t chunks_lost = 0;  // recorded, but not there or damaged
+  Totals totals;
+};
+
+// The name of a chunk's file in staging/.
+std::string StagedName(uint32_t range_id, uint32_t ordinal);
+
+// Whether a recorded chunk is in the database.
+using IsIngested =
+    std::function<bool(const Range& range, const JournalChunk& chunk)>;
+
+// A chunk that is not in the database is held when its file in staging/, read
+// whole, is what was recorded; where that fails, the chunk and those that
+// follow it in its range count as never received.
+// kCorrupt with `in_order`: a chunk is in the database without the one before.
+[[nodiscard]] rocksdb::Status FindHeldChunks(
+    const JournalState& journal, const IsIngested& is_ingested, bool in_order,
+    const std::vector<PullFamily>& families,
+    rocksdb::FileSystem* file_system, const std::string& staging_dir,
+    HeldChunks* held);
+
+// Of a new database. A chunk is in it when a live file of its family has its
+// bounds and its size: the chunks of a family share no key.
+//   kCorrupt   the database holds files of no record, or a chunk without the
+//              one before it: not what a pull leaves
+[[nodiscard]] rocksdb::Status FindHeldChunks(
+    const JournalState& journal, const TargetDb& db,
+    const std::vector<PullFamily>& families,
+    rocksdb::FileSystem* file_system, const std::string& staging_dir,
+    HeldChunks* held);
+
+}  // namespace sstferry

@@ -1,0 +1,328 @@
+#include "pipeline/target/lane/lane_client.h"
+
+#include "pipeline/base/blocked_time.h"
+#include "pipeline/target/lane/tile_check.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+LaneClient::LaneClient(PullState* state, uint32_t lane)
+    : state_(state),
+      lane_(lane),
+      retry_(state, "lane " + std::to_string(lane)),
+      clock_(&state->counters.stages, Stage::kIdle) {}
+
+Status LaneClient::Run() {
+  Status status;
+  do {
+    failure_ = LaneFailure::kFinal;
+    status = Connect();
+    if (status.ok()) {
+      status = Work();
+    }
+    if (channel_ != nullptr) {
+      state_->counters.wire_bytes +=
+          channel_->bytes_received() + channel_->bytes_sent();
+    }
+    if (status.ok()) {
+      return state_->ingestor->Flush(&clock_);
+    }
+    if (channel_ != nullptr) {
+      channel_->Close();
+      channel_ = nullptr;
+    }
+    clock_.Enter(Stage::kIdle);
+    status = retry_.AwaitTurn(status, failure_);
+  } while (status.ok());
+  return status;
+}
+
+// Repeats what was asked on the connection before.
+Status LaneClient::Connect() {
+  StageScope scope(&clock_, Stage::kReceive);
+  Status status = state_->open_lane(lane_, &channel_);
+  if (!status.ok()) {
+    channel_ = nullptr;
+    failure_ = FailureToOpen(status);
+    return status;
+  }
+  retry_.Connected();
+  answer_totals_ = Totals();
+  answer_chain_ = RangeDigest();
+  StartTime();
+  for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
+    status = Ask(asked_[i], /*front=*/i == 0);
+  }
+  return status;
+}
+
+Status LaneClient::Work() {
+  Status status = AskAhead();
+  while (status.ok() && !asked_.empty()) {
+    const Asked front = asked_.front();
+    const Range& range = (*state_->ranges)[front.range_id];
+    status = front.compares ? CompareRange(range) : ReceiveRange(range);
+    if (status.ok()) {
+      status = AskAhead();
+    }
+  }
+  return status;
+}
+
+Status LaneClient::AskAhead() {
+  Status status;
+  while (status.ok()) {
+    const std::optional<uint32_t> id = state_->scheduler->Next(asked_.size());
+    if (!id.has_value()) {
+      break;
+    }
+    const bool compares =
+        (*state_->ranges)[*id].need == RangeNeed::kCompare &&
+        state_->starts[*id].held.chunks == 0;
+    status = AskNext({*id, compares});
+  }
+  return status;
+}
+
+Status LaneClient::AskNext(const Asked& asked) {
+  asked_.push_back(asked);
+  if (asked_.size() == 1) {
+    StartRange();
+  }
+  return Ask(asked, /*front=*/asked_.size() == 1);
+}
+
+Status LaneClient::Ask(const Asked& asked, bool front) {
+  if (asked.compares) {
+    const Range& range = (*state_->ranges)[asked.range_id];
+    DigestRequest request;
+    request.family = range.family;
+    request.interval = range.interval;
+    return FromChannel(channel_->SendMessage(FrameType::kDigestRequest,
+                                             request, WaitLimit::Forever()));
+  }
+  const RangeStart& start = state_->starts[asked.range_id];
+  RangeRequest request;
+  request.range_id = asked.range_id;
+  request.held = start.held;
+  if (front) {
+    request.held += range_totals_;
+  }
+  if (request.held.chunks != 0) {
+    const TileEnd& end = front ? held_end_ : start.end;
+    const Range& range = (*state_->ranges)[asked.range_id];
+    request.after =
+        state_->replaces
+            ? NextBegin(state_->families[range.family].comparator, end)
+            : end.key;
+  }
+  if (front && open_ != nullptr) {
+    request.open_bytes = open_->file.bytes();
+    request.open_frames = open_->frames;
+  }
+  return FromChannel(channel_->SendMessage(FrameType::kRangeRequest, request,
+                                           WaitLimit::Forever()));
+}
+
+// Both sides read at the same time.
+Status LaneClient::CompareRange(const Range& range) {
+  if (!ours_.has_value()) {
+    StageScope scope(&clock_, Stage::kCheck);
+    DigestReply ours;
+    const Status status = Final(state_->digest(range, &ours));
+    if (!status.ok()) {
+      return status;
+    }
+    ours_ = ours;
+    StartTime();
+  }
+  Frame frame;
+  DigestReply theirs;
+  Status status = Receive(&frame);
+  if (status.ok()) {
+    status = Expect(frame, FrameType::kDigestReply);
+  }
+  if (status.ok()) {
+    status = Damaged(theirs.DecodeFrom(frame.payload));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const bool equal =
+      ours_->entries == theirs.entries && ours_->content == theirs.content;
+  state_->ranges_compared++;
+  state_->counters.received_bytes++;  // progress
+  retry_.ChunkDone();
+  if (equal) {
+    status = Final(EndRange(range, Totals()));
+  }
+  asked_.pop_front();
+  StartRange();
+  return equal ? status : AskNext({range.id, /*compares=*/false});
+}
+
+// What the lane knows of the range at its front, before a byte of it came.
+void LaneClient::StartRange() {
+  const RangeStart start =
+      asked_.empty() ? RangeStart()
+                     : state_->starts[asked_.front().range_id];
+  range_held_ = start.held;
+  held_end_ = start.end;
+  range_totals_ = Totals();
+  range_carried_ = false;
+  planned_done_ =
+      asked_.empty() ? 0
+                     : std::min(start.held.sst_bytes,
+                                (*state_->ranges)[asked_.front().range_id]
+                                    .estimated_bytes);
+  ours_.reset();
+  open_.reset();
+  answer_totals_ = Totals();
+  answer_chain_ = RangeDigest();
+}
+
+void LaneClient::StartTime() {
+  uint64_t bytes = state_->chunk_bytes;
+  if (!asked_.empty()) {
+    bytes = std::max(bytes,
+                     (*state_->ranges)[asked_.front().range_id]
+                         .estimated_bytes);
+  }
+  until_ = Clock::now() + state_->chunk_time +
+           state_->chunk_time_per_mib * ((bytes >> 20) + 1);
+}
+
+Status LaneClient::FromChannel(const Status& status) {
+  if (!status.ok()) {
+    // Closed on this side is lost, too, unless all of the pull ends.
+    const EndState state = EndStateOf(status);
+    const bool lost =
+        state == EndState::kDeadPeer ||
+        (state == EndState::kCancelled && state_->stop != nullptr &&
+         !state_->stop->stopped());
+    // Inside a frame it may be the length that is wrong.
+    const bool too_slow =
+        state == EndState::kTooSlow && channel_->can_receive();
+    failure_ = lost ? LaneFailure::kLost
+               : too_slow || state == EndState::kCancelled
+                   ? LaneFailure::kFinal
+                   : LaneFailure::kDamaged;
+  }
+  return status;
+}
+
+Status LaneClient::Damaged(const Status& status) {
+  failure_ = LaneFailure::kDamaged;
+  return status;
+}
+
+Status LaneClient::Final(const Status& status) {
+  failure_ = LaneFailure::kFinal;
+  return status;
+}
+
+// The source's own End is its last word, but for one that begins again.
+Status LaneClient::Expect(const Frame& frame, FrameType type) {
+  const Status status = channel_->ExpectType(frame, type);
+  if (frame.type != FrameType::kEnd) {
+    return Damaged(status);
+  }
+  const EndState state = EndStateOf(status);
+  failure_ =
+      state == EndState::kCancelled || state == EndState::kSnapshotGone
+          ? LaneFailure::kLost
+          : LaneFailure::kFinal;
+  return status;
+}
+
+Status LaneClient::Receive(Frame* frame) {
+  StageScope scope(&clock_, Stage::kReceive);
+  BlockedScope blocked(&state_->counters.receive_blocked_micros);
+  return FromChannel(state_->guard->Receive(channel_, frame, until_));
+}
+
+Status LaneClient::ReceiveRange(const Range& range) {
+  while (true) {
+    Frame frame;
+    Status status = Receive(&frame);
+    if (!status.ok()) {
+      return status;
+    }
+    if (frame.type == FrameType::kRangeEnd) {
+      RangeEnd end;
+      status = Damaged(end.DecodeFrom(frame.payload));
+      // Every frame was whole: asking again would only hide it.
+      status = status.ok() ? Final(CheckRangeEnd(range, end)) : status;
+      if (status.ok()) {
+        asked_.pop_front();
+        StartRange();
+      }
+      return status;
+    }
+    ChunkBegin begin;
+    status = Expect(frame, FrameType::kChunkBegin);
+    if (status.ok()) {
+      status = Damaged(begin.DecodeFrom(frame.payload));
+    }
+    if (status.ok()) {
+      status = ReceiveChunk(range, begin);
+    }
+    if (status.ok() && asked_.size() < 2) {
+      status = AskAhead();
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    StartTime();
+  }
+}
+
+Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
+  if (end.range_id != range.id || !(end.totals == answer_totals_) ||
+      !(end.chain == answer_chain_.Finish())) {
+    return MakeStatus(
+        EndState::kCorrupt,
+        "end of range " + std::to_string(range.id) + ": expected " +
+            std::to_string(end.totals.entries) + " entries in " +
+            std::to_string(end.totals.chunks) + " chunks, found " +
+            std::to_string(answer_totals_.entries) + " in " +
+            std::to_string(answer_totals_.chunks));
+  }
+  if (state_->replaces) {
+    const Status cleared =
+        CheckCleared(*state_, range, next_ordinal(), held_end_);
+    if (!cleared.ok()) {
+      return cleared;
+    }
+  }
+  Totals totals = range_held_;
+  totals += range_totals_;
+  return EndRange(range, totals);
+}
+
+Status LaneClient::EndRange(const Range& range, const Totals& totals) {
+  state_->counters.planned_bytes_done += range.estimated_bytes - planned_done_;
+  planned_done_ = range.estimated_bytes;
+  JournalRangeDone done;
+  done.range_id = range.id;
+  done.totals = totals;
+  {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    state_->family_totals[range.family] += done.totals;
+    state_->ended.push_back({range.id, done.totals});
+  }
+  return state_->ingestor->EndRange(done);
+}
+
+void LaneClient::CountBytes(const Range& range, uint64_t bytes) {
+  state_->counters.sst_bytes += bytes;
+  state_->counters.received_bytes += bytes;
+  retry_.CountGood(bytes);
+  const uint64_t room = range.estimated_bytes - planned_done_;
+  const uint64_t counted = std::min(bytes, room);
+  planned_done_ += counted;
+  state_->counters.planned_bytes_done += counted;
+}
+
+}  // namespace sstferry

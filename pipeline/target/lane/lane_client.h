@@ -1,0 +1,137 @@
+// One lane at the target: asks for ranges, receives their chunks, checks them
+// and hands them to the ingestor, on the thread that calls Run().
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "format/message/wire_compression.h"
+#include "pipeline/target/disk/staging_file.h"
+#include "pipeline/target/lane/lane_retry.h"
+#include "pipeline/target/lane/pull_state.h"
+#include "pipeline/wire/channel.h"
+
+namespace sstferry {
+
+// When the lane's connection is lost, or its bytes are damaged on the way, it
+// connects again (target/lane_retry.h says how often) and repeats its requests;
+// what came whole of the open chunk is kept. A chunk that came whole and is
+// wrong is asked for from its first byte.
+class LaneClient {
+ public:
+  // Borrows the state.
+  LaneClient(PullState* state, uint32_t lane);
+
+  // Works until no range is left. On error the lane holds nothing that was not
+  // handed over; what lies in staging belongs to nobody.
+  //   kCorrupt   bytes, totals or keys are not what the source announced, as
+  //              often as they were asked for
+  //   kDeadPeer  the source was not there for too long
+  [[nodiscard]] rocksdb::Status Run();
+
+ private:
+  // A chunk of which not everything has come.
+  struct OpenChunk {
+    OpenChunk(PullState* state, const std::string& path, StagingBuffer* buffer)
+        : file(state->file_system, path, buffer) {}
+    ChunkBegin begin;
+    StagingFile file;
+    ChunkDigest digest;
+    uint64_t frames = 0;
+    uint64_t acknowledged_bytes = 0;
+  };
+
+  [[nodiscard]] rocksdb::Status Connect();
+  [[nodiscard]] rocksdb::Status Work();
+  // A range and what it was asked for: its digest, or its chunks.
+  struct Asked {
+    uint32_t range_id = 0;
+    bool compares = false;
+  };
+
+  [[nodiscard]] rocksdb::Status AskAhead();
+  [[nodiscard]] rocksdb::Status AskNext(const Asked& asked);
+  // The front range's: counts it as whole, or asks for its chunks.
+  [[nodiscard]] rocksdb::Status CompareRange(const Range& range);
+  [[nodiscard]] rocksdb::Status EndRange(const Range& range,
+                                         const Totals& totals);
+  // The request for a range of which this lane may have a part.
+  [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
+  void StartRange();
+  void StartTime();
+  [[nodiscard]] rocksdb::Status ReceiveRange(const Range& range);
+  [[nodiscard]] rocksdb::Status ReceiveChunk(const Range& range,
+                                             const ChunkBegin& begin);
+  [[nodiscard]] rocksdb::Status OpenForChunk(const Range& range,
+                                             const ChunkBegin& begin,
+                                             const std::string& path);
+  void DropChunk();
+  // Waits until so many bytes more may be written.
+  [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
+  // Waits until the disk has room for a chunk.
+  [[nodiscard]] rocksdb::Status AwaitSpace(const Range& range,
+                                           const ChunkBegin& begin);
+  [[nodiscard]] rocksdb::Status StoreChunk(const Range& range, ChunkEnd* end);
+  [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);
+  // All before that byte of that chunk of the range is here to stay.
+  [[nodiscard]] rocksdb::Status SendAck(uint32_t range_id, uint32_t ordinal,
+                                        uint64_t bytes);
+  [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
+                                            StagedChunk* chunk);
+  [[nodiscard]] rocksdb::Status CheckTurn(const Range& range,
+                                          const ChunkBegin& begin) const;
+  void CountChunk(const StagedChunk& chunk);
+  [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
+                                              const RangeEnd& end);
+  void CountBytes(const Range& range, uint64_t bytes);
+  [[nodiscard]] rocksdb::Status Receive(Frame* frame);
+  // The next frame; a chunk's data goes straight into the file's buffer, or is
+  // decompressed there: *data_bytes of them.
+  [[nodiscard]] rocksdb::Status ReceiveInto(StagingFile* file, Frame* frame,
+                                            size_t* data_bytes);
+  [[nodiscard]] rocksdb::Status RoomForData(size_t bytes, StagingFile* file,
+                                            char** room);
+  // What a ChunkData frame holds, decompressed where it says so.
+  [[nodiscard]] rocksdb::Status Unpack(const Frame& frame, StagingFile* file,
+                                       size_t* data_bytes);
+  // What a connection, a peer's words, or this side failed of: sets failure_,
+  // which Run() asks.
+  [[nodiscard]] rocksdb::Status FromChannel(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status Expect(const Frame& frame, FrameType type);
+  [[nodiscard]] rocksdb::Status Damaged(const rocksdb::Status& status);
+  [[nodiscard]] rocksdb::Status Final(const rocksdb::Status& status);
+
+  PullState* const state_;
+  const uint32_t lane_;
+  Channel* channel_ = nullptr;  // null: to be opened
+  LaneRetry retry_;
+  LaneFailure failure_ = LaneFailure::kFinal;
+  StageClock clock_;
+  StagingBuffer buffer_;
+  WireDecompressor decompressor_;
+  std::deque<Asked> asked_;     // in the order asked
+  // Of the front range, where it is to be compared and was read here.
+  std::optional<DigestReply> ours_;
+  Clock::time_point until_;     // of the chunk at hand, on this connection
+
+  // Of the chunk that comes next.
+  uint64_t next_ordinal() const {
+    return range_held_.chunks + range_totals_.chunks;
+  }
+
+  // Of the range being received: what was held before, what came.
+  Totals range_held_;
+  Totals range_totals_;
+  TileEnd held_end_;
+  bool range_carried_ = false;  // its one chunk has come
+  uint64_t planned_done_ = 0;
+  std::unique_ptr<OpenChunk> open_;
+  // Of the answer being received: what came since the range was asked for.
+  Totals answer_totals_;
+  RangeDigest answer_chain_;
+};
+
+}  // namespace sstferry

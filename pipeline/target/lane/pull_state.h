@@ -1,0 +1,96 @@
+// What the lanes of one pull share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "pipeline/base/stage_clock.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/disk/space_gate.h"
+#include "pipeline/target/lane/range_scheduler.h"
+#include "pipeline/target/session/stall_guard.h"
+#include "pipeline/wire/token_bucket.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/file_system.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+struct PullCounters {
+  std::atomic<uint64_t> entries{0};
+  std::atomic<uint64_t> key_value_bytes{0};
+  std::atomic<uint64_t> sst_bytes{0};  // less those of chunks begun anew
+  std::atomic<uint64_t> received_bytes{0};  // of chunks, however often
+  std::atomic<uint64_t> wire_bytes{0};
+  std::atomic<uint64_t> staged_bytes{0};  // received, not yet handed over
+  // Estimated bytes of what is done: grows to the plan's estimate exactly.
+  std::atomic<uint64_t> planned_bytes_done{0};
+  // The part of the stage "receive" in which lanes could do nothing but wait.
+  std::atomic<uint64_t> receive_blocked_micros{0};
+  // Of the frames that came compressed: how many, what they hold, what they
+  // took on the wire.
+  std::atomic<uint64_t> compressed_frames{0};
+  std::atomic<uint64_t> decompressed_bytes{0};
+  std::atomic<uint64_t> compressed_bytes{0};
+  StageTotals stages;
+};
+
+struct PullFamily {
+  const rocksdb::Comparator* comparator = nullptr;
+  uint32_t format_version = 0;
+  // Of what a target that is refreshed holds; absent: nothing.
+  std::optional<std::string> first;
+  std::optional<std::string> last;
+};
+
+// Ownership: borrows all it points to. Constant but for the counters, the
+//   pace, the scheduler, the ingestor and the totals.
+struct PullState {
+  const std::vector<Range>* ranges = nullptr;
+  std::vector<RangeStart> starts;  // by range id
+  std::vector<PullFamily> families;
+  // Chunks replace intervals of a database that holds data.
+  bool replaces = false;
+  // What this side has of a range.
+  std::function<rocksdb::Status(const Range& range, DigestReply* reply)>
+      digest;
+  uint64_t chunk_bytes = 0;
+  bool takes_carried = false;  // agreed on with the source
+  std::string staging_dir;
+  rocksdb::FileSystem* file_system = nullptr;
+  bool sync_chunks = true;
+  TokenBucket pace{0};  // of the SST bytes that go into staging, of all lanes
+  SpaceGate* space = nullptr;  // null: nothing is kept free
+  RangeScheduler* scheduler = nullptr;
+  Ingestor* ingestor = nullptr;
+  const StallGuard* guard = nullptr;
+  // Opens a lane: *channel stays valid until the next call for that lane.
+  std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;
+  // A lost lane is tried again for so long without progress; 0: never.
+  std::chrono::milliseconds retry_for{0};
+  // Of one chunk, and a MiB of it, on one connection; then on another one.
+  std::chrono::milliseconds chunk_time{120'000};
+  std::chrono::milliseconds chunk_time_per_mib{16'000};
+  StopSignal* stop = nullptr;  // null: nothing stops a wait before a try
+  LogFunction log;
+  std::atomic<uint32_t> retries{0};  // connections lost and tried again
+  PullCounters counters;
+
+  std::atomic<uint64_t> ranges_compared{0};
+  mutable std::mutex mu;
+  std::vector<Totals> family_totals;  // under mu
+  std::vector<HeldRange> ended;       // under mu: ranges that are whole
+  uint64_t chunks_built = 0;          // under mu
+  uint64_t chunks_carried = 0;        // under mu
+  uint64_t chunks_unchecked = 0;      // under mu
+  uint64_t sst_bytes_carried = 0;     // under mu
+};
+
+}  // namespace sstferry

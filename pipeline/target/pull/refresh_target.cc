@@ -1,0 +1,575 @@
+#include "pipeline/target/pull/refresh_target.h"
+
+#include <algorithm>
+
+#include "pipeline/base/last_transfer.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/database/paced_compaction.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/memory/cover_record.h"
+#include "pipeline/target/memory/refresh_plan.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// Of a database that somebody reads meanwhile, unless another is asked for.
+constexpr uint64_t kServedCompactRate = 100'000'000;
+
+}  // namespace
+
+RefreshTarget::RefreshTarget(const PullContext* context,
+                             const OpenReplica& replica)
+    : PullTarget(context),
+      replica_(replica),
+      dir_(replica.db != nullptr ? replica.db->GetName()
+                                 : context->options->target_dir) {
+  state()->replaces = true;
+}
+
+RefreshTarget::~RefreshTarget() = default;
+
+const char* RefreshTarget::mode() const {
+  return by_chunk() ? "refresh chunk" : "refresh all";
+}
+
+Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
+  const Selection& selection = options().selection;
+  if (options().drop_missing &&
+      (!selection.families.empty() || selection.interval.begin ||
+       selection.interval.end)) {
+    return MakeStatus(EndState::kRefused,
+                      "families that are missing at the source: expected a "
+                      "refresh of all families and keys to drop them, found "
+                      "one of a selection");
+  }
+  return Workspace::OpenBeside(dir_, replica_.db != nullptr, context().disk,
+                               options().log, workspace);
+}
+
+Status RefreshTarget::Inspect() {
+  const Status status = OpenAndJudge();
+  if (!status.ok() && !context().workspace->has_unfinished() &&
+      context().workspace->swap_state() == SwapState::kNone) {
+    // Nothing was begun; what stays of it, or of a swap that was stopped
+    // before its journal, is only in the way.
+    context().workspace->Discard().PermitUncheckedError();
+  }
+  return status;
+}
+
+Status RefreshTarget::OpenAndJudge() {
+  std::vector<std::string> notes;
+  Status status;
+  if (replica_.db != nullptr) {
+    live_ = LiveDb::Borrow(replica_);
+    writable_ = true;
+  } else {
+    status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
+  }
+  for (const std::string& note : notes) {
+    context().note(note);
+  }
+  if (status.ok()) {
+    status = CheckVersion();
+  }
+  if (status.ok()) {
+    status = ReadRecord();
+  }
+  if (status.ok()) {
+    status = Judge(&judged_, &memory_);
+  }
+  return status;
+}
+
+Status RefreshTarget::Judge(JudgedTarget* judged, TargetMemory* memory) {
+  Status status = writable_ ? live_->Flush(Selected()) : Status::OK();
+  if (status.ok()) {
+    status = JudgeCovers(record_, live_->db(), Selected(), judged);
+    DescribeTarget(options(), *judged, memory);
+  }
+  return status;
+}
+
+// What the source was told must still be so: between then and now the database
+// was nobody's.
+Status RefreshTarget::OpenToWrite() {
+  if (writable_) {
+    return Status::OK();
+  }
+  std::vector<std::string> notes;  // told already
+  Status status = live_->Close();
+  if (status.ok()) {
+    status = LiveDb::Open(dir_, options().registry, context().disk, &live_,
+                          &notes);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  writable_ = true;
+  FaultPoint("Refresh:TargetOpened");
+  TargetMemory memory;
+  status = Judge(&judged_, &memory);
+  return !status.ok() || BelievesAsMuch(Selected(), memory_, memory)
+             ? status
+             : MakeStatus(EndState::kBusy,
+                          "target " + dir_ +
+                              ": another process changed it while it was "
+                              "looked at; run the same command again");
+}
+
+std::vector<FamilyHandle> RefreshTarget::Selected() const {
+  const std::vector<std::string>& asked = options().selection.families;
+  std::vector<FamilyHandle> selected;
+  for (const FamilyHandle& family : live_->families()) {
+    if (asked.empty() ||
+        std::find(asked.begin(), asked.end(), family.name) != asked.end()) {
+      selected.push_back(family);
+    }
+  }
+  return selected;
+}
+
+// RocksDB's own errors when files are ingested over data that is there.
+Status RefreshTarget::CheckVersion() {
+  for (const FamilyHandle& family : Selected()) {
+    const rocksdb::CompactionStyle style =
+        live_->db()->GetOptions(family.handle).compaction_style;
+    const bool universal = style == rocksdb::kCompactionStyleUniversal &&
+                           !kUniversalIngestsOverData;
+    const bool fifo =
+        style == rocksdb::kCompactionStyleFIFO && !kFifoIngestsToLevel0;
+    if (universal || fifo) {
+      return MakeStatus(
+          EndState::kRefused,
+          "column family '" + family.name + "': expected leveled compaction, "
+          "found " + (fifo ? "FIFO" : "universal") +
+              ", which RocksDB ingests into safely since " +
+              (fifo ? "9.3" : "9.0") + "; this one (" + RocksDbVersion() +
+              ") refreshes it with --visibility swap only");
+    }
+  }
+  if (!kIngestsOverMemtables) {
+    context().note("RocksDB below 7.10: memtables are flushed before each "
+                   "ingestion; refreshed column families should not be "
+                   "written meanwhile");
+  }
+  return Status::OK();
+}
+
+Status RefreshTarget::ReadRecord() {
+  const Status status =
+      ReadCovers(context().disk.get(), dir_, &remembers_, &record_);
+  if (status.IsCorruption()) {
+    context().say("what the target remembers of its last transfer is "
+                  "damaged: " + MessageOf(status));
+    remembers_ = false;
+    record_ = CoverFile();
+  } else if (!status.ok()) {
+    return status;
+  }
+  if (!remembers_ && !options().adopt) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + dir_ +
+                          ": expected it to remember its source, found no " +
+                          kCoverFileName +
+                          "; --adopt replaces all it holds nevertheless");
+  }
+  return Status::OK();
+}
+
+// Replacing one database by another is what --adopt is for.
+Status RefreshTarget::CheckSource() {
+  const std::string id = SourceIdOf(options(), plan());
+  if (options().adopt || record_.source_database_id == id) {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kRefused,
+                    "target " + dir_ + ": expected source database " +
+                        record_.source_database_id + ", found " + id +
+                        "; --adopt replaces all it holds nevertheless");
+}
+
+bool RefreshTarget::HasEnded(const JournalTransfer& head) const {
+  return remembers_ && !record_.mixed &&
+         record_.transfer_id == head.transfer_id;
+}
+
+Status RefreshTarget::BuildFamilies() {
+  built_.clear();
+  reopened_ = false;
+  Status status = CheckSource();
+  for (const Family& family : plan().families) {
+    BuildLimits limits;
+    limits.format_version = family.format_version;
+    BuiltFamily built;
+    if (status.ok()) {
+      status =
+          BuildFamily(family.description, options().registry, limits, &built);
+    }
+    rocksdb::ColumnFamilyHandle* const known =
+        live_->Find(family.description.name);
+    if (status.ok() && known != nullptr) {
+      status = CheckKnown(family, built, known);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    PullFamily shared;
+    shared.comparator = known != nullptr ? known->GetComparator()
+                                         : built.final_options.comparator;
+    shared.format_version = built.format_version;
+    state()->families.push_back(shared);
+    built_.push_back(std::move(built));
+  }
+  NoteMissing();
+  NoteFilters();
+  return status;
+}
+
+void RefreshTarget::NoteFilters() {
+  for (const Family& family : plan().families) {
+    const std::string& name = family.description.name;
+    const auto found = live_->compaction_filters().find(name);
+    if (found == live_->compaction_filters().end()) {
+      continue;
+    }
+    context().note(
+        "column family '" + name + "': the compaction filter " +
+        found->second +
+        (live_->is_borrowed()
+             ? " of the application runs in RocksDB's compactions of it, those "
+               "of this refresh included, and may remove or change entries "
+               "that the source holds"
+             : " that its OPTIONS name was not run; what it removes or changes "
+               "stays as the source holds it until the application compacts"));
+  }
+}
+
+Status RefreshTarget::CheckKnown(const Family& family, const BuiltFamily& built,
+                                 rocksdb::ColumnFamilyHandle* known) {
+  const std::string where =
+      "column family '" + family.description.name + "'";
+  if (known->GetComparator()->Name() != family.description.comparator) {
+    return MakeStatus(EndState::kIncompatible,
+                      where + ": expected the target's comparator " +
+                          known->GetComparator()->Name() +
+                          " at the source, found " +
+                          family.description.comparator);
+  }
+  const rocksdb::Options ours = live_->db()->GetOptions(known);
+  const std::string merge =
+      ours.merge_operator != nullptr ? ours.merge_operator->Name() : "none";
+  const std::string theirs =
+      built.final_options.merge_operator != nullptr
+          ? built.final_options.merge_operator->Name()
+          : "none";
+  if (merge != theirs) {
+    context().note(where + ": the target keeps its merge operator (" + merge +
+                   "; the source's: " + theirs + ")");
+  }
+  return Status::OK();
+}
+
+std::vector<std::string> RefreshTarget::Missing() const {
+  std::vector<std::string> missing;
+  for (const FamilyHandle& family : live_->families()) {
+    const bool planned = std::any_of(
+        plan().families.begin(), plan().families.end(),
+        [&family](const Family& of_plan) {
+          return of_plan.description.name == family.name;
+        });
+    if (!planned) {
+      missing.push_back(family.name);
+    }
+  }
+  return missing;
+}
+
+void RefreshTarget::NoteMissing() {
+  if (!options().selection.families.empty() || options().drop_missing) {
+    return;
+  }
+  for (const std::string& name : Missing()) {
+    context().note("column family '" + name +
+                   "' is not at the source and stays as it is; "
+                   "--drop-missing drops it");
+  }
+}
+
+Status RefreshTarget::CreateFamilies() {
+  planned_.clear();
+  for (size_t i = 0; i < plan().families.size(); ++i) {
+    const std::string& name = plan().families[i].description.name;
+    if (live_->Find(name) == nullptr) {
+      const Status status = live_->Create(name, built_[i].final_options);
+      if (!status.ok()) {
+        return status;
+      }
+      context().note("column family '" + name + "' was created");
+    }
+    planned_.push_back({name, live_->Find(name)});
+    state()->families[i].comparator = planned_.back().handle->GetComparator();
+  }
+  return Status::OK();
+}
+
+Status RefreshTarget::Create() {
+  resumes_ = false;
+  const Status status = OpenToWrite();
+  if (!status.ok()) {
+    return status;
+  }
+  // After a start anew the plan may be of what the target held before.
+  for (size_t i = 0; i < plan().families.size() && !reopened_; ++i) {
+    for (const TargetFamily& told : memory_.families) {
+      if (told.name == plan().families[i].description.name) {
+        state()->families[i].first = told.first;
+        state()->families[i].last = told.last;
+      }
+    }
+  }
+  return CreateFamilies();
+}
+
+Status RefreshTarget::ClearStaging(const HeldChunks& held) {
+  std::set<std::string> kept;
+  for (const StagedChunk& chunk : held.staged) {
+    const ChunkEnd& end = chunk.record.chunk;
+    if (!by_chunk()) {
+      kept.insert(StagedName(end.range_id, end.ordinal));
+    }
+  }
+  return context().workspace->ClearStagingBut(kept);
+}
+
+std::unique_ptr<Ingestor> RefreshTarget::MakeIngestor(JournalFile* journal) {
+  journal_ = journal;
+  std::vector<IngestFamily> families;
+  for (const FamilyHandle& family : planned_) {
+    families.push_back({family.handle, false});
+  }
+  IngestRules rules;
+  rules.replaces = true;
+  rules.holds = !by_chunk();
+  gate_ = std::make_unique<IngestGate>(
+      [this] { return IsBehind(live_->db(), planned_); },
+      options().min_rate_bytes_per_sec, context().stop);
+  rules.admit = [this](uint64_t bytes) { return gate_->Pass(bytes); };
+  if (by_chunk() && options().low_priority) {
+    ingests_ = std::make_unique<CallThread>();
+    rules.make_call = [this](const std::function<Status()>& call) {
+      return ingests_->Run(call);
+    };
+  }
+  return std::make_unique<Ingestor>(live_->db(), std::move(families), journal,
+                                    state()->sync_chunks,
+                                    2 * plan().opened.lanes, rules);
+}
+
+// Nobody shall take for unchanged what is being replaced.
+Status RefreshTarget::Begin() {
+  Status status;
+  if (!resumes_) {
+    status = journal_->Append(JournalRecordType::kTargetFiles,
+                              FilesOf(judged_, live_->db()));
+  }
+  return status.ok() && by_chunk() ? RecordMixed() : status;
+}
+
+Status RefreshTarget::RecordMixed() {
+  state_ = State::kMixed;
+  if (record_.mixed && record_.transfer_id == plan().opened.transfer_id) {
+    return Status::OK();
+  }
+  CoverFile mixed = record_;
+  const std::string source = SourceIdOf(options(), plan());
+  if (mixed.source_database_id != source) {
+    mixed = CoverFile();
+    mixed.source_database_id = source;
+  }
+  mixed.sequence_old = record_.mixed ? record_.sequence_old
+                                     : record_.sequence_new;
+  mixed.sequence_new = plan().opened.snapshot_sequence;
+  mixed.transfer_id = plan().opened.transfer_id;
+  mixed.mixed = true;
+  Status status = WriteCovers(context().disk.get(), dir_, mixed);
+  if (status.ok()) {
+    FaultPoint("Refresh:MixedRecorded");
+    record_ = std::move(mixed);
+    status = WriteSummary(context().summary());
+  }
+  return status;
+}
+
+Status RefreshTarget::Finish(Ingestor* ingestor) {
+  StageClock clock(&state()->counters.stages, Stage::kIngest);
+  Status status = ingestor->IngestHeld(&clock);
+  FaultPoint("Refresh:AllIngested");
+  if (status.ok()) {
+    NoteLevel0();
+  }
+  JournalState journal;
+  if (status.ok() && !is_alone()) {
+    status = ReadJournalState(context().disk.get(),
+                              context().workspace->journal_path(), &journal);
+  }
+  return status.ok()
+             ? RecordCovers(options(), plan(), live_->db(), planned_, judged_,
+                            is_alone() ? nullptr : &journal, &covers_)
+             : status;
+}
+
+bool RefreshTarget::is_alone() const {
+  return replica_.db == nullptr &&
+         std::none_of(planned_.begin(), planned_.end(),
+                      [this](const FamilyHandle& family) {
+                        return live_->db()
+                                   ->GetOptions(family.handle)
+                                   .compaction_style ==
+                               rocksdb::kCompactionStyleFIFO;
+                      });
+}
+
+// Its transfer has ended with this: the next run does not go on with it.
+Status RefreshTarget::Distrust(const std::vector<bool>& equal) {
+  DoubtUnequal(plan(), planned_, equal, &covers_);
+  return WriteCovers(context().disk.get(), dir_, covers_);
+}
+
+// With dynamic level sizes a small family has no level between 0 and its last
+// one. Whoever writes to the database then waits for RocksDB's compactions.
+void RefreshTarget::NoteLevel0() {
+  for (const FamilyHandle& family : planned_) {
+    const rocksdb::Options options = live_->db()->GetOptions(family.handle);
+    const uint64_t files = FilesInLevel0(live_->db(), family.handle);
+    if (replica_.db != nullptr && !options.disable_auto_compactions &&
+        options.compaction_style == rocksdb::kCompactionStyleLevel &&
+        options.level0_slowdown_writes_trigger > 0 &&
+        files >= static_cast<uint64_t>(
+                     options.level0_slowdown_writes_trigger)) {
+      context().note(
+          "column family '" + family.name + "': " + std::to_string(files) +
+          " files lie in level 0, and RocksDB slows writers down from " +
+          std::to_string(options.level0_slowdown_writes_trigger) +
+          " on, until they are compacted");
+    }
+  }
+}
+
+Status RefreshTarget::Close(JournalFile* journal) {
+  const Status status = journal->Sync();
+  return status.ok() ? journal->Close() : status;
+}
+
+Status RefreshTarget::DropMissing() {
+  if (!options().drop_missing) {
+    return Status::OK();
+  }
+  for (const std::string& name : Missing()) {
+    if (name == rocksdb::kDefaultColumnFamilyName) {
+      continue;  // RocksDB keeps it
+    }
+    const Status status = live_->Drop(name);
+    if (!status.ok()) {
+      return status;
+    }
+    context().note("column family '" + name + "' was dropped");
+  }
+  return Status::OK();
+}
+
+Status RefreshTarget::Record(const Summary& summary) {
+  Status status = DropMissing();
+  if (status.ok()) {
+    status = WriteCovers(context().disk.get(), dir_, covers_);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  FaultPoint("Refresh:CoversWritten");
+  state_ = State::kComplete;
+  TakeLevels();
+  last_summary_ = summary;
+  status = WriteSummary(summary);
+  FaultPoint("Refresh:SummaryWritten");
+  return status;
+}
+
+void RefreshTarget::TakeLevels() {
+  levels_.clear();
+  for (const FamilyHandle& family : planned_) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    live_->db()->GetColumnFamilyMetaData(family.handle, &metadata);
+    for (const rocksdb::LevelMetaData& level : metadata.levels) {
+      if (!level.files.empty()) {
+        levels_[level.level] += level.files.size();
+      }
+    }
+  }
+  debt_bytes_ = CompactionDebt(live_->db(), planned_);
+}
+
+// What fails here, fails nothing: the target is complete.
+Status RefreshTarget::Settle() {
+  Status status;
+  if (options().compact) {
+    status = CompactReplaced(live_->db(), planned_,
+                             options().selection.interval,
+                             options().compact_rate_bytes_per_sec.value_or(
+                                 replica_.db != nullptr ? kServedCompactRate
+                                                        : 0),
+                             context().stop);
+    if (!status.ok()) {
+      context().say("replaced intervals were not all compacted, which the next "
+                    "refresh goes on with: " + MessageOf(status));
+    }
+    status = RecordTables(is_alone(), live_->db(), planned_, &covers_);
+    if (status.ok()) {
+      status = WriteCovers(context().disk.get(), dir_, covers_);
+    }
+    FaultPoint("Refresh:CompactionRecorded");
+    TakeLevels();
+    FillSummary(&last_summary_);
+    status = status.ok() ? WriteSummary(last_summary_) : status;
+  }
+  const Status closed = live_->Close();
+  status = status.ok() ? closed : status;
+  const Status removed = context().workspace->Remove();
+  status = status.ok() ? removed : status;
+  if (!status.ok()) {
+    context().say("the target is complete, but not all was put away: " +
+                  MessageOf(status));
+  }
+  return Status::OK();
+}
+
+void RefreshTarget::Leave(const Summary& summary) {
+  if (state_ == State::kMixed && live_ != nullptr) {
+    // Best effort: the record of covers says it, too.
+    WriteSummary(summary).PermitUncheckedError();
+  }
+}
+
+Status RefreshTarget::WriteSummary(const Summary& summary) {
+  return WriteDurably(context().disk.get(), dir_ + "/" + kLastTransferName,
+                      SummaryToJson(summary, "pull") + "\n");
+}
+
+void RefreshTarget::FillSummary(Summary* summary) const {
+  summary->mode = "refresh";
+  summary->visibility = by_chunk() ? "chunk" : "all";
+  summary->target = dir_;
+  summary->state = state_ == State::kMixed      ? "mixed"
+                   : state_ == State::kComplete ? "complete"
+                                                : "";
+  summary->sequence_old =
+      record_.mixed ? record_.sequence_old : record_.sequence_new;
+  summary->sequence_new = plan().opened.snapshot_sequence;
+  summary->levels = levels_;
+  summary->compaction_debt_bytes = debt_bytes_;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,126 @@
+// A database that holds yesterday's data and is made current while it is read:
+// Visibility::kAll and kChunk.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "format/record/cover_file.h"
+#include "pipeline/options/family_options.h"
+#include "pipeline/target/database/call_thread.h"
+#include "pipeline/target/database/ingest_gate.h"
+#include "pipeline/target/database/live_db.h"
+#include "pipeline/target/memory/cover_record.h"
+#include "pipeline/target/pull/pull_target.h"
+
+namespace sstferry {
+
+class RefreshTarget : public PullTarget {
+ public:
+  // Without a replica (its db is null) it opens options().target_dir itself.
+  RefreshTarget(const PullContext* context, const OpenReplica& replica);
+  ~RefreshTarget() override;
+
+  const char* mode() const override;
+  std::vector<std::string> Directories() const override {
+    return TargetDirectories(options(), replica_.db);
+  }
+  [[nodiscard]] rocksdb::Status OpenWorkspace(
+      std::unique_ptr<Workspace>* workspace) override;
+  [[nodiscard]] rocksdb::Status Inspect() override;
+  bool HasEnded(const JournalTransfer& head) const override;
+  [[nodiscard]] rocksdb::Status CheckAsLeft(const JournalState& journal,
+                                            bool* as_left) override;
+  void Describe(TargetMemory* memory) const override {
+    *memory = memory_;
+  }
+  [[nodiscard]] rocksdb::Status BuildFamilies() override;
+  [[nodiscard]] rocksdb::Status Create() override;
+  [[nodiscard]] rocksdb::Status Reopen() override;
+  [[nodiscard]] rocksdb::Status FindHeld(const JournalState& journal,
+                                         HeldChunks* held) override;
+  [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks& held) override;
+  void Drop() override {}
+  std::unique_ptr<Ingestor> MakeIngestor(JournalFile* journal) override;
+  [[nodiscard]] rocksdb::Status Begin() override;
+  [[nodiscard]] rocksdb::Status Finish(Ingestor* ingestor) override;
+  [[nodiscard]] rocksdb::Status Distrust(
+      const std::vector<bool>& equal) override;
+  [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
+  [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
+  [[nodiscard]] rocksdb::Status Publish() override {
+    return rocksdb::Status::OK();  // its name is what it was
+  }
+  [[nodiscard]] rocksdb::Status Settle() override;
+  void Leave(const Summary& summary) override;
+  void FillSummary(Summary* summary) const override;
+  rocksdb::DB* db() const override { return live_->db(); }
+  rocksdb::ColumnFamilyHandle* handle(size_t family) const override {
+    return planned_[family].handle;
+  }
+
+ private:
+  enum class State { kUntouched, kMixed, kComplete };
+
+  bool by_chunk() const {
+    return options().visibility == Visibility::kChunk;
+  }
+  [[nodiscard]] rocksdb::Status OpenAndJudge();
+  // Of a directory, which is opened to be read until the refresh is accepted.
+  [[nodiscard]] rocksdb::Status OpenToWrite();
+  // Memtables are flushed before, where that may be.
+  [[nodiscard]] rocksdb::Status Judge(JudgedTarget* judged,
+                                      TargetMemory* memory);
+  void NoteFilters();
+  [[nodiscard]] rocksdb::Status ReadRecord();
+  [[nodiscard]] rocksdb::Status CheckSource();
+  [[nodiscard]] rocksdb::Status CheckVersion();
+  [[nodiscard]] rocksdb::Status RecordMixed();
+  [[nodiscard]] rocksdb::Status CreateFamilies();
+  [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
+                                           const BuiltFamily& built,
+                                           rocksdb::ColumnFamilyHandle* known);
+  [[nodiscard]] rocksdb::Status DropMissing();
+  // Families here that the source does not have.
+  std::vector<std::string> Missing() const;
+  void NoteMissing();
+  void NoteLevel0();
+  [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
+  void TakeLevels();
+  // Whether nobody else can write, and nothing drops entries: see
+  // RecordCovers().
+  bool is_alone() const;
+  // Of what was judged, in whatever order.
+  static JournalTargetFiles FilesOf(const JudgedTarget& judged,
+                                    rocksdb::DB* db);
+  // Of all families, or those that were asked for.
+  std::vector<FamilyHandle> Selected() const;
+
+  const OpenReplica replica_;
+  const std::string dir_;
+  std::unique_ptr<LiveDb> live_;
+  bool writable_ = false;
+  JournalFile* journal_ = nullptr;
+  bool remembers_ = false;  // record_ was there
+  CoverFile record_;        // of the last transfer
+  CoverFile covers_;        // of this one
+  JudgedTarget judged_;     // what was there when this run began
+  // The same when the journal was begun that this run goes on with.
+  JudgedTarget begun_with_;
+  TargetMemory memory_;
+  std::vector<BuiltFamily> built_;     // of the plan, by index
+  std::vector<FamilyHandle> planned_;  // the same
+  bool reopened_ = false;
+  bool resumes_ = false;  // the journal was begun by an earlier run
+  State state_ = State::kUntouched;
+  Summary last_summary_;
+  std::map<int, uint64_t> levels_;
+  uint64_t debt_bytes_ = 0;
+  std::unique_ptr<IngestGate> gate_;
+  std::unique_ptr<CallThread> ingests_;  // where lanes are not to
+};
+
+}  // namespace sstferry

@@ -1,0 +1,598 @@
+#include "pipeline/target/session/source_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/limits.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "rocksdb/convenience.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr std::chrono::hours kPinLimit{24};
+// Handshakes in which nothing a source says can be read.
+constexpr int kTriesToShake = 3;
+// For another connection on which to say that all went well.
+constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
+
+}  // namespace
+
+Hello MakeHello() {
+  Hello hello;
+  hello.software = SoftwareVersion();
+  if (!kIngestsEntities) {
+    hello.features &= ~kFeatureEntities;
+  }
+  if (!kReadsMarkedBlocks) {
+    hello.features &= ~kFeatureMarkedBlocks;
+  }
+  hello.rocksdb_version = RocksDbVersion();
+  hello.max_format_version = MaxReadableFormatVersion();
+  for (rocksdb::CompressionType type : rocksdb::GetSupportedCompressions()) {
+    hello.compressions.push_back(static_cast<uint8_t>(type));
+  }
+  return hello;
+}
+
+OpenRequest MakeOpenRequest(const PullOptions& options,
+                            const std::string& name, Purpose purpose) {
+  OpenRequest request;
+  request.database = name;
+  request.purpose = purpose;
+  request.families = options.selection.families;
+  request.interval = options.selection.interval;
+  request.lanes = options.lanes;
+  request.chunk_bytes = options.chunk_bytes;
+  request.format_version = options.format_version;
+  request.carry = options.carry;
+  return request;
+}
+
+SourceSession::SourceSession(Dialer* dialer,
+                             const SourceSessionOptions& options)
+    : dialer_(dialer), options_(options), backoff_(options.retry) {}
+
+Status SourceSession::Connect(Dialer* dialer,
+                              const SourceSessionOptions& options,
+                              std::unique_ptr<SourceSession>* session) {
+  std::unique_ptr<SourceSession> opened(new SourceSession(dialer, options));
+  std::shared_ptr<Channel> channel;
+  Status status = opened->DialControl(&channel);
+  // A peer that answered is one that can be believed: only silence is tried
+  // again, and for a while what may be damage on the way.
+  int damaged = 0;
+  while (EndStateOf(status) == EndState::kDeadPeer ||
+         (EndStateOf(status) == EndState::kCorrupt &&
+          ++damaged < kTriesToShake)) {
+    const Status waited = opened->AwaitTurn(&opened->backoff_, status);
+    if (!waited.ok()) {
+      return waited;
+    }
+    status = opened->DialControl(&channel);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  opened->backoff_.Succeeded();
+  opened->channel_ = std::move(channel);
+  opened->connected_ = true;
+  SourceSession* raw = opened.get();
+  raw->reader_ = std::thread([raw] { raw->ReadLoop(); });
+  raw->pinger_ = std::thread([raw] { raw->PingLoop(); });
+  *session = std::move(opened);
+  return Status::OK();
+}
+
+Status SourceSession::DialControl(std::shared_ptr<Channel>* channel) {
+  const WaitLimit limit = WaitLimit::Within(options_.connect_timeout);
+  std::unique_ptr<Connection> connection;
+  Status status = dialer_->Dial(limit, &connection);
+  if (!status.ok()) {
+    return status;
+  }
+  auto dialed = std::make_shared<Channel>(std::move(connection));
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    dialed_ = dialed;
+    if (stopping_) {
+      dialed->Close();
+    }
+  }
+  HelloAck ack;
+  status = Shake(options_, dialed.get(), MakeHello(), limit, &ack);
+  std::lock_guard<std::mutex> lock(mu_);
+  dialed_.reset();
+  if (status.ok()) {
+    if (connections_++ == 0) {
+      ack_ = ack;  // constant from here on
+    }
+    *channel = std::move(dialed);
+  }
+  return status;
+}
+
+Status SourceSession::AwaitTurn(Backoff* backoff, const Status& status) {
+  std::chrono::milliseconds wait{0};
+  if (!backoff->Next(&wait)) {
+    const auto limit = options_.retry.give_up_after;
+    return limit.count() == 0
+               ? status
+               : MakeStatus(EndState::kDeadPeer,
+                            MessageOf(status) + "; tried for " +
+                                std::to_string(limit.count()) + " ms");
+  }
+  const Clock::time_point until = Clock::now() + wait;
+  while (Clock::now() < until) {
+    // Before the session exists nobody can cancel it but by these.
+    if (options_.stop != nullptr && options_.stop->stopped()) {
+      return MakeStatus(EndState::kCancelled, "stopped on request");
+    }
+    std::unique_lock<std::mutex> lock(mu_);
+    const auto step = std::min<Clock::duration>(
+        until - Clock::now(), std::chrono::milliseconds(200));
+    if (changed_.wait_for(lock, step, [this] { return stopping_; })) {
+      return MakeStatus(EndState::kCancelled, "stopped on request");
+    }
+  }
+  return Status::OK();
+}
+
+Status SourceSession::Shake(const SourceSessionOptions& options,
+                            Channel* channel, const Hello& hello,
+                            const WaitLimit& limit, HelloAck* ack) {
+  if (options.handshakes == nullptr) {
+    return ClientHandshake(channel, hello, limit, ack);
+  }
+  options.handshakes->Add(channel);
+  const Status status = ClientHandshake(channel, hello, limit, ack);
+  options.handshakes->Remove(channel);
+  return status;
+}
+
+SourceSession::~SourceSession() { StopThreads(); }
+
+std::shared_ptr<Channel> SourceSession::channel() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return channel_;
+}
+
+uint64_t SourceSession::wire_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return past_wire_bytes_ + channel_->bytes_received() +
+         channel_->bytes_sent();
+}
+
+void SourceSession::StopThreads() {
+  bool dialing = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+    // One that has failed dials no more, and the dialer serves the next session.
+    dialing = reader_.joinable() && !connected_ && status_.ok() &&
+              options_.retry.give_up_after.count() > 0;
+    for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
+      if (open != nullptr) {
+        open->Close();
+      }
+    }
+  }
+  if (dialing) {
+    dialer_->Close();
+  }
+  changed_.notify_all();
+  for (std::thread* thread : {&reader_, &pinger_}) {
+    if (thread->joinable()) {
+      thread->join();
+    }
+  }
+}
+
+Status SourceSession::ReadUntilFailure(Channel* channel) {
+  WaitLimit limit;
+  limit.idle = options_.peer_timeout;
+  while (true) {
+    Frame frame;
+    Status status = channel->Receive(limit, &frame);
+    if (!status.ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      may_retry_ = true;  // silence, a closed connection, damaged bytes
+      return status;
+    }
+    status = Handle(frame);
+    if (!status.ok()) {
+      std::lock_guard<std::mutex> lock(mu_);
+      // A source that shuts down may come back; so may a send that failed, also
+      // on a connection that ConnectLane() closed.
+      const EndState state = EndStateOf(status);
+      may_retry_ =
+          state == EndState::kDeadPeer || state == EndState::kCancelled;
+      if (state == EndState::kSnapshotGone && !plan_digest_.has_value() &&
+          transfer_id_.has_value() &&
+          request_.snapshot_use != SnapshotUse::kResume) {
+        // Nothing depends on it yet: another one will do.
+        transfer_id_.reset();
+        may_retry_ = true;
+      }
+      return status;
+    }
+  }
+}
+
+void SourceSession::ReadLoop() {
+  Status status;
+  while (status.ok()) {
+    status = ReadUntilFailure(channel().get());
+    bool retry = false;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      connected_ = false;
+      retry = may_retry_ && !stopping_ &&
+              options_.retry.give_up_after.count() > 0;
+    }
+    if (retry) {
+      status = Reconnect(status);
+    }
+  }
+  bool report = false;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    report = !stopping_ && status_.ok();
+    if (status_.ok()) {
+      status_ = status;
+    }
+  }
+  changed_.notify_all();
+  if (report && options_.on_fail) {
+    options_.on_fail(status, "source " + dialer_->address());
+  }
+}
+
+Status SourceSession::Reconnect(Status status) {
+  if (options_.on_retry) {
+    options_.on_retry(status);
+  }
+  channel()->Close();
+  int strange = 0;
+  while (true) {
+    const Status waited = AwaitTurn(&backoff_, status);
+    if (!waited.ok()) {
+      return waited;
+    }
+    std::shared_ptr<Channel> next;
+    status = DialControl(&next);
+    if (status.ok()) {
+      status = Reopen(std::move(next));
+    }
+    const EndState state = EndStateOf(status);
+    // It let this side in before: may be damage, but not again and again.
+    const bool is_strange =
+        state == EndState::kIncompatible || state == EndState::kDenied;
+    if (status.ok() || state == EndState::kRefused ||
+        (is_strange && ++strange >= kTriesToShake)) {
+      return status;
+    }
+  }
+}
+
+// Asks for the transfer again. What the source answers comes to the reader like
+// any other plan.
+Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
+  OpenRequest request;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    past_wire_bytes_ += channel_->bytes_received() + channel_->bytes_sent();
+    channel_ = channel;
+    if (stopping_) {
+      channel->Close();
+    }
+    connected_ = !opening_;
+    if (!opening_) {
+      changed_.notify_all();
+      return Status::OK();
+    }
+    request = request_;
+    if (transfer_id_.has_value()) {
+      request.snapshot_use = SnapshotUse::kResume;
+      request.held_transfer = *transfer_id_;
+      request.target_families = 0;
+      request.target_covers = 0;
+      request.target_bounds = 0;
+    }
+    opened_ = false;
+    planned_ = false;
+    plan_ = SourcePlan();
+    plan_bytes_ = 0;
+  }
+  return Ask(channel.get(), request);
+}
+
+// Only a new refresh tells what the target remembers.
+Status SourceSession::Ask(Channel* channel, const OpenRequest& request) {
+  const Status status = channel->SendMessage(
+      FrameType::kOpenRequest, request, WaitLimit::Within(kSendLimit));
+  return status.ok() && request.target_families > 0
+             ? SendMemory(channel, memory_)
+             : status;
+}
+
+void SourceSession::PingLoop() {
+  uint64_t token = 0;
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, options_.ping_interval, [this] {
+    return stopping_ || !status_.ok();
+  })) {
+    const std::shared_ptr<Channel> channel = channel_;
+    lock.unlock();
+    Ping ping;
+    ping.token = ++token;
+    // A send that fails is found by the reader.
+    channel->SendMessage(FrameType::kPing, ping).PermitUncheckedError();
+    lock.lock();
+  }
+}
+
+Status SourceSession::Handle(const Frame& frame) {
+  switch (frame.type) {
+    case FrameType::kPing: {
+      Ping ping;
+      const Status status = ping.DecodeFrom(frame.payload);
+      return status.ok() ? channel_->SendMessage(FrameType::kPong, ping)
+                         : status;
+    }
+    case FrameType::kPong:
+      return Status::OK();
+    case FrameType::kStats: {
+      Stats stats;
+      const Status status = stats.DecodeFrom(frame.payload);
+      if (!status.ok()) {
+        return status;
+      }
+      {
+        std::lock_guard<std::mutex> lock(mu_);
+        stats_ = stats;
+      }
+      const std::optional<Compress> compress =
+          options_.on_stats ? options_.on_stats(stats) : std::nullopt;
+      return compress ? channel_->SendMessage(FrameType::kCompress, *compress)
+                      : status;
+    }
+    case FrameType::kListReply:
+    case FrameType::kStatusReply:
+      return HandleAnswer(frame);
+    case FrameType::kFinished: {
+      std::lock_guard<std::mutex> lock(mu_);
+      const Status status = finish_.DecodeFrom(frame.payload);
+      finished_ = status.ok();
+      changed_.notify_all();
+      return status;
+    }
+    default: {
+      Status status;
+      bool resumed = false;
+      {
+        std::lock_guard<std::mutex> lock(mu_);
+        status = HandlePlanFrame(frame);
+        resumed = std::exchange(resumed_, false);
+      }
+      if (resumed && options_.on_retry) {
+        options_.on_retry(status);
+      }
+      return status;
+    }
+  }
+}
+
+Status SourceSession::WaitFor(const bool& flag,
+                              std::chrono::milliseconds limit) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait_for(lock, limit, [this, &flag] {
+    return flag || !status_.ok() || stopping_;
+  });
+  if (!flag && status_.ok()) {
+    return stopping_ ? MakeStatus(EndState::kCancelled, "stopped on request")
+                     : MakeStatus(EndState::kDeadPeer,
+                                  "source " + dialer_->address() +
+                                      ": no answer for " +
+                                      std::to_string(limit.count()) + " ms");
+  }
+  return flag ? Status::OK() : status_;
+}
+
+Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
+  std::shared_ptr<Channel> channel;
+  uint64_t connection = 0;
+  Status status = AwaitChannel(&channel, &connection);
+  if (!status.ok()) {
+    return status;
+  }
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    opening_ = true;
+    connected_ = false;
+    request_ = request;
+    if (request.snapshot_use != SnapshotUse::kResume) {
+      request_.target_families =
+          static_cast<uint32_t>(memory_.families.size());
+      request_.target_covers = static_cast<uint32_t>(memory_.covers.size());
+      request_.target_bounds = static_cast<uint32_t>(memory_.bounds.size());
+    }
+    if (connections_ != connection) {
+      channel = channel_;
+    }
+  }
+  status = Ask(channel.get(), request_);
+  if (!status.ok() && options_.retry.give_up_after.count() > 0) {
+    status = Status::OK();  // the reader finds it, too, and asks again
+  }
+  while (status.ok()) {
+    // A big WAL takes as long as it takes; pings tell whether anyone is there.
+    status = WaitFor(planned_, kPinLimit);
+    std::lock_guard<std::mutex> lock(mu_);
+    if (status.ok() && planned_) {
+      *plan = std::move(plan_);
+      break;
+    }  // else: lost meanwhile, and asked for again
+  }
+  return status;
+}
+
+Status SourceSession::ConnectLane(uint32_t lane,
+                                  std::unique_ptr<Channel>* channel) {
+  const WaitLimit limit = WaitLimit::Within(options_.connect_timeout);
+  std::unique_ptr<Connection> connection;
+  Status status = dialer_->Dial(limit, &connection);
+  if (!status.ok()) {
+    return status;
+  }
+  auto opened = std::make_unique<Channel>(std::move(connection));
+  uint64_t control = 0;
+  Hello hello = MakeHello();
+  hello.kind = ConnectionKind::kLane;
+  hello.lane = lane;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    hello.transfer_id = transfer_id_.value_or(TransferId{});
+    control = connections_;
+  }
+  HelloAck ack;
+  status = Shake(options_, opened.get(), hello, limit, &ack);
+  if (status.ok()) {
+    *channel = std::move(opened);
+  } else if (EndStateOf(status) == EndState::kSnapshotGone) {
+    // The control connection's answer counts, as soon as it is a new one.
+    std::lock_guard<std::mutex> lock(mu_);
+    if (connections_ == control && connected_ &&
+        options_.retry.give_up_after.count() > 0) {
+      channel_->Close();
+    }
+  }
+  return status;
+}
+
+Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
+                                   uint64_t* connection) {
+  std::unique_lock<std::mutex> lock(mu_);
+  // Ends: the reader connects again, or gives up.
+  changed_.wait(lock,
+                [this] { return connected_ || stopping_ || !status_.ok(); });
+  *channel = channel_;
+  *connection = connections_;
+  return !status_.ok() ? status_
+         : stopping_   ? MakeStatus(EndState::kCancelled, "stopped on request")
+                       : Status::OK();
+}
+
+Status SourceSession::AskForTotals(const struct Finish& ours,
+                                   const std::vector<HeldRange>& held) {
+  Status status;
+  while (status.ok()) {
+    std::shared_ptr<Channel> channel;
+    uint64_t connection = 0;
+    status = AwaitChannel(&channel, &connection);
+    if (!status.ok()) {
+      break;
+    }
+    if (wants_held()) {
+      SendHeld(channel.get(), held);
+    }
+    channel->SendMessage(FrameType::kFinish, ours,
+                         WaitLimit::Within(kSendLimit))
+        .PermitUncheckedError();
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait_for(lock, kAnswerLimit, [this, connection] {
+      return finished_ || !status_.ok() || stopping_ || !connected_ ||
+             connections_ != connection;
+    });
+    if (finished_) {
+      return Status::OK();
+    }
+    if (connected_ && connections_ == connection && !stopping_ &&
+        status_.ok()) {
+      status = MakeStatus(EndState::kDeadPeer,
+                          "source " + dialer_->address() +
+                              ": no answer to the totals for " +
+                              std::to_string(kAnswerLimit.count()) + " ms");
+    }
+  }
+  return status;
+}
+
+Status SourceSession::Finish(const struct Finish& ours,
+                             const std::vector<HeldRange>& held,
+                             struct Finish* theirs) {
+  const Status status = AskForTotals(ours, held);
+  if (!status.ok()) {
+    return status;
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  *theirs = finish_;
+  if (theirs->families.size() != ours.families.size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: the source counts another number of column "
+                      "families");
+  }
+  for (size_t i = 0; i < ours.families.size(); ++i) {
+    if (!(ours.families[i] == theirs->families[i])) {
+      return MakeStatus(EndState::kCorrupt,
+                        "totals of column family " + std::to_string(i) +
+                            ": expected " +
+                            std::to_string(theirs->families[i].entries) +
+                            " entries, found " +
+                            std::to_string(ours.families[i].entries));
+    }
+  }
+  return Status::OK();
+}
+
+void SourceSession::End(const Status& status, const std::string& where) {
+  std::shared_ptr<Channel> channel;
+  {
+    std::unique_lock<std::mutex> lock(mu_);
+    if (status.ok()) {
+      // A source that does not hear of it keeps its snapshot for a while.
+      changed_.wait_for(lock, kLastWordsLimit, [this] {
+        return connected_ || stopping_ || !status_.ok();
+      });
+    }
+    stopping_ = true;
+    channel = channel_;
+  }
+  if (status.ok()) {
+    struct End end;
+    channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(
+        std::chrono::milliseconds(1000))).PermitUncheckedError();
+  } else {
+    SendEnd(channel.get(), status, where);
+  }
+  StopThreads();
+}
+
+void SourceSession::Cancel() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+}
+
+Status SourceSession::AwaitFailure(std::chrono::milliseconds limit) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait_for(lock, limit,
+                    [this] { return stopping_ || !status_.ok(); });
+  return status_;
+}
+
+Stats SourceSession::stats() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return stats_;
+}
+
+uint64_t SourceSession::progress() const {
+  const Stats newest = stats();
+  return newest.entries + newest.sst_bytes + newest.read_bytes;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,197 @@
+// The target's end of a control connection: asks a source for a snapshot and
+// its plan, keeps the connection alive, agrees on totals. Used by pull, plan
+// and verify alike. A pull's connects again when it is lost.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/target/session/backoff.h"
+#include "pipeline/target/session/channel_set.h"
+#include "pipeline/wire/channel.h"
+#include "sstferry/options.h"
+#include "sstferry/transport.h"
+
+namespace sstferry {
+
+// What a source pinned and planned, bounded and checked for shape: families
+// are numbered 0, 1, ...; each family's ranges tile its interval in the order
+// they came (their keys are compared by the puller, which knows comparators).
+struct SourcePlan {
+  Opened opened;
+  std::vector<Family> families;
+  std::vector<Range> ranges;
+  std::vector<PlanItem> items;
+  std::vector<Cover> covers;  // what to remember; of a pull
+  uint64_t estimated_bytes = 0;
+};
+
+// Sends on the control connection are small; a request to stop must not wait
+// for one longer than this.
+inline constexpr std::chrono::milliseconds kSendLimit{4'000};
+
+// Answers that cost the source nothing.
+inline constexpr std::chrono::milliseconds kAnswerLimit{60'000};
+
+struct SourceSessionOptions {
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds peer_timeout{10'000};
+  std::chrono::milliseconds ping_interval{5'000};
+  // Holds each channel during its handshake, so that CloseAll() ends it; must
+  // outlive the session. Null: a handshake ends by connect_timeout alone.
+  ChannelSet* handshakes = nullptr;
+  // How a lost connection is tried again; by default it is not. The source must
+  // then still have the snapshot and the same plan.
+  BackoffOptions retry;
+  StopSignal* stop = nullptr;  // ends a wait before a try; may be null
+  // Called from a thread of the session for each loss that is tried again, and
+  // when the transfer is resumed on another connection (OK). Null: nobody is
+  // told.
+  std::function<void(const rocksdb::Status&)> on_retry;
+  // Called once, from a thread of the session, when the session fails after
+  // Connect(); must not call back into the session but for Cancel().
+  std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
+  // Called by the reader for every Stats of the source; what it returns is
+  // sent. Null: nothing is.
+  std::function<std::optional<Compress>(const Stats&)> on_stats;
+};
+
+// Ownership: borrows the dialer, which must outlive it.
+// Threads:   Cancel(), AwaitFailure(), ConnectLane() and stats() from any
+//   thread, all else from one.
+class SourceSession {
+ public:
+  // kDeadPeer: nobody answered, for as long as is tried.
+  [[nodiscard]] static rocksdb::Status Connect(
+      Dialer* dialer, const SourceSessionOptions& options,
+      std::unique_ptr<SourceSession>* session);
+  ~SourceSession();  // hangs up; the source then drops its snapshot
+
+  const HelloAck& source() const { return ack_; }
+  [[nodiscard]] rocksdb::Status List(std::vector<std::string>* names);
+  // Snapshots that the source holds of `database`; of all that it lets this
+  // side read when that is empty.
+  [[nodiscard]] rocksdb::Status AskHeld(const std::string& database,
+                                        std::vector<HeldSnapshot>* held);
+  // Before Open(), for a refresh: goes with its request.
+  void SetMemory(TargetMemory memory) { memory_ = std::move(memory); }
+  // Blocks while the source pins and plans; no limit but the peer's silence.
+  [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
+                                     SourcePlan* plan);
+  [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
+                                            std::unique_ptr<Channel>* channel);
+  // Sends our totals; OK means that the source's are the same. *theirs holds
+  // the source's last statistics. A source that goes on with the transfer, or
+  // plans a refresh, is first told of `held`, all ranges that are whole here.
+  [[nodiscard]] rocksdb::Status Finish(const struct Finish& ours,
+                                       const std::vector<HeldRange>& held,
+                                       struct Finish* theirs);
+  // Tells the source how it ended here and hangs up.
+  void End(const rocksdb::Status& status, const std::string& where);
+  void Cancel();
+  // Waits for the session to fail, and returns how it did; OK when it did not
+  // within `limit` or was cancelled. A source that fails closes its lanes and
+  // says why here: for lanes that were closed.
+  [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
+
+  Stats stats() const;  // the source's newest
+  // Grows while the source does anything for this session.
+  uint64_t progress() const;
+  uint64_t wire_bytes() const;
+
+ private:
+  [[nodiscard]] static rocksdb::Status Shake(
+      const SourceSessionOptions& options, Channel* channel,
+      const Hello& hello, const WaitLimit& limit, HelloAck* ack);
+  SourceSession(Dialer* dialer, const SourceSessionOptions& options);
+  // Once; *channel is open and has shaken hands.
+  [[nodiscard]] rocksdb::Status DialControl(std::shared_ptr<Channel>* channel);
+  // As often as `retry` says, from the failure `status` on; OK: channel() is
+  // another one, on which the transfer is asked for again.
+  [[nodiscard]] rocksdb::Status Reconnect(rocksdb::Status status);
+  [[nodiscard]] rocksdb::Status Reopen(std::shared_ptr<Channel> channel);
+  // Waits before the next try; how it ends when there is none.
+  [[nodiscard]] rocksdb::Status AwaitTurn(Backoff* backoff,
+                                          const rocksdb::Status& status);
+  std::shared_ptr<Channel> channel() const;
+  // The channel and its number once it is usable, or how the session failed.
+  [[nodiscard]] rocksdb::Status AwaitChannel(std::shared_ptr<Channel>* channel,
+                                             uint64_t* connection);
+  void ReadLoop();
+  [[nodiscard]] rocksdb::Status ReadUntilFailure(Channel* channel);
+  void PingLoop();
+  [[nodiscard]] rocksdb::Status Handle(const Frame& frame);
+  [[nodiscard]] rocksdb::Status HandleAnswer(const Frame& frame);
+  [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
+  [[nodiscard]] rocksdb::Status TakeOpened(const Frame& frame);
+  [[nodiscard]] rocksdb::Status EndPlan();
+  [[nodiscard]] rocksdb::Status AddRanges(Ranges batch);
+  [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
+  [[nodiscard]] rocksdb::Status AddCovers(Covers batch);
+  [[nodiscard]] rocksdb::Status Ask(Channel* channel,
+                                    const OpenRequest& request);
+  [[nodiscard]] rocksdb::Status SendMemory(Channel* channel,
+                                           const TargetMemory& memory);
+  [[nodiscard]] rocksdb::Status WaitFor(const bool& flag,
+                                        std::chrono::milliseconds limit);
+  void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges);
+  [[nodiscard]] rocksdb::Status AskForTotals(
+      const struct Finish& ours, const std::vector<HeldRange>& held);
+  bool wants_held() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return source_resumed_ || request_.mode == TransferMode::kRefresh;
+  }
+  void StopThreads();
+
+  Dialer* const dialer_;
+  const SourceSessionOptions options_;
+  HelloAck ack_;
+  Backoff backoff_;  // the reader's, once it runs
+  TargetMemory memory_;  // constant once Open() was called
+  std::thread reader_;
+  std::thread pinger_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  std::shared_ptr<Channel> channel_;  // under mu_, and all below
+  std::shared_ptr<Channel> dialed_;   // while it shakes hands
+  uint64_t past_wire_bytes_ = 0;      // of channels before
+  uint64_t connections_ = 0;
+  bool connected_ = false;    // and, once opened, planned on this connection
+  bool source_resumed_ = false;  // as the newest Opened says
+  bool resumed_ = false;      // by the frame at hand
+  bool may_retry_ = false;    // the failure at hand is the connection's
+  bool stopping_ = false;
+  rocksdb::Status status_;    // not OK: the session failed
+  bool opening_ = false;
+  bool opened_ = false;
+  bool planned_ = false;
+  bool answered_ = false;
+  bool finished_ = false;
+  OpenRequest request_;
+  SourcePlan plan_;
+  std::optional<Digest128> plan_digest_;  // of the plan given out
+  std::optional<TransferId> transfer_id_;  // once the source has told it
+  uint64_t plan_bytes_ = 0;
+  ListReply list_;
+  StatusReply status_reply_;
+  struct Finish finish_;
+  Stats stats_;
+};
+
+// The Hello this process sends.
+Hello MakeHello();
+
+// What a pull with these options asks of a source, the plan of one, and verify.
+OpenRequest MakeOpenRequest(const PullOptions& options,
+                            const std::string& name, Purpose purpose);
+
+}  // namespace sstferry

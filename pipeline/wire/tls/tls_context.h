@@ -1,0 +1,40 @@
+// What a TLS listener or dialer loads once and all its connections share.
+// Only tls_*.cc include this.
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+
+#include <memory>
+
+#include "sstferry/transport.h"
+
+namespace sstferry {
+
+enum class TlsRole { kServer, kClient };
+
+// Threads: constant once loaded; any.
+class TlsContext {
+ public:
+  // TLS 1.3 and nothing else; no session is ever resumed; the other side must
+  // show a certificate that a CA of files.ca signed.
+  // kInternal: which file cannot be used, and why.
+  [[nodiscard]] static rocksdb::Status Load(
+      const TlsFiles& files, TlsRole role,
+      std::shared_ptr<const TlsContext>* out);
+
+  TlsRole role() const { return role_; }
+  const TlsFiles& files() const { return files_; }
+  // A session of this context; null when memory is short.
+  SSL* NewSession() const;
+
+ private:
+  TlsContext(const TlsFiles& files, TlsRole role);
+  [[nodiscard]] rocksdb::Status LoadFiles();
+  void SetPolicy();
+
+  const TlsFiles files_;
+  const TlsRole role_;
+  boost::asio::ssl::context context_;
+};
+
+}  // namespace sstferry

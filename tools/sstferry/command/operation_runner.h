@@ -1,0 +1,32 @@
+// What pull, plan and verify have in common: signals, progress, the end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sstferry/options.h"
+#include "sstferry/target.h"
+#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/output/console.h"
+
+namespace sstferry {
+
+// Runs `operation` with progress on standard error; SIGINT and SIGTERM cancel
+// it, and SIGHUP calls `reload`, if there is one (then HoldReloadSignal() comes
+// before). Prints the JSON object, or on success (and for DIFFERENT) what
+// `human` makes of the summary. Returns the exit code.
+int RunOperation(const std::string& command, const CommonArguments& arguments,
+                 Console* console, Operation* operation,
+                 const std::function<std::string(const Summary&)>& human,
+                 const std::function<void()>& reload = nullptr);
+
+// Results as an operator reads them, each ending in a newline.
+std::string PullReport(const Summary& summary);
+std::string PlanReport(const Summary& summary);
+std::string VerifyReport(const Summary& summary);
+// The same of sstferry status, and its JSON object.
+std::string StatusText(const std::string& place, const StatusReport& report);
+std::string StatusToJson(const std::string& place, const StatusReport& report);
+
+}  // namespace sstferry

@@ -1,0 +1,141 @@
+// sstferry plan
+#include <algorithm>
+
+#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/command/operation_runner.h"
+#include "tools/sstferry/output/console.h"
+#include "tools/sstferry/output/progress.h"
+#include "tools/sstferry/output/table.h"
+
+namespace sstferry {
+namespace {
+
+// Bounds are cut to this many characters, so that a line fits a screen.
+constexpr size_t kBoundWidth = 18;
+
+std::string Bound(const std::optional<std::string>& key,
+                  const char* when_absent) {
+  if (!key) {
+    return when_absent;
+  }
+  std::string text = key->empty() ? "0x" : KeyToText(*key);
+  if (text.size() <= kBoundWidth) {
+    return text;
+  }
+  size_t cut = kBoundWidth - 2;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) {
+    --cut;  // not inside a UTF-8 sequence
+  }
+  return text.substr(0, cut) + "..";
+}
+
+std::string ServedNames(const Summary& summary) {
+  const size_t count = summary.served_names.size();
+  std::string text = summary.source + " serves " + std::to_string(count) +
+                     (count == 1 ? " database:\n" : " databases:\n");
+  for (const std::string& name : summary.served_names) {
+    text += "  " + summary.source + "/" + name + "\n";
+  }
+  return text;
+}
+
+std::string Files(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " file" : " files");
+}
+
+// "carry: 12 files, 800.0 MB; rebuild: 3 files, 20.0 MB".
+std::string Actions(const Summary& summary) {
+  std::string text;
+  for (const char* action : {"carry", "rebuild"}) {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+    for (const PlanItemSummary& item : summary.items) {
+      if (item.action == action) {
+        ++count;
+        bytes += item.bytes;
+      }
+    }
+    text += (text.empty() ? "" : "; ") + std::string(action) + ": " +
+            Files(count) + ", " + FormatBytes(static_cast<double>(bytes));
+  }
+  return text + "\n";
+}
+
+std::string Families(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows = {
+      {"COLUMN FAMILY", "FILES", "BYTES"}};
+  for (const std::string& family : summary.column_families) {
+    uint64_t items = 0;
+    uint64_t bytes = 0;
+    for (const PlanItemSummary& item : summary.items) {
+      if (item.column_family == family) {
+        ++items;
+        bytes += item.bytes;
+      }
+    }
+    rows.push_back({KeyToText(family), std::to_string(items),
+                    FormatBytes(static_cast<double>(bytes))});
+  }
+  return Table(rows);
+}
+
+std::string Items(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows = {
+      {"COLUMN FAMILY", "FIRST", "LAST", "FILE", "BYTES", "ACTION", "REASON"}};
+  for (const PlanItemSummary& item : summary.items) {
+    rows.push_back({KeyToText(item.column_family),
+                    Bound(item.begin, "-"), Bound(item.end, "-"),
+                    item.file.empty() ? "-" : item.file,
+                    FormatBytes(static_cast<double>(item.bytes)), item.action,
+                    item.reason});
+  }
+  return Table(rows);
+}
+
+}  // namespace
+
+std::string PlanReport(const Summary& summary) {
+  if (summary.column_families.empty() && summary.items.empty() &&
+      summary.transfer_id.empty()) {
+    return ServedNames(summary);
+  }
+  uint64_t bytes = 0;
+  for (const PlanItemSummary& item : summary.items) {
+    bytes += item.action == "skip" ? 0 : item.bytes;
+  }
+  std::string text = "plan: " + summary.source;
+  if (!summary.target.empty()) {
+    text += " -> " + summary.target;
+  }
+  text += ", snapshot at sequence " +
+          std::to_string(summary.snapshot_sequence) + ", " +
+          std::to_string(summary.ranges) + " ranges, " +
+          std::to_string(summary.lanes) + " lanes\n";
+  text += Families(summary) + "\n";
+  if (!summary.items.empty()) {
+    text += Items(summary) + "\n" + Actions(summary);
+  }
+  text += "disk: the target needs about " +
+          FormatBytes(static_cast<double>(bytes) * 1.1) +
+          "; the source links its files and writes no chunk\n";
+  for (const std::string& note : summary.notes) {
+    text += "note: " + note + "\n";
+  }
+  return text;
+}
+
+int RunPlan(const std::vector<std::string>& arguments) {
+  PullArguments plan;
+  const rocksdb::Status usage = ParsePlan(arguments, &plan);
+  if (!usage.ok()) {
+    return ReportUsage("plan", usage);
+  }
+  Console console(plan.common.log_level);
+  plan.options.log = console.log_function();
+  LogTlsWarnings(plan.options.tls, &console);
+  const std::unique_ptr<Operation> operation = MakePlan(plan.options);
+  return RunOperation("plan", plan.common, &console, operation.get(),
+                      PlanReport);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,214 @@
+// sstferry serve
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/output/console.h"
+#include "tools/sstferry/output/progress.h"
+#include "tools/sstferry/service/reload.h"
+#include "tools/sstferry/service/signals.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// What became of the transfers of one run.
+//
+// Threads: all members from any thread.
+class Ledger {
+ public:
+  void Add(const TransferReport& report) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (transfers_ == 0) {
+      first_ = report;
+    }
+    ++transfers_;
+    failed_ += report.status.ok() ? 0 : 1;
+    entries_ += report.entries;
+    sst_bytes_ += report.sst_bytes;
+    wire_bytes_ += report.wire_bytes;
+  }
+  uint64_t transfers() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return transfers_;
+  }
+  TransferReport first() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return first_;
+  }
+  void AddTo(Summary* summary) const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    summary->entries = entries_;
+    summary->sst_bytes = sst_bytes_;
+    summary->wire_bytes = wire_bytes_;
+  }
+  uint64_t failed() const {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return failed_;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  TransferReport first_;
+  uint64_t transfers_ = 0;
+  uint64_t failed_ = 0;
+  uint64_t entries_ = 0;
+  uint64_t sst_bytes_ = 0;
+  uint64_t wire_bytes_ = 0;
+};
+
+std::string Seconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", seconds);
+  return text.data();
+}
+
+void LogTransfer(const TransferReport& report, Console* console) {
+  const EndState state = EndStateOf(report.status);
+  std::string line = "transfer " + report.transfer_id + " of " + report.name +
+                     " to " + report.peer + ": " + EndStateName(state) + ", " +
+                     std::to_string(report.sst_bytes) + " bytes, " +
+                     Seconds(report.seconds) + " seconds";
+  if (!report.status.ok()) {
+    line += ": " + MessageOf(report.status);
+    if (!report.error_where.empty()) {
+      line += " (" + report.error_where + ")";
+    }
+  }
+  if (report.kept_for.count() > 0) {
+    line += "; its snapshot is kept for " +
+            std::to_string(report.kept_for.count()) + " seconds";
+  }
+  console->Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
+               line);
+}
+
+void Announce(const ServeArguments& arguments, const std::string& address,
+              Console* console) {
+  if (arguments.tls.empty() && !IsLoopback(arguments.listen.host)) {
+    console->Log(LogLevel::kWarning,
+                 "--insecure: anyone who reaches " + address +
+                     " can read the served databases, and what they read "
+                     "crosses the network in the clear");
+  }
+  const std::string line = "listening on " + address;
+  if (arguments.common.json) {
+    console->WriteError(line);
+  } else if (!WriteResult(line + "\n")) {
+    console->Log(LogLevel::kWarning,
+                 "standard output: \"" + line + "\" could not be written");
+  }
+  const Status notified = NotifyReady();
+  if (!notified.ok()) {
+    console->Log(LogLevel::kWarning, notified.ToString());
+  }
+}
+
+void Reload(const std::vector<std::string>& words, SourceServer* server,
+            Console* console) {
+  ServeArguments again;
+  const Status status = ParseServe(words, &again);
+  ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
+              [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
+}
+
+// Serves until a signal, or with --once until the first transfer has ended.
+Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
+             Console* console, Ledger* ledger) {
+  std::unique_ptr<Listener> listener;
+  LogTlsWarnings(arguments->tls, console);
+  Status status =
+      arguments->tls.empty()
+          ? ListenTcp(arguments->listen, &listener)
+          : ListenTls(arguments->listen, arguments->tls, &listener);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kInternal,
+                       "--listen " + ToString(arguments->listen));
+  }
+  std::unique_ptr<SourceServer> server;
+  std::atomic<bool> stop_asked{false};
+  std::atomic<StopWatcher*> watcher{nullptr};
+  const bool once = arguments->once;
+  arguments->options.log = console->log_function();
+  arguments->options.on_transfer_end = [&](const TransferReport& report) {
+    LogTransfer(report, console);
+    // Not its end; but one that said why it ends does so for --once.
+    if (report.kept_for.count() > 0 && (report.lost || !once)) {
+      return;
+    }
+    ledger->Add(report);
+    if (once) {
+      watcher.load()->Trigger();
+    }
+  };
+  status = MakeSourceServer(arguments->options, std::move(listener), &server);
+  if (!status.ok()) {
+    return status;
+  }
+  const auto stop = [&] {
+    stop_asked = true;
+    NotifyStopping().PermitUncheckedError();  // nobody waits for it
+    server->Stop();
+  };
+  StopWatcher stopper(stop, [&] { Reload(words, server.get(), console); });
+  watcher = &stopper;
+  Announce(*arguments, server->address(), console);
+  status = server->Run();
+  if (stop_asked && EndStateOf(status) == EndState::kCancelled) {
+    status = Status::OK();  // that is how it was meant to end
+  }
+  return status;
+}
+
+std::string ServeJson(const Summary& summary, const Ledger& ledger) {
+  auto json =
+      nlohmann::ordered_json::parse(SummaryToJson(summary, "serve"), nullptr,
+                                    false);
+  json["transfers"] = ledger.transfers();
+  json["transfers_failed"] = ledger.failed();
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+int RunServe(const std::vector<std::string>& arguments) {
+  ServeArguments serve;
+  const Status usage = ParseServe(arguments, &serve);
+  if (!usage.ok()) {
+    return ReportUsage("serve", usage);
+  }
+  HoldReloadSignal();
+  Console console(serve.common.log_level);
+  Ledger ledger;
+  Summary summary;
+  summary.started_at = NowRfc3339();
+  summary.source_versions = {SoftwareVersion(), RocksdbVersion()};
+  for (const ServedDatabase& database : serve.options.databases) {
+    summary.source += (summary.source.empty() ? "" : ",") + database.name;
+  }
+  const auto started = std::chrono::steady_clock::now();
+  summary.status = Serve(arguments, &serve, &console, &ledger);
+  const std::chrono::duration<double> elapsed =
+      std::chrono::steady_clock::now() - started;
+  summary.seconds = elapsed.count();
+  summary.finished_at = NowRfc3339();
+  summary.mode = "seed";
+  summary.peak_rss_bytes = PeakRssBytes();
+  ledger.AddTo(&summary);
+  if (serve.once && summary.status.ok() && ledger.transfers() > 0) {
+    const TransferReport first = ledger.first();
+    summary.status = first.status;
+    summary.error_where = first.error_where;
+    summary.transfer_id = first.transfer_id;
+    summary.target = first.peer;
+  }
+  return FinishCommand("serve", summary.status, summary.error_where,
+                serve.common.json ? ServeJson(summary, ledger) : "", &console);
+}
+
+}  // namespace sstferry

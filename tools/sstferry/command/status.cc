@@ -1,0 +1,225 @@
+// sstferry status
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/command/operation_runner.h"
+#include "tools/sstferry/output/console.h"
+#include "tools/sstferry/output/progress.h"
+#include "tools/sstferry/output/table.h"
+#include "tools/sstferry/service/signals.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string Bytes(uint64_t bytes) {
+  return FormatBytes(static_cast<double>(bytes));
+}
+
+// All of it, or what a server tells of another's.
+std::string ShownId(const TransferId& id) {
+  constexpr size_t kCut = 4;
+  const bool cut = std::all_of(id.begin() + kCut, id.end(),
+                               [](uint8_t byte) { return byte == 0; });
+  return ToHex(id).substr(0, cut ? 2 * kCut : 2 * id.size());
+}
+
+uint64_t PinnedBytes(const StatusReport& report) {
+  uint64_t bytes = 0;
+  for (const HeldSnapshot& held : report.snapshots) {
+    bytes += held.pinned_bytes;
+  }
+  return bytes;
+}
+
+std::string SourceText(const std::string& place, const StatusReport& report) {
+  std::string text = "source: " + place + "\n";
+  if (!report.snapshots.empty()) {
+    std::vector<std::vector<std::string>> rows = {
+        {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
+         "PINNED"}};
+    for (const HeldSnapshot& held : report.snapshots) {
+      rows.push_back({ShownId(held.transfer_id), WithoutControls(held.database),
+                      std::to_string(held.snapshot_sequence),
+                      FormatClock(static_cast<double>(held.age_seconds)),
+                      held.readers > 0
+                          ? "in use"
+                          : FormatClock(
+                                static_cast<double>(held.ttl_left_seconds)),
+                      std::to_string(held.readers), Bytes(held.pinned_bytes)});
+    }
+    text += Table(rows);
+  }
+  const size_t count = report.snapshots.size();
+  text += count == 0   ? "no snapshot is held"
+          : count == 1 ? "1 snapshot is held"
+                       : std::to_string(count) + " snapshots are held";
+  text += count == 0 ? "" : ", " + Bytes(PinnedBytes(report)) + " pinned";
+  if (report.foreign_snapshots > 0) {
+    text += ", " + std::to_string(report.foreign_snapshots) +
+            " beside it of another user not looked at";
+  }
+  return text + "\n";
+}
+
+std::string UnfinishedText(const UnfinishedPull& pull) {
+  std::string text = pull.running ? "running: " : "unfinished: ";
+  if (pull.transfer_id.empty()) {
+    text += pull.running ? "a pull has just begun" : "nothing was recorded";
+  } else {
+    std::array<char, 16> percent{};
+    std::snprintf(percent.data(), percent.size(), "%.1f", pull.percent());
+    text += std::string(percent.data()) + " % of about " +
+            Bytes(pull.planned_bytes) + " recorded, " +
+            std::to_string(pull.chunks) + " chunks with " +
+            Bytes(pull.sst_bytes) + ", of transfer " + pull.transfer_id +
+            " from " + WithoutControls(pull.source) + " at sequence " +
+            std::to_string(pull.snapshot_sequence);
+  }
+  text += pull.all_received ? "; only the last steps are missing" : "";
+  if (!pull.damage.empty()) {
+    text += "; starts anew: " + WithoutControls(pull.damage);
+  }
+  return text + "\n";
+}
+
+std::string TargetText(const std::string& place, const TargetState& target) {
+  std::string text = "target: " + place + "\n";
+  if (target.complete.has_value()) {
+    const CompletedPull& pull = *target.complete;
+    text += WithoutControls("complete: transfer " + pull.transfer_id +
+                            " from " + pull.source);
+    if (pull.snapshot_sequence.has_value()) {
+      text += " at sequence " + std::to_string(*pull.snapshot_sequence);
+    }
+    text += ", finished " + WithoutControls(pull.finished_at) + "\n";
+  }
+  if (target.has_leftover) {
+    text += "leftover: the pull was ended before it had removed " + place +
+            ".sstferry; the same command does\n";
+  }
+  if (target.unfinished.has_value()) {
+    text += UnfinishedText(*target.unfinished);
+  }
+  if (!target.next.empty()) {
+    text += "next: " + WithoutControls(target.next) + "\n";
+  } else if (target.unfinished.has_value() && !target.unfinished->running) {
+    text += "next: the same pull again\n";
+  }
+  return text;
+}
+
+ordered_json SourceJson(const StatusReport& report) {
+  ordered_json json = {{"snapshots", ordered_json::array()},
+                       {"pinned_bytes", PinnedBytes(report)},
+                       {"foreign_snapshots", report.foreign_snapshots}};
+  for (const HeldSnapshot& held : report.snapshots) {
+    json["snapshots"].push_back(
+        {{"id", ShownId(held.transfer_id)},
+         {"database", held.database},
+         {"snapshot_sequence", held.snapshot_sequence},
+         {"age_seconds", held.age_seconds},
+         {"ttl_left_seconds", held.ttl_left_seconds},
+         {"readers", held.readers},
+         {"pinned_bytes", held.pinned_bytes}});
+  }
+  return json;
+}
+
+ordered_json UnfinishedJson(const UnfinishedPull& pull) {
+  return {{"transfer_id", pull.transfer_id},
+          {"source", pull.source},
+          {"snapshot_sequence", pull.snapshot_sequence},
+          {"percent", pull.percent()},
+          {"planned_bytes", pull.planned_bytes},
+          {"planned_bytes_done", pull.planned_bytes_done},
+          {"chunks", pull.chunks},
+          {"sst_bytes", pull.sst_bytes},
+          {"all_received", pull.all_received},
+          {"damage", pull.damage}};
+}
+
+ordered_json TargetJson(const TargetState& target) {
+  ordered_json json;
+  json["state"] = !target.unfinished.has_value()  ? "complete"
+                  : target.unfinished->running ? "running"
+                                               : "unfinished";
+  json["complete"] = nullptr;
+  if (target.complete.has_value()) {
+    const CompletedPull& pull = *target.complete;
+    json["complete"] = {{"transfer_id", pull.transfer_id},
+                        {"source", pull.source},
+                        {"snapshot_sequence",
+                         pull.snapshot_sequence.value_or(0)},
+                        {"finished_at", pull.finished_at}};
+  }
+  json["unfinished"] = nullptr;
+  if (target.unfinished.has_value()) {
+    json["unfinished"] = UnfinishedJson(*target.unfinished);
+  }
+  json["leftover"] = target.has_leftover;
+  json["next"] = target.next;
+  return json;
+}
+
+}  // namespace
+
+std::string StatusText(const std::string& place, const StatusReport& report) {
+  return (report.is_source ? SourceText(place, report) : "") +
+         (report.is_target ? TargetText(place, report.target) : "");
+}
+
+std::string StatusToJson(const std::string& place,
+                         const StatusReport& report) {
+  const EndState state = EndStateOf(report.status);
+  ordered_json json;
+  json["schema"] = 1;
+  json["command"] = "status";
+  json["status"] = EndStateName(state);
+  json["exit_code"] = ExitCodeOf(state);
+  json["error"] = nullptr;
+  if (!report.status.ok()) {
+    json["error"] = {{"message", MessageOf(report.status)}, {"where", place}};
+  }
+  json["place"] = place;
+  json["source"] = nullptr;
+  json["target"] = nullptr;
+  if (report.status.ok() && report.is_source) {
+    json["source"] = SourceJson(report);
+  }
+  if (report.status.ok() && report.is_target) {
+    json["target"] = TargetJson(report.target);
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+int RunStatus(const std::vector<std::string>& arguments) {
+  StatusArguments parsed;
+  const rocksdb::Status usage = ParseStatus(arguments, &parsed);
+  if (!usage.ok()) {
+    return ReportUsage("status", usage);
+  }
+  Console console(parsed.common.log_level);
+  LogTlsWarnings(parsed.options.tls, &console);
+  const std::string place = parsed.options.where.ToString();
+  const std::unique_ptr<StatusQuery> query = MakeStatusQuery(parsed.options);
+  StatusReport report;
+  rocksdb::Status status;
+  {
+    const StopWatcher watcher([&query] { query->Cancel(); });
+    status = query->Run(&report);
+  }
+  const std::string text =
+      parsed.common.json ? StatusToJson(place, report)
+      : status.ok()      ? StatusText(WithoutControls(place), report)
+                         : "";
+  return FinishCommand("status", status, "", text, &console);
+}
+
+}  // namespace sstferry

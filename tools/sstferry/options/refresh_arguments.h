@@ -1,0 +1,15 @@
+// What the texts mean that make a pull a refresh.
+#pragma once
+
+#include "rocksdb/status.h"
+#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/arguments.h"
+
+namespace sstferry {
+
+// InvalidArgument: as in arguments.h. REQUIRES: `replace` of the options has
+// been read.
+[[nodiscard]] rocksdb::Status ReadRefresh(const OptionTexts& texts,
+                                          PullArguments* out);
+
+}  // namespace sstferry

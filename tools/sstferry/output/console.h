@@ -1,0 +1,82 @@
+// What the operator sees: standard output for results, standard error for logs
+// and progress, exit codes.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "rocksdb/status.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+inline constexpr int kExitUsage = 2;
+
+// Prints "sstferry pull: MESSAGE" and "see sstferry pull --help" to standard
+// error and returns kExitUsage. `command` may be empty.
+int ReportUsage(const std::string& command, const rocksdb::Status& status);
+
+// "sstferry pull: NO_SPACE: MESSAGE (WHERE)" without control characters.
+std::string FailureLine(const std::string& command,
+                        const rocksdb::Status& status,
+                        const std::string& where);
+
+// Control characters, which a peer may have sent, become '?'.
+std::string WithoutControls(const std::string& text);
+
+// Standard error, where log lines and one redrawn progress line share a
+// terminal.
+//
+// Threads: all members from any thread.
+class Console {
+ public:
+  explicit Console(LogLevel log_level, FILE* err = stderr);
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+  ~Console();
+
+  bool is_terminal() const { return is_terminal_; }
+
+  // A line of text, whatever the log level.
+  void WriteError(const std::string& line);
+  // Through spdlog, with time and level.
+  void Log(LogLevel level, const std::string& text);
+  LogFunction log_function();
+  void set_log_level(LogLevel level);
+
+  // One plain line.
+  void WriteProgress(const std::string& line);
+  // Replaces the line drawn before; cut to the terminal's width.
+  void RedrawProgress(const std::string& line);
+  // Leaves the last redrawn line standing.
+  void EndProgress();
+
+ private:
+  struct Logger;
+  friend struct Logger;
+  void WriteAbove(const std::string& text);
+
+  FILE* const err_;
+  const bool is_terminal_;
+  std::mutex mu_;
+  std::string drawn_;  // under mu_: the progress line on the screen
+  std::unique_ptr<Logger> logger_;
+};
+
+// What a person should know about the files of --tls-cert and its kin.
+void LogTlsWarnings(const TlsFiles& files, Console* console);
+
+// Writes `text` to standard output and flushes. False when that failed (a full
+// disk, a closed pipe).
+[[nodiscard]] bool WriteResult(const std::string& text);
+
+// The end of a command: the JSON object or, when `human` is not empty, that
+// text on standard output; a failure's sentence on standard error. Returns the
+// exit code. kDifferent is a result, not a failure.
+int FinishCommand(const std::string& command, const rocksdb::Status& status,
+           const std::string& where, const std::string& json_or_human,
+           Console* console);
+
+}  // namespace sstferry

@@ -1,0 +1,201 @@
+#include "tools/sstferry/output/progress.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+namespace sstferry {
+namespace {
+
+constexpr double kRateWindowSeconds = 10;
+constexpr std::chrono::milliseconds kRedrawInterval{200};
+// A finished operation alone shows 100.
+constexpr double kMaxUnfinishedPercent = 99.9;
+
+bool ShowsInPlace(ProgressMode mode, const Console& console) {
+  return mode == ProgressMode::kAlways ||
+         (mode == ProgressMode::kAuto && console.is_terminal());
+}
+
+double MovingRate(double rate, double amount, double elapsed,
+                  double total_elapsed) {
+  // The average since the start until a window has passed, then one that
+  // forgets what is older.
+  const double window = std::min(total_elapsed, kRateWindowSeconds);
+  const double weight = window > 0 ? std::min(1.0, elapsed / window) : 1.0;
+  return rate + weight * (amount / elapsed - rate);
+}
+
+}  // namespace
+
+void ProgressFormatter::Observe(const Progress& progress, double now_seconds) {
+  const double elapsed = now_seconds - last_seconds_;
+  const uint64_t done = std::max(progress.done_bytes, last_.done_bytes);
+  const uint64_t entries = std::max(progress.entries, last_.entries);
+  if (elapsed > 0) {
+    bytes_per_second_ =
+        MovingRate(bytes_per_second_,
+                   static_cast<double>(done - last_.done_bytes), elapsed,
+                   now_seconds);
+    entries_per_second_ =
+        MovingRate(entries_per_second_,
+                   static_cast<double>(entries - last_.entries), elapsed,
+                   now_seconds);
+    last_seconds_ = now_seconds;
+  }
+  const bool finished = progress.finished || (observed_ && last_.finished);
+  last_ = progress;
+  last_.done_bytes = done;
+  last_.entries = entries;
+  last_.finished = finished;
+  observed_ = true;
+
+  double percent = 0;
+  if (finished) {
+    percent = 100;
+  } else if (progress.planned_bytes > 0) {
+    percent = 100.0 * static_cast<double>(done) /
+              static_cast<double>(progress.planned_bytes);
+    percent = std::min(kMaxUnfinishedPercent, std::floor(percent * 10) / 10);
+  }
+  percent_ = std::max(percent_, percent);
+}
+
+double ProgressFormatter::EtaSeconds() const {
+  if (last_.finished) {
+    return 0;
+  }
+  if (last_.planned_bytes <= last_.done_bytes || bytes_per_second_ < 1) {
+    return -1;
+  }
+  return static_cast<double>(last_.planned_bytes - last_.done_bytes) /
+         bytes_per_second_;
+}
+
+std::string ProgressFormatter::Line() const {
+  const double eta = EtaSeconds();
+  std::array<char, 256> text{};
+  if (last_.planned_bytes == 0 && percent_ <= 0) {
+    // Nothing is planned yet: rates and a percentage would only say zero.
+    std::snprintf(text.data(), text.size(), "    - %% %-9.32s %s",
+                  last_.phase.c_str(), FormatClock(last_seconds_).c_str());
+    return text.data();
+  }
+  std::snprintf(text.data(), text.size(),
+                "%5.1f %% %-9.32s %8.1f MB/s %10.0f entries/s  %s %s  "
+                "%u lanes",
+                percent_, last_.finished ? "done" : last_.phase.c_str(),
+                bytes_per_second_ / 1e6,
+                entries_per_second_, last_.finished ? "took" : "ETA",
+                last_.finished ? FormatClock(last_.seconds).c_str()
+                : eta < 0      ? "-:--"
+                               : FormatClock(eta).c_str(),
+                last_.lanes);
+  return text.data();
+}
+
+std::string ProgressFormatter::Json() const {
+  const double eta = EtaSeconds();
+  nlohmann::ordered_json json;
+  json["phase"] = last_.phase;
+  json["percent"] = percent_;
+  json["planned_bytes"] = last_.planned_bytes;
+  json["done_bytes"] = last_.done_bytes;
+  json["entries"] = last_.entries;
+  json["bytes_per_second"] = bytes_per_second_;
+  json["entries_per_second"] = entries_per_second_;
+  json["eta_seconds"] = nullptr;
+  if (eta >= 0) {
+    json["eta_seconds"] = eta;
+  }
+  json["lanes"] = last_.lanes;
+  json["seconds"] = last_.seconds;
+  json["finished"] = last_.finished;
+  return json.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string FormatClock(double seconds) {
+  const double bounded = std::clamp(seconds, 0.0, 3.6e8);
+  const auto whole = static_cast<long long>(std::ceil(bounded));
+  std::array<char, 32> text{};
+  if (whole >= 3600) {
+    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld",
+                  whole / 3600, whole / 60 % 60, whole % 60);
+  } else {
+    std::snprintf(text.data(), text.size(), "%lld:%02lld", whole / 60,
+                  whole % 60);
+  }
+  return text.data();
+}
+
+std::string FormatBytes(double bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  size_t unit = 0;
+  while (bytes >= 999.95 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1000;
+    ++unit;
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s",
+                bytes, kUnits[unit]);
+  return text.data();
+}
+
+ProgressReporter::ProgressReporter(const CommonArguments& arguments,
+                                   Console* console,
+                                   std::function<Progress()> look)
+    : in_place_(ShowsInPlace(arguments.progress, *console)),
+      json_(arguments.progress == ProgressMode::kJson),
+      interval_(in_place_ ? kRedrawInterval : arguments.progress_interval),
+      console_(console),
+      look_(std::move(look)),
+      started_(std::chrono::steady_clock::now()) {
+  if (arguments.progress != ProgressMode::kNever) {
+    thread_ = std::thread([this] { Loop(); });
+  }
+}
+
+ProgressReporter::~ProgressReporter() { Stop(); }
+
+void ProgressReporter::Stop() {
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+    // A command that failed or answered at once needs no progress line.
+    if (json_ || shown_ || look_().planned_bytes > 0) {
+      Show();
+    }
+    console_->EndProgress();
+  }
+}
+
+void ProgressReporter::Loop() {
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!changed_.wait_for(lock, interval_, [this] { return stopping_; })) {
+    lock.unlock();
+    Show();
+    lock.lock();
+  }
+}
+
+void ProgressReporter::Show() {
+  shown_ = true;
+  const std::chrono::duration<double> now =
+      std::chrono::steady_clock::now() - started_;
+  formatter_.Observe(look_(), now.count());
+  if (in_place_) {
+    console_->RedrawProgress(formatter_.Line());
+  } else {
+    console_->WriteProgress(json_ ? formatter_.Json() : formatter_.Line());
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,85 @@
+// Progress as text: pure formatting, then the thread that shows it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "sstferry/options.h"
+#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/output/console.h"
+
+namespace sstferry {
+
+// Turns looks at an operation into lines. Never goes back: percent, bytes and
+// entries are the largest seen. 100 percent only once finished.
+//
+// Threads: one.
+class ProgressFormatter {
+ public:
+  // `now_seconds` is any clock that only grows; rates are over about the last
+  // ten seconds of it.
+  void Observe(const Progress& progress, double now_seconds);
+
+  // " 42.3 % transfer  512.4 MB/s  1883000 entries/s  ETA 0:07  4 lanes", or
+  // "    - % snapshot  0:03" while nothing is planned.
+  std::string Line() const;
+  // {"phase":..., "percent":..., ...} without a newline.
+  std::string Json() const;
+
+  double percent() const { return percent_; }
+
+ private:
+  double EtaSeconds() const;  // negative: not known
+
+  Progress last_;
+  double percent_ = 0;
+  double bytes_per_second_ = 0;
+  double entries_per_second_ = 0;
+  double last_seconds_ = 0;
+  bool observed_ = false;
+};
+
+// "3:07", "1:02:45".
+std::string FormatClock(double seconds);
+// "512.4 MB", powers of 1000.
+std::string FormatBytes(double bytes);
+
+// Shows the progress of one operation on standard error until destroyed.
+//
+// Ownership: borrows the console and what `look` refers to.
+// Threads:   `look` is called from a thread of its own.
+class ProgressReporter {
+ public:
+  ProgressReporter(const CommonArguments& arguments, Console* console,
+                   std::function<Progress()> look);
+  ~ProgressReporter();  // calls Stop()
+
+  // Joins the thread and shows where the operation stands a last time, unless
+  // nothing was shown and nothing planned.
+  void Stop();
+
+ private:
+  void Loop();
+  void Show();
+
+  const bool in_place_;
+  const bool json_;
+  const std::chrono::milliseconds interval_;
+  Console* const console_;
+  const std::function<Progress()> look_;
+  const std::chrono::steady_clock::time_point started_;
+  ProgressFormatter formatter_;  // the thread's; after the join, Stop()'s
+  bool shown_ = false;           // likewise
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool stopping_ = false;  // under mu_
+  std::thread thread_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,156 @@
+#include "tools/sstferry/service/hook.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "format/end_state.h"
+
+extern char** environ;
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kGrace{10};
+constexpr int kLookMillis = 50;
+constexpr int kUnknown = 255 << 8;  // as an exit code of 255
+
+std::vector<std::string> EnvironmentFor(const SwapEvent& event) {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::strncmp(*variable, "SSTFERRY_TARGET_DIR=", 20) != 0 &&
+        std::strncmp(*variable, "SSTFERRY_TRANSFER_ID=", 21) != 0 &&
+        std::strncmp(*variable, "SSTFERRY_EXCHANGED=", 19) != 0) {
+      all.emplace_back(*variable);
+    }
+  }
+  all.push_back("SSTFERRY_TARGET_DIR=" + event.target_dir);
+  all.push_back("SSTFERRY_TRANSFER_ID=" + event.transfer_id);
+  all.push_back(std::string("SSTFERRY_EXCHANGED=") +
+                (event.exchanged ? "yes" : "no"));
+  return all;
+}
+
+// 0, or errno. Signals that this process holds are let through again, and
+// none of its descriptors stays open.
+int Spawn(const std::string& command, const SwapEvent& event, pid_t* child) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0 /*O_RDONLY*/,
+                                   0);
+  posix_spawn_file_actions_adddup2(&actions, 2, 1);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  sigset_t defaults = none;
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
+                                            POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETPGROUP);
+  std::vector<std::string> words = {"/bin/sh", "-c", command};
+  std::vector<std::string> environment = EnvironmentFor(event);
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  for (std::string& variable : environment) {
+    envp.push_back(variable.data());
+  }
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  const int error = posix_spawn(child, "/bin/sh", &actions, &attributes,
+                                argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+// Reaps the child, or looks again a little later; true when it has ended.
+bool Ended(pid_t child, int descriptor, int* state) {
+  if (descriptor >= 0) {
+    pollfd wait = {descriptor, POLLIN, 0};
+    poll(&wait, 1, kLookMillis);
+  } else {
+    poll(nullptr, 0, kLookMillis);
+  }
+  const pid_t reaped = waitpid(child, state, WNOHANG);
+  if (reaped < 0) {
+    *state = kUnknown;  // somebody else took it
+  }
+  return reaped != 0;
+}
+
+Status Outcome(const std::string& what, int state) {
+  if (WIFEXITED(state) && WEXITSTATUS(state) == 0) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      what + (WIFEXITED(state)
+                  ? " ended with code " + std::to_string(WEXITSTATUS(state))
+                  : " was ended by signal " + std::to_string(WTERMSIG(state))));
+}
+
+Status RunCommand(const std::string& option, const std::string& command,
+                  std::optional<steady_clock::time_point> until,
+                  const SwapEvent& event) {
+  const std::string what = option + " \"" + command + "\"";
+  pid_t child = 0;
+  const int error = Spawn(command, event, &child);
+  if (error != 0) {
+    return MakeStatus(EndState::kRefused, what + " could not be started: " +
+                                              strerror(error));
+  }
+  const int descriptor =
+      static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // or -1
+  int state = 0;
+  Status ended;
+  std::optional<steady_clock::time_point> kill_at;
+  while (!Ended(child, descriptor, &state)) {
+    const steady_clock::time_point now = steady_clock::now();
+    const bool late = until && now >= *until;
+    if (kill_at) {
+      if (now >= *kill_at) {
+        kill(-child, SIGKILL);
+      }
+    } else if (late || event.stopped()) {
+      ended = MakeStatus(late ? EndState::kDeadline : EndState::kCancelled,
+                         what + (late ? " was ended: it took too long"
+                                      : " was ended: the pull was stopped"));
+      kill(-child, SIGTERM);
+      kill_at = now + kGrace;
+    }
+  }
+  if (descriptor >= 0) {
+    close(descriptor);
+  }
+  return ended.ok() ? Outcome(what, state) : ended;
+}
+
+}  // namespace
+
+SwapHook MakeCommandHook(const std::string& option, const std::string& command,
+                         std::optional<steady_clock::time_point> until) {
+  return [=](const SwapEvent& event) {
+    return RunCommand(option, command, until, event);
+  };
+}
+
+}  // namespace sstferry
