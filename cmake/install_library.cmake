@@ -7,16 +7,8 @@ file(GLOB SSTFERRY_PUBLIC_HEADERS CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/pipeline/include/sstferry/*.h)
 install(FILES ${SSTFERRY_PUBLIC_HEADERS}
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry)
-install(FILES format/digest.h format/end_state.h
+install(FILES format/end_state.h format/types.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry/format)
-install(FILES
-  format/message/messages.h
-  format/message/messages_any.h
-  format/message/messages_control.h
-  format/message/messages_lane.h
-  format/message/messages_refresh.h
-  format/message/messages_status.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry/format/message)
 
 set_target_properties(sstferry_pipeline PROPERTIES EXPORT_NAME sstferry)
 set_target_properties(sstferry_format PROPERTIES EXPORT_NAME format)

@@ -5,10 +5,6 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-std::string ToHex(const TransferId& id) {
-  return ToHex(Slice(reinterpret_cast<const char*>(id.data()), id.size()));
-}
-
 Totals& Totals::operator+=(const Totals& other) {
   chunks += other.chunks;
   entries += other.entries;

@@ -10,6 +10,7 @@
 
 #include "format/digest.h"
 #include "format/end_state.h"
+#include "format/types.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
@@ -34,20 +35,10 @@ inline constexpr uint64_t kSupportedFeatures =
     kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
     kFeatureWireCompression | kFeatureMarkedBlocks;
 
-using TransferId = std::array<uint8_t, 16>;
-std::string ToHex(const TransferId& id);
-
 struct NamedValue {
   std::string name;
   std::string value;
   friend bool operator==(const NamedValue&, const NamedValue&) = default;
-};
-
-// A half-open key interval; an absent bound is unbounded, "" is a key.
-struct KeyInterval {
-  std::optional<std::string> begin;
-  std::optional<std::string> end;
-  friend bool operator==(const KeyInterval&, const KeyInterval&) = default;
 };
 
 struct Totals {

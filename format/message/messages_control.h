@@ -28,17 +28,6 @@ struct ListReply {
 
 enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 
-// Which files of the source travel as they are instead of being rebuilt.
-enum class CarryMode : uint8_t {
-  kAuto = 0,   // those for which that is exactly as good
-  kNever = 1,
-  kOnly = 2,   // all, or the transfer is refused
-};
-
-// How ChunkData frames are to come: never compressed; as the target's Compress
-// messages say, at first not; or always where it saves bytes.
-enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };
-
 // Which snapshot an OpenRequest is about.
 enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new one

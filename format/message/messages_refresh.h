@@ -16,15 +16,6 @@ enum class TransferMode : uint8_t {
   kRefresh = 1,  // into one that holds data: chunks replace their intervals
 };
 
-// What a refresh takes for changed.
-enum class CompareMode : uint8_t {
-  // What other files back than at the last refresh, and what of the rest is
-  // not proved to be unchanged and differs when both sides read it.
-  kFiles = 0,
-  kDigest = 1,  // what differs when both sides read everything
-  kFull = 2,    // everything
-};
-
 // What a range of the plan asks of the target.
 enum class RangeNeed : uint8_t {
   kSend = 0,       // its chunks

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -23,6 +24,7 @@ constexpr const char* kRoots[] = {"format", "pipeline", "tools", "tests",
 constexpr size_t kMaxHeaderLines = 250;
 constexpr size_t kMaxSourceLines = 600;
 constexpr size_t kHeadLines = 20;
+constexpr int kMaxFilesInRoom = 25;
 
 struct File {
   std::string path;  // from the repository's root
@@ -137,12 +139,6 @@ std::string PipelineInclude(const std::string& file, const Include& include) {
       path == "boost/program_options.hpp" || Under(path, "spdlog")) {
     return "belongs to tools/";
   }
-  if (Under(file, "pipeline/source") && Under(path, "pipeline/target")) {
-    return "source/ and target/ do not know each other";
-  }
-  if (Under(file, "pipeline/target") && Under(path, "pipeline/source")) {
-    return "source/ and target/ do not know each other";
-  }
   if (!Under(file, "pipeline/wire")) {
     return Under(path, "boost") || Under(path, "openssl")
                ? "only pipeline/wire/ uses Boost.Asio and OpenSSL"
@@ -151,10 +147,107 @@ std::string PipelineInclude(const std::string& file, const Include& include) {
   if (Under(path, "rocksdb") && !IsSliceOrStatus(path)) {
     return "wire/ takes of RocksDB only slice.h and status.h";
   }
-  if (Under(path, "pipeline") && !Under(path, "pipeline/wire")) {
-    return "wire/ knows nothing of source and target";
-  }
   return "";
+}
+
+// The table of pipeline/README.md: what each room may include.
+using Rooms = std::map<std::string, std::set<std::string>>;
+
+// The words in backquotes of one cell.
+std::set<std::string> NamesIn(const std::string& cell) {
+  std::set<std::string> names;
+  for (size_t at = cell.find('`'); at != std::string::npos;) {
+    const size_t end = cell.find('`', at + 1);
+    if (end == std::string::npos) {
+      break;
+    }
+    std::string name = cell.substr(at + 1, end - at - 1);
+    while (name.ends_with("/")) name.pop_back();
+    names.insert(name);
+    at = cell.find('`', end + 1);
+  }
+  return names;
+}
+
+// Rows are: | `room/` | what it holds | `room/`, `room/` |
+Rooms ReadRooms(const std::string& text) {
+  Rooms rooms;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with("| `")) {
+      continue;
+    }
+    std::vector<std::string> cells;
+    std::istringstream row(line.substr(1));
+    for (std::string cell; std::getline(row, cell, '|');) {
+      cells.push_back(cell);
+    }
+    const std::set<std::string> room = NamesIn(cells[0]);
+    if (cells.size() == 3 && room.size() == 1 && cells[0].ends_with("/` ")) {
+      rooms[*room.begin()] = NamesIn(cells[2]);
+    }
+  }
+  return rooms;
+}
+
+std::string RoomOf(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().generic_string();
+  return folder == "sstferry" ? "pipeline/include/sstferry" : folder;
+}
+
+std::string RoomRule(const Rooms& rooms, const File& file,
+                     const std::string& line) {
+  const Include include = IncludeOf(line);
+  const std::string from = RoomOf(file.path);
+  const std::string to = RoomOf(include.path);
+  const auto in_house = [](const std::string& room) {
+    return Under(room + "/", "format") || Under(room + "/", "pipeline") ||
+           Under(room + "/", "tools");
+  };
+  if (!in_house(from)) {
+    return "";
+  }
+  const auto room = rooms.find(from);
+  if (room == rooms.end()) {
+    return from + "/ is no room of pipeline/README.md";
+  }
+  if (!include.quoted || !in_house(to) || from == to ||
+      room->second.count(to) != 0) {
+    return "";
+  }
+  return from + "/ may not include " + to + "/ (pipeline/README.md)";
+}
+
+// Rooms that reach themselves.
+std::string Circles(const Rooms& rooms) {
+  std::string found;
+  for (const auto& [start, ignored] : rooms) {
+    std::set<std::string> seen;
+    std::vector<std::string> next = {start};
+    while (!next.empty()) {
+      const auto room = rooms.find(next.back());
+      next.pop_back();
+      if (room == rooms.end()) {
+        continue;
+      }
+      for (const std::string& to : room->second) {
+        if (to == start) found += start + "/ reaches itself\n";
+        if (seen.insert(to).second) next.push_back(to);
+      }
+    }
+  }
+  return found;
+}
+
+const Rooms& HouseRooms() {
+  static const Rooms rooms = [] {
+    std::ifstream stream(fs::path(SSTFERRY_SOURCE_DIR) /
+                         "pipeline/README.md");
+    std::stringstream text;
+    text << stream.rdbuf();
+    return ReadRooms(text.str());
+  }();
+  return rooms;
 }
 
 std::string IncludeRule(const File& file, const std::string& line) {
@@ -266,12 +359,9 @@ TEST_CASE("The include rule sees every wrong direction", "[lint]") {
       {"format/a.h", "#include <thread>"},
       {"format/a.cc", "#include <boost/asio.hpp>"},
       {"format/a.cc", "#include \"sstferry/options.h\""},
-      {"pipeline/source/a.cc", "#include \"pipeline/target/b.h\""},
-      {"pipeline/target/a.cc", "#include \"pipeline/source/b.h\""},
       {"pipeline/target/a.cc", "#include \"tools/sstferry/output/console.h\""},
       {"pipeline/target/a.cc", "#include <boost/asio.hpp>"},
       {"pipeline/wire/a.cc", "#include \"rocksdb/db.h\""},
-      {"pipeline/wire/a.cc", "#include \"sstferry/options.h\""},
       {"pipeline/a.cc", "#include <boost/program_options.hpp>"},
       {"tools/sstferry/a.cc", "#include \"tests/support/catch.h\""},
       {"tools/sstferry/a.cc", "#include \"console.h\""},
@@ -324,6 +414,51 @@ TEST_CASE("Includes go one way through the house", "[lint]") {
   const std::string found = Violations(SourceFiles(), IncludeRule);
   INFO(found);
   REQUIRE(found.empty());
+}
+
+TEST_CASE("The rule of rooms sees a wrong arrow, a circle and a new room",
+          "[lint]") {
+  const Rooms rooms = ReadRooms(
+      "| room | holds | may include |\n|---|---|---|\n"
+      "| `format/` | bytes | |\n"
+      "| `pipeline/a/` | a, `x.h` | `format/` |\n"
+      "| `pipeline/b/` | b | `format/`, `pipeline/a/` |\n");
+  REQUIRE(rooms.size() == 3);
+  REQUIRE(Circles(rooms).empty());
+  const auto rule = [&](const char* path, const char* line) {
+    return RoomRule(rooms, File{path, {}}, line);
+  };
+  CHECK(rule("pipeline/b/b.h", "#include \"pipeline/a/a.h\"").empty());
+  CHECK(rule("pipeline/b/b.h", "#include \"rocksdb/db.h\"").empty());
+  CHECK_FALSE(rule("pipeline/a/a.h", "#include \"pipeline/b/b.h\"").empty());
+  CHECK_FALSE(rule("pipeline/a/a.h", "#include \"sstferry/source.h\"").empty());
+  CHECK_FALSE(rule("pipeline/c/c.h", "").empty());
+  Rooms circle = rooms;
+  circle["pipeline/a"].insert("pipeline/b");
+  CHECK_FALSE(Circles(circle).empty());
+}
+
+TEST_CASE("Arrows between rooms are those of pipeline/README.md", "[lint]") {
+  REQUIRE(HouseRooms().size() > 20);
+  const std::string found =
+      Circles(HouseRooms()) +
+      Violations(SourceFiles(), [](const File& file, const std::string& line) {
+        return RoomRule(HouseRooms(), file, line);
+      });
+  INFO(found);
+  REQUIRE(found.empty());
+}
+
+TEST_CASE("No room is a drawer", "[lint]") {
+  std::map<std::string, int> files;
+  for (const File& file : SourceFiles()) {
+    const std::string room = RoomOf(file.path);
+    files[room] += HouseRooms().count(room) != 0 ? 1 : 0;
+  }
+  for (const auto& [room, count] : files) {
+    INFO(room);
+    CHECK(count <= kMaxFilesInRoom);
+  }
 }
 
 TEST_CASE("Sources are ASCII without using directives or promises",

@@ -1,4 +1,5 @@
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/command_arguments.h"
+#include "tools/sstferry/options/commands.h"
 
 #include <unistd.h>
 

@@ -16,7 +16,8 @@
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/serve_process.h"
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/command_arguments.h"
+#include "tools/sstferry/options/commands.h"
 
 namespace sstferry {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "format/end_state.h"
-#include "format/message/messages.h"
+#include "format/types.h"
 #include "sstferry/refresh_options.h"
 #include "sstferry/transport.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "format/message/messages.h"
+#include "format/types.h"
 #include "sstferry/options.h"
 
 namespace sstferry {

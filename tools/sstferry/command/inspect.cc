@@ -13,7 +13,8 @@
 #include "format/sst/annotate.h"
 #include "format/sst/byte_source.h"
 #include "format/sst/sst_reader.h"
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/command/run.h"
+#include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 
 namespace sstferry {

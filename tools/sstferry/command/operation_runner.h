@@ -7,7 +7,7 @@
 
 #include "sstferry/options.h"
 #include "sstferry/target.h"
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 
 namespace sstferry {

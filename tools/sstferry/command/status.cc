@@ -5,8 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/sstferry/command/commands.h"
 #include "tools/sstferry/command/operation_runner.h"
+#include "tools/sstferry/command/run.h"
+#include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/output/progress.h"
 #include "tools/sstferry/output/table.h"

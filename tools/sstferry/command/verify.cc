@@ -1,8 +1,9 @@
 // sstferry verify
 #include <algorithm>
 
-#include "tools/sstferry/command/commands.h"
 #include "tools/sstferry/command/operation_runner.h"
+#include "tools/sstferry/command/run.h"
+#include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 
 namespace sstferry {

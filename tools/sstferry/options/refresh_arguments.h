@@ -2,7 +2,7 @@
 #pragma once
 
 #include "rocksdb/status.h"
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/options/arguments.h"
 
 namespace sstferry {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "sstferry/options.h"
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 
 namespace sstferry {

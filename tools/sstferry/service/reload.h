@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "rocksdb/status.h"
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 
 namespace sstferry {

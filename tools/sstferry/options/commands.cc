@@ -1,4 +1,4 @@
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/commands.h"
 
 #include <zstd.h>
 
@@ -268,11 +268,11 @@ const std::vector<Command>& Commands() {
        "closed, a checkpoint, or open and written by another process; it is\n"
        "never written to. Prints \"listening on HOST:PORT\". SIGINT or SIGTERM\n"
        "end it with exit code 0.",
-       ServeOptionSpecs(), {}, RunServe},
+       ServeOptionSpecs(), {}},
       {"pull", "SOURCE TARGET_DIR [options]",
        "Moves a snapshot of the DATABASE named SOURCE into the new directory\n"
        "TARGET_DIR, which appears whole or not at all.",
-       PullOptionSpecs(), {"source", "target"}, RunPull},
+       PullOptionSpecs(), {"source", "target"}},
       {"verify", "LEFT RIGHT [options]",
        "Compares two DATABASEs, LEFT and RIGHT, entry by entry, each as it is\n"
        "at one moment. A difference is DIFFERENT; where a directory records\n"
@@ -288,28 +288,28 @@ const std::vector<Command>& Commands() {
         kSnapshotOption, kWalDirOption, kStallOption, kTlsCertOption,
         kTlsKeyOption,
         kTlsCaOption},
-       {"left", "right"}, RunVerify},
+       {"left", "right"}},
       {"plan", "SOURCE [TARGET_DIR] [options]",
        "Prints what pull would do and why: column families, ranges, sizes,\n"
        "disk needed. sst://HOST:PORT without NAME lists what is served there.\n"
        "Takes pull's options.",
-       PullOptionSpecs(), {"source", "target"}, RunPlan},
+       PullOptionSpecs(), {"source", "target"}},
       {"status", "SOURCE|TARGET_DIR [options]",
        "Of a DATABASE (or all that sst://HOST:PORT lets this side read): which\n"
        "snapshots are held there for pulls that may go on. Of a TARGET_DIR:\n"
        "complete, or how far an unfinished pull came, and what to type next.\n"
        "Of a directory that is both: both. Changes nothing.",
        {kSnapshotOption, kTlsCertOption, kTlsKeyOption, kTlsCaOption},
-       {"place"}, RunStatus},
+       {"place"}},
       {"release", "SOURCE_DIR ID [options]",
        "Lets the snapshot go that the database directory SOURCE_DIR holds for\n"
        "the transfer ID, as status shows it, or its first 8 digits or more. A\n"
        "pull that it was held for starts anew. BUSY while a target is connected.",
-       {kSnapshotOption}, {"source", "id"}, RunRelease},
+       {kSnapshotOption}, {"source", "id"}},
       {"inspect", "FILE [options]",
        "Explains a journal byte by byte (offset, bytes, meaning), or shows the\n"
        "properties of an SST file.",
-       {}, {"file"}, RunInspect},
+       {}, {"file"}},
   };
   return commands;
 }

@@ -2,13 +2,24 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <map>
 
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/command/run.h"
+#include "tools/sstferry/options/commands.h"
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/service/signals.h"
 
 namespace sstferry {
 namespace {
+
+using Run = int (*)(const std::vector<std::string>& arguments);
+
+const std::map<std::string, Run> kRuns = {
+    {"serve", RunServe},     {"pull", RunPull},
+    {"verify", RunVerify},   {"plan", RunPlan},
+    {"status", RunStatus},   {"release", RunRelease},
+    {"inspect", RunInspect},
+};
 
 int Print(const std::string& text) {
   if (WriteResult(text)) {
@@ -48,7 +59,7 @@ int Main(const std::vector<std::string>& words) {
   if (help) {
     return Print(CommandHelp(*command));
   }
-  return command->run({words.begin() + 1, words.end()});
+  return kRuns.at(command->name)({words.begin() + 1, words.end()});
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 #include "format/limits.h"
 #include "format/record/lease.h"
-#include "tools/sstferry/command/commands.h"
+#include "tools/sstferry/options/command_arguments.h"
+#include "tools/sstferry/options/commands.h"
 #include "tools/sstferry/options/refresh_arguments.h"
 
 namespace sstferry {

@@ -1,6 +1,4 @@
-// The sub-commands: their options, their help, what their texts mean, and
-// their entry points. One file per command runs it; nothing here prints but
-// the Run functions.
+// What each sub-command was asked for, and how its texts are read.
 #pragma once
 
 #include <chrono>
@@ -12,7 +10,6 @@
 #include "sstferry/source.h"
 #include "sstferry/status.h"
 #include "sstferry/transport.h"
-#include "tools/sstferry/options/arguments.h"
 
 namespace sstferry {
 
@@ -81,35 +78,5 @@ struct InspectArguments {
     const std::vector<std::string>& arguments, ReleaseArguments* out);
 [[nodiscard]] rocksdb::Status ParseInspect(
     const std::vector<std::string>& arguments, InspectArguments* out);
-
-// Each runs one command to its end and returns the exit code.
-int RunServe(const std::vector<std::string>& arguments);
-int RunPull(const std::vector<std::string>& arguments);
-int RunPlan(const std::vector<std::string>& arguments);
-int RunVerify(const std::vector<std::string>& arguments);
-int RunStatus(const std::vector<std::string>& arguments);
-int RunRelease(const std::vector<std::string>& arguments);
-int RunInspect(const std::vector<std::string>& arguments);
-
-struct Command {
-  const char* name;
-  const char* synopsis;  // "SOURCE TARGET_DIR [options]"
-  const char* about;     // whole sentences, wrapped
-  std::vector<OptionSpec> options;  // the common ones follow in --help
-  std::vector<std::string> operands;
-  int (*run)(const std::vector<std::string>& arguments);
-};
-
-// In the order --help lists them.
-const std::vector<Command>& Commands();
-const Command* FindCommand(const std::string& name);  // null: unknown
-
-// Options of every command.
-const std::vector<OptionSpec>& CommonOptions();
-
-std::string CommandHelp(const Command& command);
-std::string GeneralHelp();
-std::string VersionText();
-std::string RocksdbVersion();  // "7.8.3"
 
 }  // namespace sstferry

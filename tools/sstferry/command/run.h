@@ -1,0 +1,18 @@
+// The entry points of the sub-commands, one file each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sstferry {
+
+// Each runs one command to its end and returns the exit code.
+int RunServe(const std::vector<std::string>& arguments);
+int RunPull(const std::vector<std::string>& arguments);
+int RunPlan(const std::vector<std::string>& arguments);
+int RunVerify(const std::vector<std::string>& arguments);
+int RunStatus(const std::vector<std::string>& arguments);
+int RunRelease(const std::vector<std::string>& arguments);
+int RunInspect(const std::vector<std::string>& arguments);
+
+}  // namespace sstferry
