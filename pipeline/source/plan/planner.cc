@@ -364,6 +364,31 @@ Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
   return Status::OK();
 }
 
+Status CheckReplaceable(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
+                        const KeyInterval& interval,
+                        const ReplacedFamily& target) {
+  const Comparator* order = handle->GetComparator();
+  if (order == rocksdb::BytewiseComparator() ||
+      order == rocksdb::ReverseBytewiseComparator() ||
+      !Holds(interval, order, "")) {
+    return Status::OK();
+  }
+  rocksdb::PinnableSlice value;
+  const Status found = db->Get(rocksdb::ReadOptions(), handle, "", &value);
+  if (found.IsNotFound() && target.first != "") {
+    return Status::OK();
+  }
+  if (!found.ok() && !found.IsNotFound()) {
+    return WithContext(found, EndState::kSourceError,
+                       "column family '" + handle->GetName() + "'");
+  }
+  return MakeStatus(EndState::kRefused,
+                    "column family '" + handle->GetName() +
+                        "': a refresh in place cannot replace the empty key in "
+                        "the order " + order->Name() +
+                        "; refresh by swap instead");
+}
+
 Status CutFamily(const PlannerFamily& family, const PlannerOptions& options,
                  uint64_t target_bytes, FamilyPlan* plan,
                  std::vector<Range>* ranges,

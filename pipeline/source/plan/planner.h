@@ -58,6 +58,13 @@ struct CarriedFile {
                                         const PlannerOptions& options,
                                         FamilyPlan* plan);
 
+// Whether the chunks of a refresh can replace this interval: a range deletion
+// cannot hold the empty key where an application's order says what is smaller.
+//   kRefused  the source holds the empty key there, or the target begins with it
+[[nodiscard]] rocksdb::Status CheckReplaceable(
+    rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
+    const KeyInterval& interval, const ReplacedFamily& target);
+
 // Makes ranges of the files, carried as plan->files say, and the rest weighed
 // by the keys and offsets in their index blocks. The ranges of each family
 // tile the interval in order; their ids continue from ranges->size().

@@ -182,8 +182,15 @@ Status Transfer::CutSegment(const PlanSegment& segment,
                             kMinRangeBytes);
   }
   std::vector<CarriedFile> carried;
-  const Status status = CutFamily(planner_family(*family), options,
-                                  target_bytes, &part, &ranges_, &carried);
+  Status status;
+  if (family->replaces.has_value()) {
+    status = CheckReplaceable(db(), family->handle, segment.interval,
+                              *family->replaces);
+  }
+  if (status.ok()) {
+    status = CutFamily(planner_family(*family), options, target_bytes, &part,
+                       &ranges_, &carried);
+  }
   for (CarriedFile& file : carried) {
     carried_.emplace(file.range_id, std::move(file));
   }

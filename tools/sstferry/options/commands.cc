@@ -5,6 +5,7 @@
 #include "format/limits.h"
 #include "format/message/messages.h"
 #include "rocksdb/version.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 namespace {
