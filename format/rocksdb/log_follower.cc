@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "format/coding.h"
+#include "format/crc32c.h"
 #include "format/end_state.h"
-#include "format/sst/crc32c.h"
 
 namespace sstferry {
 

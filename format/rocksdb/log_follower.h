@@ -36,7 +36,7 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 
 namespace sstferry {
 

@@ -33,8 +33,8 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
+#include "format/byte_source.h"
 #include "format/limits.h"
-#include "format/sst/byte_source.h"
 #include "format/sst/sst_compression.h"
 #include "format/sst/sst_footer.h"
 

@@ -5,7 +5,7 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-#include "format/sst/crc32c.h"
+#include "format/crc32c.h"
 #include "format/sst/sst_block.h"
 
 namespace sstferry {

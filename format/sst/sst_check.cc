@@ -4,7 +4,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
-#include "format/sst/read_ahead.h"
+#include "format/read_ahead.h"
 #include "format/sst/sst_coding.h"
 #include "format/sst/sst_reader.h"
 #include "format/sst/sst_tail.h"

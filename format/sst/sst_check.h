@@ -11,7 +11,7 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 #include "format/sst/sst_footer.h"
 #include "format/sst/sst_properties.h"
 

@@ -7,7 +7,7 @@
 
 #include "rocksdb/status.h"
 
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 
 namespace sstferry {
 

@@ -4,8 +4,8 @@
 
 #include <xxhash.h>
 
+#include "format/crc32c.h"
 #include "format/end_state.h"
-#include "format/sst/crc32c.h"
 #include "format/sst/sst_coding.h"
 
 namespace sstferry {

@@ -29,7 +29,7 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 
 namespace sstferry {
 

@@ -20,7 +20,7 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 #include "format/sst/sst_block.h"
 #include "format/sst/sst_footer.h"
 #include "format/sst/sst_properties.h"

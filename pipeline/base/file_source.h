@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "format/byte_source.h"
 #include "format/end_state.h"
-#include "format/sst/byte_source.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {

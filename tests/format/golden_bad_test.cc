@@ -6,9 +6,9 @@
 
 #include "format/coding.h"
 #include "format/limits.h"
+#include "format/record/annotate.h"
 #include "format/record/lease.h"
 #include "format/record/sealed_file.h"
-#include "format/sst/annotate.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "format/coding.h"
+#include "format/record/annotate.h"
 #include "format/record/lease.h"
-#include "format/sst/annotate.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"

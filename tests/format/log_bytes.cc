@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "format/coding.h"
-#include "format/sst/crc32c.h"
+#include "format/crc32c.h"
 #include "tests/support/catch.h"
 
 namespace sstferry::test {

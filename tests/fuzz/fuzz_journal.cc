@@ -1,6 +1,6 @@
 // Input: a whole journal.
+#include "format/record/annotate.h"
 #include "format/record/journal.h"
-#include "format/sst/annotate.h"
 #include "pipeline/target/journal/journal_state.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

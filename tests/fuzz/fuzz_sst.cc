@@ -4,7 +4,7 @@
 // process where we were not strict enough.
 #include <cstdlib>
 
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 #include "format/sst/sst_check.h"
 #include "format/sst/sst_describe.h"
 #include "format/sst/sst_reader.h"

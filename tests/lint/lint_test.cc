@@ -130,7 +130,9 @@ std::string FormatInclude(const Include& include) {
   if (kForbidden.count(path) != 0) {
     return "format/ has no files, sockets, threads or clocks";
   }
-  return Under(path, "pipeline") ? "format/ stands below pipeline/" : "";
+  return Under(path, "pipeline") || Under(path, "sstferry")
+             ? "format/ stands below pipeline/"
+             : "";
 }
 
 std::string PipelineInclude(const std::string& file, const Include& include) {

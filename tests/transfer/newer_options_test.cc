@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 #include "format/sst/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"

@@ -1,5 +1,5 @@
 // What the linked RocksDB writes for a target that reads less than it does.
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 #include "format/sst/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/session/source_session.h"

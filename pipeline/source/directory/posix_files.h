@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "format/byte_source.h"
 #include "format/end_state.h"
-#include "format/sst/byte_source.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {

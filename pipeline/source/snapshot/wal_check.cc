@@ -7,8 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "format/crc32c.h"
 #include "format/end_state.h"
-#include "format/sst/crc32c.h"
 #include "pipeline/source/directory/posix_files.h"
 
 namespace sstferry {

@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/byte_source.h"
+#include "format/record/annotate.h"
 #include "format/record/journal.h"
-#include "format/sst/annotate.h"
-#include "format/sst/byte_source.h"
 #include "format/sst/sst_reader.h"
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/options/command_arguments.h"

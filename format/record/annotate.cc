@@ -1,4 +1,4 @@
-#include "format/sst/annotate.h"
+#include "format/record/annotate.h"
 
 #include <algorithm>
 #include <cstdio>

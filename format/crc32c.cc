@@ -1,4 +1,4 @@
-#include "format/sst/crc32c.h"
+#include "format/crc32c.h"
 
 #include <array>
 #include <cstring>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "format/sst/byte_source.h"
+#include "format/byte_source.h"
 
 namespace sstferry {
 
