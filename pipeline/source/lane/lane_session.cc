@@ -30,7 +30,7 @@ LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
       channel_(channel),
       lane_(lane),
       clock_(&transfer_->counters()->stages, Stage::kIdle),
-      compressor_(transfer_->compression_level()) {}
+      compressor_(transfer_->pace()->compression_level()) {}
 
 void LaneSession::Run() {
   LanePort* port = nullptr;
@@ -50,7 +50,7 @@ void LaneSession::ServeLane(LanePort* port) {
   link_ = &link;
   LaneSink sink(transfer_.get(), &link, &clock_, &compressor_,
                 [this](const RangeEnd& end, const Totals& held) {
-                  transfer_->RecordRange(end, held);
+                  transfer_->ledger()->RecordRange(end, held);
                 });
   sink_ = &sink;
   const Status status = Serve(port);

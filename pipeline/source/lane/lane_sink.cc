@@ -162,16 +162,16 @@ Status LaneSink::SendChunk(LaneWindow::Range* range,
 Status LaneSink::SendPiece(const Slice& piece, FrameList* frames) {
   Slice payload = piece;
   const bool compressed =
-      transfer_->compressing() && compressor_->Compress(piece, &payload);
+      transfer_->pace()->compressing() && compressor_->Compress(piece, &payload);
   StageScope scope(clock_, Stage::kSendWait);
-  Status status = transfer_->rate_bucket()->Take(piece.size());
+  Status status = transfer_->pace()->rate_bucket()->Take(piece.size());
   uint64_t digest = 0;
   if (status.ok()) {
     // What may have to wait for the link: the rate limit above counts bytes
     // before compression, so that waiting for it says nothing of the link.
     BlockedScope blocked(&transfer_->counters()->send_blocked_micros);
     status =
-        transfer_->wire_bucket()->Take(payload.size() + kFrameHeaderBytes);
+        transfer_->pace()->wire_bucket()->Take(payload.size() + kFrameHeaderBytes);
     if (status.ok()) {
       status = link_->Send(FrameType::kChunkData, payload,
                            compressed ? kFrameFlagZstd : uint16_t{0}, &digest);

@@ -462,7 +462,7 @@ Status ControlSession::RecordHeld(const Frame& frame) {
   }
   Held held;
   const Status status = held.DecodeFrom(frame.payload);
-  return status.ok() ? transfer_->RecordHeld(held) : status;
+  return status.ok() ? transfer_->ledger()->RecordHeld(held) : status;
 }
 
 void ControlSession::Tick() {
@@ -491,10 +491,10 @@ void ControlSession::Tick() {
 
 Status ControlSession::SetCompression(const Compress& compress) {
   if (transfer_ == nullptr ||
-      transfer_->compression() != WireCompression::kAuto) {
+      transfer_->pace()->compression() != WireCompression::kAuto) {
     return Unexpected(FrameType::kCompress);
   }
-  transfer_->set_compressing(compress.on);
+  transfer_->pace()->set_compressing(compress.on);
   return Status::OK();
 }
 
@@ -505,7 +505,7 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   }
   // Totals that agree on a part would make it look like the whole.
   const size_t unsent = transfer_->request().purpose == Purpose::kPull
-                            ? transfer_->UnsentRanges()
+                            ? transfer_->ledger()->UnsentRanges()
                             : 0;
   if (unsent > 0) {
     return MakeStatus(EndState::kCorrupt,
@@ -514,7 +514,7 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
                           " ranges were sent, found " +
                           std::to_string(unsent) + " not sent");
   }
-  const Finish ours = transfer_->Totals();
+  const Finish ours = transfer_->FinalTotals();
   if (theirs.families.size() != ours.families.size()) {
     return MakeStatus(EndState::kCorrupt,
                       "totals: expected " +

@@ -9,8 +9,7 @@
 #include "format/message/for_each_batch.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/directories.h"
-#include "pipeline/options/family_options.h"
-#include "pipeline/options/options_file.h"
+#include "pipeline/source/transfer/transfer_planner.h"
 
 namespace sstferry {
 namespace {
@@ -19,27 +18,8 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// When the target leaves the level to us. Of tables that shrink to 1/4.00 on
-// level 1, level 3 makes 1/4.10 at half the speed (111 against 237 MB/s).
-constexpr int kDefaultCompressionLevel = 1;
-
 uint32_t GrantedLanes(const OpenRequest& request, const ServeOptions& serve) {
   return std::clamp(request.lanes, 1u, std::min(serve.max_lanes, kMaxLanes));
-}
-
-// Of table and blob files, each of which may keep one of the source alive.
-uint64_t PinnedBytes(const std::string& directory) {
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(directory + "/db", error)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".sst" || extension == ".blob") {
-      const uint64_t size = entry.file_size(error);
-      bytes += error ? 0 : size;
-    }
-  }
-  return bytes;
 }
 
 TransferId RandomTransferId() {
@@ -52,14 +32,6 @@ TransferId RandomTransferId() {
     }
   }
   return id;
-}
-
-std::vector<std::unique_ptr<LanePort>> MakePorts(uint32_t lanes) {
-  std::vector<std::unique_ptr<LanePort>> ports(lanes);
-  for (std::unique_ptr<LanePort>& port : ports) {
-    port = std::make_unique<LanePort>();
-  }
-  return ports;
 }
 
 uint64_t MicrosSince(steady_clock::time_point start) {
@@ -78,15 +50,13 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       serve_(serve),
       request_(request),
       target_(target),
-      wire_bucket_(wire_bucket),
       started_(steady_clock::now()),
       id_(RandomTransferId()),
       plan_lanes_(GrantedLanes(request, serve)),
-      rate_bucket_(request.max_rate_bytes_per_sec),
-      lanes_(plan_lanes_),
-      peer_(std::move(peer)),
-      ports_(MakePorts(kMaxLanes)) {
-  SetPace(request, target);
+      pinned_(database_, serve_, request.families, [this] { return ended(); }),
+      pace_(wire_bucket),
+      connections_(plan_lanes_, std::move(peer)) {
+  pace_.Set(request, target);
 }
 
 Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
@@ -97,15 +67,15 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       request_(lease.request),
       target_(lease.target),
       owner_{lease.owner_subject, lease.owner_names},
-      wire_bucket_(wire_bucket),
       started_(steady_clock::now()),
       id_(lease.transfer_id),
       plan_lanes_(lease.plan_lanes),
-      adopted_(lease),
-      adopted_dir_(std::move(dir)),
-      rate_bucket_(lease.request.max_rate_bytes_per_sec),
-      lanes_(plan_lanes_),
-      ports_(MakePorts(kMaxLanes)) {}
+      pinned_(database_, serve_, lease, std::move(dir),
+              [this] { return ended(); }),
+      pace_(wire_bucket),
+      connections_(plan_lanes_, "") {
+  pace_.Set(request_, target_);
+}
 
 Transfer::~Transfer() = default;
 
@@ -119,95 +89,29 @@ Status Transfer::Pin() {
 
 Status Transfer::PinOnce() {
   const steady_clock::time_point start = steady_clock::now();
-  Status status = snapshot_ != nullptr   ? Status::OK()
-                  : adopted_.has_value() ? AdoptSnapshot()
-                                         : PinSnapshot();
+  Status status = pinned_.Take();
   snapshot_micros_ = MicrosSince(start);
   if (status.ok()) {
-    status = DescribeFamilies();
+    const PlanOrder asked = {request_, target_, memory_, plan_lanes_,
+                             [this] { return ended(); }};
+    status = TransferPlanner(*pinned_, asked, &plan_).Run();
   }
-  if (status.ok()) {
-    status = PlanFamilies();
-  }
-  if (status.ok() && adopted_.has_value() &&
-      !(PlanDigest() == adopted_->plan)) {
+  if (status.ok() && pinned_.adopted() != nullptr &&
+      !(plan_.Digest() == pinned_.adopted()->plan)) {
     status = MakeStatus(EndState::kSnapshotGone,
                         "the snapshot is planned in another way than before");
   }
   plan_micros_ = MicrosSince(start) - snapshot_micros_;
   std::lock_guard<std::mutex> lock(mu_);
-  covered_.resize(ranges_.size());
+  ledger_.Begin(plan_.ranges.size());
   if (status.ok()) {
-    pinned_bytes_ = PinnedBytes(snapshot_->directory());
-  } else if (snapshot_ != nullptr && EndStateOf(status) != EndState::kCancelled) {
-    KeepSnapshot(false);
+    pinned_.Measure();
+  } else if (pinned_.is_taken() &&
+             EndStateOf(status) != EndState::kCancelled) {
+    pinned_.Keep(false);
   }
   planned_ = status.ok();
   return status;
-}
-
-void Transfer::KeepSnapshot(bool keep) {
-  if (shares_ == nullptr) {
-    snapshot_->Keep(keep);
-  }
-}
-
-SnapshotOptions Transfer::snapshot_options() {
-  SnapshotOptions options;
-  options.database_dir = database_.directory;
-  options.snapshot_dir = serve_.snapshot_dir;
-  options.wal_dir = database_.wal_dir;
-  options.families = request_.families;
-  options.registry = serve_.registry;
-  options.cancelled = [this] { return ended(); };
-  options.read_bytes = &read_bytes_;
-  options.log = serve_.log;
-  return options;
-}
-
-Status Transfer::AdoptSnapshot() {
-  HeldSnapshotState state;
-  state.sequence = adopted_->snapshot_sequence;
-  state.database_id = adopted_->source_database_id;
-  state.read_only = adopted_->read_only;
-  state.wal_bytes = adopted_->wal_bytes;
-  std::unique_ptr<Snapshot> adopted;
-  const Status status = Snapshot::Adopt(snapshot_options(), state,
-                                        std::move(adopted_dir_), &adopted);
-  if (status.ok()) {
-    snapshot_ = std::move(adopted);
-    notes_ = snapshot_->notes();
-    has_lease_ = true;
-  }
-  return status;
-}
-
-Status Transfer::PinSnapshot() {
-  const SnapshotOptions options = snapshot_options();
-  std::unique_ptr<Snapshot> made;
-  const Status status =
-      database_.db != nullptr
-          ? Snapshot::FromOpenDatabase(database_.db, database_.handles,
-                                       options, &made)
-          : Snapshot::Create(options, &made);
-  if (status.ok()) {
-    snapshot_ = std::move(made);
-    notes_ = snapshot_->notes();
-  }
-  return WithContext(status, EndState::kSourceError, "snapshot");
-}
-
-// What a target may ask for anew when it goes on.
-void Transfer::SetPace(const OpenRequest& request, const Hello& target) {
-  const WireCompression compression =
-      (target.features & kFeatureWireCompression) != 0 ? request.compression
-                                                       : WireCompression::kNone;
-  rate_bucket_.SetRate(request.max_rate_bytes_per_sec);
-  compression_ = compression;
-  compression_level_ = request.compression_level == 0
-                           ? kDefaultCompressionLevel
-                           : static_cast<int>(request.compression_level);
-  compressing_ = compression == WireCompression::kZstd;
 }
 
 Status Transfer::CheckSame(const OpenRequest& request,
@@ -254,42 +158,25 @@ Status Transfer::Resume(const OpenRequest& request, const Hello& target,
     return MakeStatus(EndState::kSnapshotGone,
                       "transfer " + ToHex(id_) + " has just ended");
   }
-  SetPace(request, target);
-  if (control_ != nullptr) {
-    control_->Close();
-  }
-  control_ = control;
-  has_control_ = true;
-  peer_ = std::move(peer);
-  lanes_ = GrantedLanes(request, serve_);
-  for (size_t lane = lanes_; lane < ports_.size(); ++lane) {
-    ports_[lane]->Interrupt();
-  }
+  pace_.Set(request, target);
+  connections_.Replace(control, std::move(peer),
+                       GrantedLanes(request, serve_));
   return Status::OK();
-}
-
-bool Transfer::Leave(const Channel* control) {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (control_ != control) {
-    return false;
-  }
-  control_ = nullptr;
-  has_control_ = false;
-  return true;
 }
 
 Status Transfer::Announce(Channel* control, bool resumed) {
   Opened opened;
   opened.transfer_id = id_;
-  opened.source_database_id = snapshot_->database_id();
-  opened.snapshot_sequence = snapshot_->sequence();
+  opened.source_database_id = pinned_->database_id();
+  opened.snapshot_sequence = pinned_->sequence();
   opened.lanes = lanes();
   opened.resumed = resumed;
   opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
-  opened.family_count = static_cast<uint32_t>(families_.size());
-  opened.database_options = database_options_;
+  opened.family_count = static_cast<uint32_t>(plan_.families.size());
+  opened.database_options = plan_.database_options;
   opened.notes = own_notes_;
-  opened.notes.insert(opened.notes.end(), notes_.begin(), notes_.end());
+  opened.notes.insert(opened.notes.end(), plan_.notes.begin(),
+                      plan_.notes.end());
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
   opened.snapshot_micros = snapshot_micros_;
   opened.plan_micros = plan_micros_;
@@ -301,61 +188,36 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   }
   opened.places = PlacesOf(dirs);
   Status status = control->SendMessage(FrameType::kOpened, opened);
-  for (const TransferFamily& family : families_) {
+  for (const TransferFamily& family : plan_.families) {
     if (status.ok()) {
       status = control->SendMessage(FrameType::kFamily, family.wire);
     }
   }
   PlanEnd end;
-  for (const Range& range : ranges_) {
+  for (const Range& range : plan_.ranges) {
     end.estimated_bytes += range.estimated_bytes;
   }
   if (status.ok()) {
-    status = ForEachBatch(ranges_, [control](std::vector<Range> batch) {
+    status = ForEachBatch(plan_.ranges, [control](std::vector<Range> batch) {
       return control->SendMessage(FrameType::kRanges,
                                   Ranges{std::move(batch)});
     });
   }
   if (status.ok() && request_.purpose == Purpose::kPlan) {
-    status = SendPlanItems(control);
+    status = ForEachBatch(plan_.items, [control](std::vector<PlanItem> batch) {
+      return control->SendMessage(FrameType::kPlanItems,
+                                  PlanItems{std::move(batch)});
+    });
   }
   if (status.ok()) {
-    status = ForEachBatch(covers_, [control](std::vector<Cover> batch) {
+    status = ForEachBatch(plan_.covers, [control](std::vector<Cover> batch) {
       return control->SendMessage(FrameType::kCovers,
                                   Covers{std::move(batch)});
     });
   }
-  end.cover_count = static_cast<uint32_t>(covers_.size());
-  end.range_count = static_cast<uint32_t>(ranges_.size());
+  end.cover_count = static_cast<uint32_t>(plan_.covers.size());
+  end.range_count = static_cast<uint32_t>(plan_.ranges.size());
   return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;
-}
-
-bool Transfer::IsControl(const Channel* control) const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return control_ == control;
-}
-
-// Whether a plan that is made again is the same one.
-Digest128 Transfer::PlanDigest() const {
-  RangeDigest digest;
-  const auto add = [&digest](const std::string& bytes) {
-    digest.AddChunk(DigestOf(bytes));
-  };
-  for (const TransferFamily& family : families_) {
-    add(family.wire.description.name);
-    add(std::to_string(family.wire.format_version));
-  }
-  for (const Range& range : ranges_) {
-    Range exact = range;
-    exact.estimated_bytes = 0;
-    Ranges one;
-    one.ranges.push_back(exact);
-    std::string bytes;
-    one.EncodeTo(&bytes);
-    const CarriedFile* const file = carried(range.id);
-    add(bytes + (file == nullptr ? "" : file->path));
-  }
-  return digest.Finish();
 }
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
@@ -364,7 +226,6 @@ Status Transfer::WriteLease(uint64_t wall_seconds) {
       !planned_) {
     return Status::OK();
   }
-  std::lock_guard<std::mutex> lock(lease_mu_);
   Lease lease;
   std::error_code error;
   lease.transfer_id = id_;
@@ -376,69 +237,31 @@ Status Transfer::WriteLease(uint64_t wall_seconds) {
   lease.owner_subject = owner_.subject;
   lease.owner_names = owner_.names;
   lease.plan_lanes = plan_lanes_;
-  lease.source_database_id = snapshot_->database_id();
-  lease.snapshot_sequence = snapshot_->sequence();
-  lease.read_only = snapshot_->wal_not_flushed();
-  lease.wal_bytes = snapshot_->counters().wal_bytes_copied;
-  lease.plan = PlanDigest();
-  lease.pinned_bytes = pinned_bytes_;
-  if (created_seconds_ == 0) {
-    created_seconds_ =
-        adopted_.has_value() ? adopted_->created_seconds : wall_seconds;
-  }
-  lease.created_seconds = created_seconds_;
-  lease.renewed_seconds = wall_seconds;
+  lease.plan = plan_.Digest();
   lease.ttl_seconds = std::min<uint64_t>(
       static_cast<uint64_t>(serve_.snapshot_ttl.count()), kMaxLeaseSeconds);
   lease.readers = has_control() ? 1 : 0;
-  Status status;
-  if (!has_lease_) {
-    status = snapshot_->PrepareAdoption();
-  }
-  if (status.ok()) {
-    status = sstferry::WriteLease(snapshot_->directory(), lease);
-  }
-  has_lease_ = has_lease_ || status.ok();
-  return status;
+  return pinned_.WriteLease(std::move(lease), wall_seconds);
 }
 
 HeldSnapshot Transfer::Describe(uint64_t wall_seconds) {
   HeldSnapshot held;
   held.transfer_id = id_;
   held.database = database_.name;
-  held.snapshot_sequence = snapshot_->sequence();
-  held.pinned_bytes = pinned_bytes_;
-  std::lock_guard<std::mutex> lock(lease_mu_);
-  held.age_seconds = created_seconds_ != 0
-                         ? wall_seconds - std::min(wall_seconds,
-                                                   created_seconds_)
+  held.snapshot_sequence = pinned_->sequence();
+  held.pinned_bytes = pinned_.pinned_bytes();
+  const uint64_t created = pinned_.created_seconds();
+  held.age_seconds = created != 0
+                         ? wall_seconds - std::min(wall_seconds, created)
                          : MicrosSince(started_) / 1'000'000;
   return held;
-}
-
-uint32_t Transfer::lanes() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return lanes_;
-}
-
-void Transfer::set_control(Channel* control) {
-  std::lock_guard<std::mutex> lock(mu_);
-  control_ = control;
-  has_control_ = true;
 }
 
 Status Transfer::Attach(uint32_t lane, LanePort** port) {
   if (ended()) {
     return MakeStatus(EndState::kCancelled, "lane: the transfer has ended");
   }
-  std::lock_guard<std::mutex> lock(mu_);
-  if (lane >= lanes_) {
-    return MakeStatus(EndState::kRefused,
-                      "lane: expected one below " + std::to_string(lanes_) +
-                          ", found " + std::to_string(lane));
-  }
-  *port = ports_[lane].get();
-  return Status::OK();
+  return connections_.Attach(lane, port);
 }
 
 void Transfer::Fail(const Status& status, const std::string& where) {
@@ -458,43 +281,21 @@ void Transfer::FailAnd(const Status& status, const std::string& where,
   status_ = status;
   error_where_ = where;
   if (planned_) {
-    KeepSnapshot(keep && has_lease_);
+    pinned_.Keep(keep && pinned_.has_lease());
   }
-  rate_bucket_.Close();
-  if (control_ != nullptr) {
-    SendEnd(control_, status, where);
-  }
-  StopLanes();
+  pace_.Close();
+  connections_.End(status, where);
 }
 
 void Transfer::End() {
   std::lock_guard<std::mutex> lock(mu_);
   if (!ended_.exchange(true)) {
     if (planned_) {
-      KeepSnapshot(false);
+      pinned_.Keep(false);
     }
-    rate_bucket_.Close();
-    StopLanes();
+    pace_.Close();
+    connections_.StopLanes();
   }
-}
-
-void Transfer::CloseLanes() {
-  std::lock_guard<std::mutex> lock(mu_);
-  for (const std::unique_ptr<LanePort>& port : ports_) {
-    port->Interrupt();
-  }
-}
-
-void Transfer::StopLanes() {
-  for (const std::unique_ptr<LanePort>& port : ports_) {
-    port->Stop();
-  }
-  has_ended_.notify_all();
-}
-
-bool Transfer::AwaitEnd(std::chrono::milliseconds limit) {
-  std::unique_lock<std::mutex> lock(mu_);
-  return has_ended_.wait_for(lock, limit, [this] { return ended(); });
 }
 
 Status Transfer::status() const {
@@ -507,60 +308,11 @@ std::string Transfer::error_where() const {
   return error_where_;
 }
 
-void Transfer::RecordRange(const RangeEnd& end, const struct Totals& held) {
-  std::lock_guard<std::mutex> lock(mu_);
-  struct Totals all = held;
-  all += end.totals;
-  covered_[end.range_id] = {all, true};
-}
-
-Status Transfer::RecordHeld(const Held& held) {
-  std::lock_guard<std::mutex> lock(mu_);
-  for (const HeldRange& range : held.ranges) {
-    if (range.range_id >= covered_.size()) {
-      return MakeStatus(EndState::kCorrupt,
-                        "held: expected a range below " +
-                            std::to_string(covered_.size()) + ", found " +
-                            std::to_string(range.range_id));
-    }
-    Covered& covered = covered_[range.range_id];
-    // Not their files: the same entries make others when they are sent again.
-    if (covered.sent &&
-        (covered.totals->entries != range.totals.entries ||
-         covered.totals->key_value_bytes != range.totals.key_value_bytes)) {
-      return MakeStatus(EndState::kCorrupt,
-                        "held: range " + std::to_string(range.range_id) +
-                            ": sent " +
-                            std::to_string(covered.totals->entries) +
-                            " entries, the target has " +
-                            std::to_string(range.totals.entries));
-    }
-    covered.totals = range.totals;
-  }
-  return Status::OK();
-}
-
-Finish Transfer::Totals() const {
+Finish Transfer::FinalTotals() const {
   Finish finish;
-  finish.families.resize(families_.size());
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    for (size_t i = 0; i < covered_.size(); ++i) {
-      if (covered_[i].totals.has_value()) {
-        finish.families[ranges_[i].family] += *covered_[i].totals;
-      }
-    }
-  }
+  finish.families = ledger_.FamilyTotals(plan_);
   finish.stats = CurrentStats();
   return finish;
-}
-
-size_t Transfer::UnsentRanges() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return static_cast<size_t>(
-      std::count_if(covered_.begin(), covered_.end(), [](const Covered& one) {
-        return !one.totals.has_value();
-      }));
 }
 
 Stats Transfer::CurrentStats() const {
@@ -573,7 +325,7 @@ Stats Transfer::CurrentStats() const {
   stats.read_build_micros = counters_.stages.micros(Stage::kReadBuild);
   stats.send_wait_micros = counters_.stages.micros(Stage::kSendWait);
   stats.idle_micros = counters_.stages.micros(Stage::kIdle);
-  stats.read_bytes = read_bytes_;
+  stats.read_bytes = pinned_.read_bytes();
   stats.send_blocked_micros = counters_.send_blocked_micros;
   return stats;
 }
@@ -582,10 +334,7 @@ TransferReport Transfer::Report() const {
   TransferReport report;
   report.transfer_id = ToHex(id_);
   report.name = database_.name;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    report.peer = peer_;
-  }
+  report.peer = connections_.peer();
   report.status = status();
   report.error_where = error_where();
   report.entries = counters_.entries;

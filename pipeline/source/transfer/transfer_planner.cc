@@ -1,0 +1,544 @@
+#include "pipeline/source/transfer/transfer_planner.h"
+
+#include <algorithm>
+#include <random>
+
+#include "format/limits.h"
+#include "pipeline/base/key_interval.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/tile.h"
+#include "pipeline/options/family_options.h"
+#include "pipeline/options/options_file.h"
+#include "rocksdb/merge_operator.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Memory for readahead of all lanes and sorted runs together.
+constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
+constexpr uint64_t kMinReadaheadBytes = 64u << 10;
+constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
+
+// Of the database that the snapshot opened, and may have flushed to.
+std::string OwnSessionId(rocksdb::DB* db) {
+  std::string id;
+  return db->GetDbSessionId(id).ok() ? id : "";
+}
+
+// Of what is compared before it is sent, so that what differs is small.
+constexpr uint64_t kComparedPerChunk = 16;
+
+uint64_t NewNonce() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// Where ranges of a family had better end: right behind the last keys of the
+// target's files, in orders that tell what comes behind a key.
+std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
+                                  uint32_t family,
+                                  const TargetMemory& memory) {
+  std::vector<std::string> bounds;
+  for (const TargetBound& bound : memory.bounds) {
+    // A key that ends in a NUL byte is hardly an entry: rather a deletion that
+    // closed an earlier chunk, and closes this one's, too.
+    std::string end;
+    const bool closes = !bound.key.empty() && bound.key.back() == '\0';
+    if (!closes) {
+      end = ClosedEnd(order, bound.key);
+    }
+    const bool known = closes ? FirstKeyAfter(order, bound.key, &end)
+                              : order->Compare(bound.key, end) < 0;
+    if (bound.family == family && known && end.size() <= kMaxKeyBytes) {
+      bounds.push_back(std::move(end));
+    }
+  }
+  std::sort(bounds.begin(), bounds.end(),
+            [order](const std::string& a, const std::string& b) {
+              return order->Compare(a, b) < 0;
+            });
+  return bounds;
+}
+
+}  // namespace
+
+Status TransferPlanner::Run() {
+  plan_->notes = snapshot_.notes();
+  const Status status = DescribeFamilies();
+  return status.ok() ? PlanFamilies() : status;
+}
+
+// RocksDB bounds neither; what crosses the wire is bounded.
+Status TransferPlanner::CheckNames() const {
+  if (snapshot_.families().size() > kMaxFamilies) {
+    return MakeStatus(EndState::kRefused,
+                      "expected at most " + std::to_string(kMaxFamilies) +
+                          " column families, found " +
+                          std::to_string(snapshot_.families().size()));
+  }
+  for (const SnapshotFamily& family : snapshot_.families()) {
+    if (family.name.size() > kMaxFamilyNameBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family.name.substr(0, 32) +
+                            "...': expected a name of at most " +
+                            std::to_string(kMaxFamilyNameBytes) +
+                            " bytes, found " +
+                            std::to_string(family.name.size()));
+    }
+  }
+  if (snapshot_.database_id().size() > kMaxIdentifierBytes) {
+    return MakeStatus(EndState::kRefused,
+                      "database id: expected at most " +
+                          std::to_string(kMaxIdentifierBytes) +
+                          " bytes, found " +
+                          std::to_string(snapshot_.database_id().size()));
+  }
+  return Status::OK();
+}
+
+Status TransferPlanner::DescribeFamilies() {
+  const Status named = CheckNames();
+  if (!named.ok()) {
+    return named;
+  }
+  DatabaseDescription described;
+  if (!snapshot_.options_text().empty()) {
+    const Status status =
+        ParseOptionsText(snapshot_.options_text(), &described, &plan_->notes);
+    if (!status.ok()) {
+      return WithContext(status, EndState::kSourceError, "OPTIONS");
+    }
+  }
+  plan_->database_options = described.options;
+  for (const SnapshotFamily& source : snapshot_.families()) {
+    TransferFamily family;
+    family.handle = source.handle;
+    family.wire.index = static_cast<uint32_t>(plan_->families.size());
+    bool found = false;
+    for (FamilyDescription& description : described.families) {
+      if (description.name == source.name) {
+        family.wire.description = std::move(description);
+        found = true;
+      }
+    }
+    if (!found) {
+      const Status status = DescribeFamily(source.name, source.options,
+                                           &family.wire.description);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
+                                            source.options);
+    plan_->families.push_back(std::move(family));
+  }
+  return Status::OK();
+}
+
+Status TransferPlanner::ChooseFormat(TransferFamily* family) {
+  const std::string& name = family->wire.description.name;
+  const uint32_t readable =
+      std::min(asked_.target.max_format_version, MaxReadableFormatVersion());
+  uint32_t version = asked_.request.format_version;
+  if (version == 0) {
+    version = family->plan.tables.max_format_version != 0
+                  ? family->plan.tables.max_format_version
+                  : DefaultFormatVersion();
+    version = std::min(version, readable);
+  }
+  if (version > readable || version < 2) {
+    return MakeStatus(EndState::kIncompatible,
+                      "column family '" + name +
+                          "': expected a format version of 2 to " +
+                          std::to_string(readable) +
+                          " that both sides read, found " +
+                          std::to_string(version));
+  }
+  family->wire.format_version = version;
+  const rocksdb::ColumnFamilyOptions own = family->chunk_options;
+  return ChunkOptions(own, version, target_reads_marked_blocks(),
+                      &family->chunk_options);
+}
+
+PlannerOptions TransferPlanner::planner_options() const {
+  PlannerOptions options;
+  options.interval = asked_.request.interval;
+  options.lanes = asked_.lanes;
+  options.chunk_bytes = asked_.request.chunk_bytes;
+  options.all_files = is_refresh();
+  return options;
+}
+
+PlannerFamily TransferPlanner::planner_family(const TransferFamily& family) const {
+  PlannerFamily planned;
+  planned.index = family.wire.index;
+  planned.handle = family.handle;
+  planned.one_range = family.wire.description.table_factory == "PlainTable";
+  return planned;
+}
+
+// What is carried is decided for all families before any is cut: the sizes of
+// ranges follow from what is left to rebuild.
+Status TransferPlanner::PlanFamilies() {
+  Status status;
+  uint64_t rebuilt_bytes = 0;
+  for (size_t i = 0; i < plan_->families.size() && status.ok(); ++i) {
+    status = PlanFilesOf(i);
+    if (status.ok()) {
+      CompareFamilyAt(i);
+      rebuilt_bytes += BytesToRebuild(plan_->families[i]);
+    }
+  }
+  uint64_t target_bytes = RangeTargetBytes(rebuilt_bytes, planner_options());
+  if (is_refresh()) {
+    target_bytes =
+        std::max(target_bytes, std::min(kMinReplacedBytes,
+                                        asked_.request.chunk_bytes / 16 * 15));
+  }
+  for (size_t i = 0; i < plan_->families.size() && status.ok(); ++i) {
+    status = CutFamilyAt(i, target_bytes);
+  }
+  if (status.ok() && plan_->ranges.size() > kMaxRanges) {
+    return MakeStatus(EndState::kRefused,
+                      "plan: expected at most " + std::to_string(kMaxRanges) +
+                          " ranges, found " + std::to_string(plan_->ranges.size()));
+  }
+  return status;
+}
+
+Status TransferPlanner::PlanFilesOf(size_t index) {
+  TransferFamily& family = plan_->families[index];
+  const SnapshotFamily& source = snapshot_.families()[index];
+  Status status =
+      asked_.ended() ? MakeStatus(EndState::kCancelled, "while planning")
+              : PlanFiles(snapshot_.db(), planner_family(family), planner_options(),
+                          &family.plan);
+  if (status.ok()) {
+    status = DecideCarryingOf(index);
+  }
+  if (status.ok()) {
+    status = ChooseFormat(&family);
+  }
+  if (status.ok() && !source.unknown_merge_operator.empty() &&
+      family.plan.tables.merge_operands > 0) {
+    return MakeStatus(
+        EndState::kRefused,
+        "column family '" + source.name + "' holds " +
+            std::to_string(family.plan.tables.merge_operands) +
+            " merge operands of operator '" + source.unknown_merge_operator +
+            "', which this process does not have");
+  }
+  return status;
+}
+
+Status TransferPlanner::DecideCarryingOf(size_t index) {
+  TransferFamily& family = plan_->families[index];
+  CarryRules rules;
+  // A verify compares intervals; what they are made of is nothing to it.
+  rules.mode = asked_.request.purpose == Purpose::kVerify ? CarryMode::kNever
+                                                    : asked_.request.carry;
+  rules.target_takes_carried = (asked_.target.features & kFeatureCarry) != 0;
+  rules.reads_marked_blocks =
+      kReadsMarkedBlocks && target_reads_marked_blocks();
+  rules.wal_not_flushed = snapshot_.wal_not_flushed() &&
+                          snapshot_.counters().wal_bytes_copied > 0;
+  rules.plain_tables = planner_family(family).one_range;
+  rules.comparator = family.handle->GetComparator();
+  rules.replaces = is_refresh();
+  rules.own_session_id = OwnSessionId(snapshot_.db());
+  rules.asked_format_version = asked_.request.format_version;
+  rules.max_format_version =
+      std::min(asked_.target.max_format_version, MaxReadableFormatVersion());
+  rules.compressions.insert(asked_.target.compressions.begin(),
+                            asked_.target.compressions.end());
+  // The shape does not depend on the format version, which is chosen later.
+  rocksdb::Options built;
+  Status status =
+      ChunkOptions(family.chunk_options, kPortableTableFormatVersion,
+                   target_reads_marked_blocks(), &built);
+  if (!status.ok()) {
+    return status;
+  }
+  rules.shape = ShapeOf(built);
+  status = DecideCarrying(rules, family.wire.description.name,
+                          [this] { return asked_.ended(); }, &family.plan.tables,
+                          &family.plan.files);
+  return status.ok() ? BoundCarried(&family.plan) : status;
+}
+
+// Ranges are counted, and each carried file is one.
+Status TransferPlanner::BoundCarried(FamilyPlan* plan) {
+  uint64_t waived = 0;
+  for (FilePlan& file : plan->files) {
+    if (!file.carry) {
+      continue;
+    }
+    if (carried_files_ >= kMaxCarriedFiles) {
+      file.carry = false;
+      file.reason = "more than " + std::to_string(kMaxCarriedFiles) +
+                    " files to carry";
+      if (asked_.request.carry == CarryMode::kOnly) {
+        return MakeStatus(EndState::kRefused, "--carry only: " + file.reason);
+      }
+      continue;
+    }
+    carried_files_++;
+    waived += file.reason.empty() ? 0 : 1;
+  }
+  if (waived > 0) {
+    plan_->notes.push_back("carried as asked, though rebuilding would change them: " +
+                     std::to_string(waived) + " files of one column family");
+  }
+  return Status::OK();
+}
+
+Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
+  TransferFamily& family = plan_->families[index];
+  FamilyPlan& plan = family.plan;
+  const Backings backings = BackingsOf(index);
+  const std::vector<std::vector<FilePart>> parts = PartsOf(family);
+  for (size_t i = 0; i < family.segments.size(); ++i) {
+    const PlanSegment& segment = family.segments[i];
+    const size_t first_range = plan_->ranges.size();
+    const Status status =
+        asked_.ended() ? MakeStatus(EndState::kCancelled, "while planning")
+                : CutSegment(segment, parts[i], target_bytes, &family);
+    if (!status.ok()) {
+      return status;
+    }
+    AddCovers(segment, first_range, backings);
+    if (asked_.request.purpose == Purpose::kPlan && is_refresh()) {
+      AddSegmentItem(family, segment, first_range);
+    }
+  }
+  family.segments.clear();
+  family.wire.estimated_bytes = plan.estimated_bytes;
+  family.wire.estimated_entries = plan.estimated_entries;
+  family.wire.source_files = static_cast<uint32_t>(plan.files.size());
+  const uint64_t streams = static_cast<uint64_t>(asked_.lanes) *
+                           std::max<uint32_t>(1, plan.sorted_runs);
+  family.readahead_bytes = std::clamp(kReadaheadBudgetBytes / streams,
+                                      kMinReadaheadBytes, kMaxReadaheadBytes);
+  if (asked_.request.purpose == Purpose::kPlan && !is_refresh()) {
+    AddPlanItems(family);
+  }
+  plan.files.clear();
+  plan.files.shrink_to_fit();
+  return Status::OK();
+}
+
+// One for each file, with its first and its last key.
+void TransferPlanner::AddPlanItems(const TransferFamily& family) {
+  for (const FilePlan& file : family.plan.files) {
+    PlanItem item;
+    item.family = family.wire.index;
+    if (file.smallest.size() <= kMaxKeyBytes &&
+        file.largest.size() <= kMaxKeyBytes) {
+      item.interval.begin = file.smallest;
+      item.interval.end = file.largest;
+    }
+    item.file = file.name;
+    item.bytes = file.carry ? file.carried_bytes : file.bytes;
+    item.action = file.carry ? PlanAction::kCarry : PlanAction::kRebuild;
+    item.reason = file.reason;
+    if (plan_->items.size() < kMaxRanges) {
+      plan_->items.push_back(std::move(item));
+    }
+  }
+}
+
+Backings TransferPlanner::BackingsOf(size_t index) const {
+  const SnapshotFamily& source = snapshot_.families()[index];
+  const TransferFamily& family = plan_->families[index];
+  FamilyEvidence evidence;
+  evidence.family_id = family.handle->GetID();
+  const auto merge = snapshot_.db()->GetOptions(family.handle).merge_operator;
+  evidence.merge_operator = merge != nullptr ? merge->Name()
+                                             : source.unknown_merge_operator;
+  evidence.in_memory =
+      snapshot_.wal_not_flushed() && snapshot_.wal_holds_entries();
+  evidence.wal = snapshot_.wal_digest();
+  evidence.nonce = nonce_;
+  return Backings(family.handle->GetComparator(), &family.plan.files, evidence);
+}
+
+// Sets the family's segments, and what its chunks clear.
+void TransferPlanner::CompareFamilyAt(size_t index) {
+  TransferFamily& family = plan_->families[index];
+  if (nonce_ == 0) {
+    nonce_ = NewNonce();
+  }
+  CoverComparison how;
+  how.order = family.handle->GetComparator();
+  how.compare = asked_.request.compare;
+  how.selection = asked_.request.interval;
+  how.sequence = snapshot_.sequence();
+  std::vector<Cover> known;
+  if (is_refresh()) {
+    family.replaces.emplace();
+    for (size_t i = 0; i < asked_.memory.families.size(); ++i) {
+      const TargetFamily& theirs = asked_.memory.families[i];
+      if (theirs.name != family.wire.description.name) {
+        continue;
+      }
+      family.replaces = ReplacedFamily{theirs.first, theirs.last};
+      family.bounds = BoundsOf(how.order, static_cast<uint32_t>(i), asked_.memory);
+      for (const Cover& cover : asked_.memory.covers) {
+        if (cover.family == i) {
+          known.push_back(cover);
+          known.back().family = family.wire.index;
+        }
+      }
+    }
+  }
+  how.target_is_empty =
+      !family.replaces.has_value() || !family.replaces->first.has_value();
+  family.segments = CompareCovers(how, BackingsOf(index), std::move(known));
+}
+
+uint64_t TransferPlanner::BytesToRebuild(const TransferFamily& family) const {
+  if (!is_refresh()) {
+    return RebuiltBytes(family.plan);
+  }
+  const rocksdb::Comparator* const order = family.handle->GetComparator();
+  FamilyPlan sent;
+  sent.blob_factor = family.plan.blob_factor;
+  for (const FilePlan& file : family.plan.files) {
+    const SegmentSpan span =
+        SegmentsOf(order, family.segments, file.smallest, file.largest);
+    const bool meets = std::any_of(
+        family.segments.begin() + span.first,
+        family.segments.begin() + span.end, [](const PlanSegment& segment) {
+          return segment.need == RangeNeed::kSend;
+        });
+    if (meets) {
+      sent.files.push_back(file);
+    }
+  }
+  return RebuiltBytes(sent);
+}
+
+// By segment: the files that hold keys of it, and into how many parts segments
+// cut each of them.
+std::vector<std::vector<TransferPlanner::FilePart>>
+TransferPlanner::PartsOf(const TransferFamily& family) const {
+  const rocksdb::Comparator* const order = family.handle->GetComparator();
+  std::vector<std::vector<FilePart>> parts(family.segments.size());
+  for (const FilePlan& file : family.plan.files) {
+    const SegmentSpan span =
+        SegmentsOf(order, family.segments, file.smallest, file.largest);
+    for (size_t i = span.first; i < span.end; ++i) {
+      parts[i].push_back({&file, span.end - span.first});
+    }
+  }
+  return parts;
+}
+
+// One range, weighed without a look into any file.
+void TransferPlanner::AddUnchanged(const PlanSegment& segment,
+                            const std::vector<FilePart>& files,
+                            TransferFamily* family) {
+  Range range;
+  range.id = static_cast<uint32_t>(plan_->ranges.size());
+  range.family = family->wire.index;
+  range.interval = segment.interval;
+  range.need = RangeNeed::kUnchanged;
+  for (const FilePart& part : files) {
+    range.estimated_bytes += part.file->bytes / part.of;
+  }
+  family->plan.estimated_bytes += range.estimated_bytes;
+  plan_->ranges.push_back(std::move(range));
+}
+
+Status TransferPlanner::CutSegment(const PlanSegment& segment,
+                            const std::vector<FilePart>& files,
+                            uint64_t target_bytes, TransferFamily* family) {
+  if (segment.need == RangeNeed::kUnchanged) {
+    AddUnchanged(segment, files, family);
+    return Status::OK();
+  }
+  const rocksdb::Comparator* const order = family->handle->GetComparator();
+  FamilyPlan part;
+  part.blob_factor = family->plan.blob_factor;
+  for (const FilePart& one : files) {
+    part.files.push_back(*one.file);
+    FilePlan& mine = part.files.back();
+    mine.carry = mine.carry && segment.need == RangeNeed::kSend &&
+                 HoldsSpan(segment.interval, order, mine.smallest,
+                           mine.largest);
+  }
+  PlannerOptions options = planner_options();
+  options.interval = segment.interval;
+  options.replaces = family->replaces;
+  options.need = segment.need;
+  options.bounds = &family->bounds;
+  if (segment.need == RangeNeed::kCompare) {
+    target_bytes = std::max(asked_.request.chunk_bytes / kComparedPerChunk,
+                            kMinRangeBytes);
+  }
+  std::vector<CarriedFile> carried;
+  Status status;
+  if (family->replaces.has_value()) {
+    status = CheckReplaceable(snapshot_.db(), family->handle, segment.interval,
+                              *family->replaces);
+  }
+  if (status.ok()) {
+    status = CutFamily(planner_family(*family), options, target_bytes, &part,
+                       &plan_->ranges, &carried);
+  }
+  for (CarriedFile& file : carried) {
+    plan_->carried.emplace(file.range_id, std::move(file));
+  }
+  family->plan.estimated_bytes += part.estimated_bytes;
+  family->plan.estimated_entries += part.estimated_entries;
+  return status;
+}
+
+// What was remembered as it is now stays so; else it is as the ranges are cut.
+void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_range,
+                         const Backings& backings) {
+  if (asked_.request.purpose != Purpose::kPull) {
+    return;
+  }
+  if (segment.cover.has_value()) {
+    plan_->covers.push_back(*segment.cover);
+    return;
+  }
+  if (segment.need == RangeNeed::kUnchanged) {
+    return;
+  }
+  for (size_t i = first_range; i < plan_->ranges.size(); ++i) {
+    Cover cover;
+    cover.family = plan_->ranges[i].family;
+    cover.interval = plan_->ranges[i].interval;
+    cover.sequence = snapshot_.sequence();
+    backings.Fill(&cover);
+    plan_->covers.push_back(std::move(cover));
+  }
+}
+
+void TransferPlanner::AddSegmentItem(const TransferFamily& family,
+                              const PlanSegment& segment, size_t first_range) {
+  for (size_t i = first_range;
+       i < plan_->ranges.size() && plan_->items.size() < kMaxRanges; ++i) {
+    PlanItem item;
+    item.family = family.wire.index;
+    item.interval = plan_->ranges[i].interval;
+    item.bytes = plan_->ranges[i].estimated_bytes;
+    const CarriedFile* const file = plan_->CarriedAt(plan_->ranges[i].id);
+    item.action = segment.need == RangeNeed::kUnchanged ? PlanAction::kSkip
+                  : file != nullptr                     ? PlanAction::kCarry
+                                                        : PlanAction::kRebuild;
+    item.reason = segment.need == RangeNeed::kCompare
+                      ? "if digests differ: " + segment.reason
+                      : segment.reason;
+    if (file != nullptr) {
+      item.file = file->path.substr(file->path.rfind('/') + 1);
+    }
+    plan_->items.push_back(std::move(item));
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,92 @@
+// Decides what a transfer moves, and how: which families, which ranges, which
+// files are carried, and what a refresh leaves out.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "pipeline/source/plan/cover_plan.h"
+#include "pipeline/source/plan/planner.h"
+#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/source/transfer/transfer_plan.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// What is to be planned. Ownership: borrows all; `ended` is asked now and then.
+struct PlanOrder {
+  const OpenRequest& request;
+  const Hello& target;
+  const TargetMemory& memory;  // of a refresh
+  uint32_t lanes = 1;
+  std::function<bool()> ended;  // nobody wants the plan any more
+};
+
+// Lives for one plan. Ownership: borrows what the constructor gets.
+// Threads: one.
+class TransferPlanner {
+ public:
+  TransferPlanner(const Snapshot& snapshot, const PlanOrder& asked,
+                  TransferPlan* plan)
+      : snapshot_(snapshot), asked_(asked), plan_(plan) {}
+
+  // Fills the plan. Every reason to refuse what cannot be moved faithfully and
+  // can be known without reading the data is found here.
+  //   kRefused, kIncompatible  the snapshot cannot be moved in the asked way.
+  //   kCancelled               ended() said so.
+  //   kSourceError, kCorrupt   OPTIONS or a table could not be read.
+  [[nodiscard]] rocksdb::Status Run();
+
+ private:
+  struct FilePart {
+    const FilePlan* file = nullptr;
+    uint64_t of = 1;  // so many parts
+  };
+
+  [[nodiscard]] rocksdb::Status CheckNames() const;
+  [[nodiscard]] rocksdb::Status DescribeFamilies();
+  [[nodiscard]] rocksdb::Status PlanFamilies();
+  [[nodiscard]] rocksdb::Status PlanFilesOf(size_t index);
+  [[nodiscard]] rocksdb::Status DecideCarryingOf(size_t index);
+  [[nodiscard]] rocksdb::Status BoundCarried(FamilyPlan* plan);
+  [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
+  [[nodiscard]] rocksdb::Status CutFamilyAt(size_t index,
+                                            uint64_t target_bytes);
+  [[nodiscard]] rocksdb::Status CutSegment(const PlanSegment& segment,
+                                           const std::vector<FilePart>& files,
+                                           uint64_t target_bytes,
+                                           TransferFamily* family);
+  // Of a refresh: what of a family changed, and what its chunks clear.
+  void CompareFamilyAt(size_t index);
+  Backings BackingsOf(size_t index) const;
+  uint64_t BytesToRebuild(const TransferFamily& family) const;
+  std::vector<std::vector<FilePart>> PartsOf(
+      const TransferFamily& family) const;
+  void AddUnchanged(const PlanSegment& segment,
+                    const std::vector<FilePart>& files,
+                    TransferFamily* family);
+  void AddCovers(const PlanSegment& segment, size_t first_range,
+                 const Backings& backings);
+  // For `plan`: what is done with each file or interval.
+  void AddPlanItems(const TransferFamily& family);
+  void AddSegmentItem(const TransferFamily& family,
+                      const PlanSegment& segment, size_t first_range);
+  bool is_refresh() const {
+    return asked_.request.mode == TransferMode::kRefresh;
+  }
+  // Chunks may have blocks that only RocksDB 11.1 and later reads.
+  bool target_reads_marked_blocks() const {
+    return (asked_.target.features & kFeatureMarkedBlocks) != 0;
+  }
+  PlannerOptions planner_options() const;
+  PlannerFamily planner_family(const TransferFamily& family) const;
+
+  const Snapshot& snapshot_;
+  const PlanOrder& asked_;
+  TransferPlan* const plan_;
+  uint64_t carried_files_ = 0;
+  uint64_t nonce_ = 0;  // of this plan
+};
+
+}  // namespace sstferry
