@@ -249,19 +249,19 @@ TEST_CASE("A key that others can read is warned about, "
   }
 }
 
-// The README's commands for a CA and two hosts, up to the end of the block.
-std::string CommandsOfReadme() {
-  const std::string readme = BytesOf(SSTFERRY_SOURCE_DIR "/README.md");
-  const size_t begin = readme.find("openssl req -x509");
+// The document's commands for a CA and two hosts, up to the end of the block.
+std::string CommandsOfDocument() {
+  const std::string page = BytesOf(SSTFERRY_SOURCE_DIR "/docs/tls.md");
+  const size_t begin = page.find("openssl req -x509");
   REQUIRE(begin != std::string::npos);
-  return readme.substr(begin, readme.find("```", begin) - begin);
+  return page.substr(begin, page.find("```", begin) - begin);
 }
 
-TEST_CASE("The README's openssl commands make certificates that work",
+TEST_CASE("The openssl commands of docs/tls.md make certificates that work",
           "[tools][tls]") {
   const ScratchDir dir;
   Process bash({"/bin/bash", "-euc",
-                "cd '" + dir.path() + "'\n" + CommandsOfReadme()});
+                "cd '" + dir.path() + "'\n" + CommandsOfDocument()});
   const int code = bash.Wait();
   INFO(bash.err());
   REQUIRE(code == 0);

@@ -1,0 +1,74 @@
+// Links and lengths of the documents. Each rule is seen on a small bad text
+// first.
+#include <set>
+#include <string>
+
+#include "tests/docs/markdown.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+std::string BadLinksOf(const std::map<std::string, std::string>& texts) {
+  std::map<std::string, Document> documents;
+  for (const auto& [path, text] : texts) {
+    documents[path] = ParseDocument(path, text);
+  }
+  return BadLinks(documents, [&](const std::string& path) {
+    return texts.count(path) != 0 || path == "tools/check";
+  });
+}
+
+TEST_CASE("A link that leads nowhere is found", "[docs]") {
+  REQUIRE(BadLinksOf({{"README.md", "see [it](docs/no.md)\n"}}) ==
+          "README.md:1: (docs/no.md): there is no docs/no.md\n");
+  REQUIRE(BadLinksOf({{"docs/a.md", "\n[b](b.md#two)\n"},
+                      {"docs/b.md", "# One\n"}}) ==
+          "docs/a.md:2: (b.md#two): docs/b.md has no heading for #two\n");
+  REQUIRE(BadLinksOf({{"docs/a.md", "# One\n[here](#two)\n"}}) ==
+          "docs/a.md:2: (#two): docs/a.md has no heading for #two\n");
+  REQUIRE(BadLinksOf({{"README.md", "[up](../other/x.md)\n"}}) ==
+          "README.md:1: (../other/x.md): there is no ../other/x.md\n");
+  REQUIRE(BadLinksOf({{"README.md", "[it](tools/check#run)\n"}}) ==
+          "README.md:1: (tools/check#run): tools/check is no document with "
+          "headings\n");
+}
+
+TEST_CASE("A link that leads somewhere is let pass", "[docs]") {
+  REQUIRE(BadLinksOf({{"docs/a.md",
+                       "# A `b`: c\n## A b c\n[1](#a-b-c) [2](#a-b-c-1)\n"
+                       "[`code`](../tools/check) [web](https://example.org)\n"
+                       "not `[](here)`\n```\nnor [here](no.md)\n```\n"}}) ==
+          "");
+}
+
+TEST_CASE("Every link of the documents leads somewhere", "[docs]") {
+  const auto exists = [](const std::string& path) {
+    // Made from the tables of options.
+    return path == "docs/commands.md" || IsInRepository(path);
+  };
+  REQUIRE(BadLinks(AllDocuments(), exists) == "");
+}
+
+TEST_CASE("The first pages stay short", "[docs]") {
+  const auto documents = AllDocuments();
+  REQUIRE(ParseDocument("x.md", "a\nb\n").line_count == 2);
+  REQUIRE(documents.at("README.md").line_count <= 150);
+  REQUIRE(documents.at("tests/README.md").line_count <= 80);
+}
+
+TEST_CASE("Every page of docs/ is listed by its first page", "[docs]") {
+  const auto documents = AllDocuments();
+  std::set<std::string> listed;
+  for (const Span& link : documents.at("docs/README.md").links) {
+    listed.insert("docs/" + link.text);
+  }
+  for (const auto& [path, document] : documents) {
+    INFO(path);
+    REQUIRE((!path.starts_with("docs/") || path == "docs/README.md" ||
+             listed.count(path) != 0));
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

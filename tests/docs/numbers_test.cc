@@ -1,0 +1,229 @@
+// Numbers and names that stand both in a document and in the code. Each rule
+// is seen on a small bad text first.
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "format/end_state.h"
+#include "format/message/frame.h"
+#include "format/message/messages.h"
+#include "sstferry/options.h"
+#include "tests/docs/markdown.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+std::vector<std::string> Split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) {
+    const size_t begin = part.find_first_not_of(' ');
+    const size_t end = part.find_last_not_of(' ');
+    parts.push_back(begin == std::string::npos
+                        ? ""
+                        : part.substr(begin, end - begin + 1));
+  }
+  return parts;
+}
+
+// The cells of the rows of all tables, heads included.
+std::vector<std::vector<std::string>> Rows(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& line : Split(text, '\n')) {
+    if (line.starts_with("| ")) {
+      rows.push_back(Split(line.substr(1), '|'));
+    }
+  }
+  return rows;
+}
+
+bool IsNumber(const std::string& text) {
+  return !text.empty() &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// "## Heading" up to the next heading of its rank or above.
+std::string Section(const std::string& text, const std::string& heading) {
+  const std::string start = "\n" + heading + "\n";
+  const size_t begin = text.find(start);
+  if (begin == std::string::npos) {
+    throw std::runtime_error("there is no section " + heading);
+  }
+  const std::string rank =
+      "\n" + heading.substr(0, heading.find(' ') + 1);
+  return text.substr(begin, text.find(rank, begin + 1) - begin);
+}
+
+std::string WithoutBreaks(const std::string& text) {
+  return std::regex_replace(text, std::regex("\\s+"), " ");
+}
+
+using Names = std::map<int, std::string>;
+
+// The rows "| BIT | NAME | ... |" behind "Feature bits".
+Names FeatureBits(const std::string& text) {
+  Names bits;
+  for (const auto& cells :
+       Rows(text.substr(std::min(text.find("**Feature bits**"),
+                                 text.size())))) {
+    if (IsNumber(cells[0])) {
+      bits[std::stoi(cells[0])] = cells[1];
+    }
+  }
+  return bits;
+}
+
+// Each "feature bit N (NAME)" that is not in `bits`, or has no name.
+std::string BadFeatureBits(const std::string& text, const Names& bits) {
+  const std::string flat = WithoutBreaks(text);
+  static const std::regex mention("feature bit (\\d+)(?: \\(([^)]*)\\))?");
+  std::string bad;
+  for (std::sregex_iterator it(flat.begin(), flat.end(), mention), last;
+       it != last; ++it) {
+    const auto found = bits.find(std::stoi((*it)[1]));
+    if (found == bits.end() || found->second != (*it)[2]) {
+      bad += it->str() + "\n";
+    }
+  }
+  return bad;
+}
+
+// The rows "| NUMBERS | MESSAGES | SENDER | ... |".
+Names MessageTypes(const std::string& text) {
+  Names types;
+  for (const auto& cells : Rows(text)) {
+    const auto numbers = Split(cells[0], ',');
+    const auto names = Split(cells[1], ',');
+    for (size_t i = 0; i < numbers.size() && i < names.size(); ++i) {
+      if (IsNumber(numbers[i])) {
+        types[std::stoi(numbers[i])] = names[i];
+      }
+    }
+  }
+  return types;
+}
+
+// The end states with another exit code in the table than in the code.
+std::string BadExitCodes(const std::string& text) {
+  std::string bad;
+  for (int i = 0; i <= kMaxEndState; ++i) {
+    const EndState state = static_cast<EndState>(i);
+    const std::string name = std::string("`") + EndStateName(state) + "`";
+    bool found = false;
+    for (const auto& cells : Rows(text)) {
+      found |= cells[0] == std::to_string(ExitCodeOf(state)) &&
+               cells[1].find(name) != std::string::npos;
+    }
+    bad += found ? "" : name + " ";
+  }
+  return bad;
+}
+
+// What stands between backticks in the first cell of each row.
+std::set<std::string> FirstCells(const std::string& text) {
+  static const std::regex code("`([^`]*)`");
+  std::set<std::string> names;
+  for (const auto& cells : Rows(text)) {
+    for (std::sregex_iterator it(cells[0].begin(), cells[0].end(), code), last;
+         it != last; ++it) {
+      names.insert((*it)[1]);
+    }
+  }
+  return names;
+}
+
+TEST_CASE("A feature bit that the list does not have is found", "[docs]") {
+  const Names bits = FeatureBits(
+      "| 9 | no list |\n**Feature bits**:\n| Bit | Name |\n| 2 | carry | x |\n"
+      "| 3 | zip | y |\n");
+  REQUIRE(bits == Names{{2, "carry"}, {3, "zip"}});
+  REQUIRE(BadFeatureBits("if feature bit 3\n  (zip) was agreed on", bits) ==
+          "");
+  REQUIRE(BadFeatureBits("feature bit 2 (zip)", bits) ==
+          "feature bit 2 (zip)\n");
+  REQUIRE(BadFeatureBits("feature bit 3 and", bits) == "feature bit 3\n");
+  REQUIRE(BadFeatureBits("feature bit 4 (zip)", bits) ==
+          "feature bit 4 (zip)\n");
+}
+
+TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
+  const std::string text = TextOfDocument("format/FORMAT.md");
+  const Names bits = FeatureBits(text);
+  const std::map<uint64_t, std::string> code = {
+      {kFeatureContentDigest, "content digests"},
+      {kFeatureEntities, "wide-column entities"},
+      {kFeatureCarry, "carried chunks"},
+      {kFeatureWireCompression, "compressed chunk data"},
+      {kFeatureMarkedBlocks, "marked blocks"}};
+  uint64_t listed = 0;
+  for (const auto& [bit, name] : bits) {
+    INFO(bit << ": " << name);
+    listed |= uint64_t{1} << bit;
+    REQUIRE(code.count(uint64_t{1} << bit) == 1);
+    REQUIRE(code.at(uint64_t{1} << bit) == name);
+  }
+  REQUIRE(listed == kSupportedFeatures);
+  REQUIRE(BadFeatureBits(text, bits) == "");
+}
+
+TEST_CASE("Message types and end states of FORMAT.md are those of the code",
+          "[docs]") {
+  REQUIRE(MessageTypes("| 7, 8 | A, B | T |\n| x | y |\n") ==
+          Names{{7, "A"}, {8, "B"}});
+  const std::string text = TextOfDocument("format/FORMAT.md");
+  Names code;
+  for (int i = 0; i < 256; ++i) {
+    if (IsKnownFrameType(static_cast<uint8_t>(i))) {
+      code[i] = FrameTypeName(static_cast<FrameType>(i));
+    }
+  }
+  REQUIRE(MessageTypes(Section(text, "## 3 Messages")) == code);
+  std::string states = "End states:";
+  for (int i = 0; i <= kMaxEndState; ++i) {
+    states += std::string(i == 0 ? " " : ", ") + std::to_string(i) + " " +
+              EndStateName(static_cast<EndState>(i));
+  }
+  REQUIRE(WithoutBreaks(text).find(states + ".") != std::string::npos);
+}
+
+TEST_CASE("Exit codes of the documents are those of the code", "[docs]") {
+  REQUIRE(BadExitCodes("| 0 | `OK` | |\n") ==
+          BadExitCodes("| 0 | `OK` | |\n| 1 | `BUSY` | |\n"));
+  REQUIRE(BadExitCodes("| 0 | `OK` | |\n").find("`OK`") == std::string::npos);
+  const std::string text = TextOfDocument("docs/operations.md");
+  REQUIRE(BadExitCodes(Section(text, "## Exit codes")) == "");
+  const std::set<std::string> told =
+      FirstCells(Section(text, "## Status by status"));
+  for (int i = 1; i <= kMaxEndState; ++i) {
+    INFO(EndStateName(static_cast<EndState>(i)));
+    REQUIRE(told.count(EndStateName(static_cast<EndState>(i))) == 1);
+  }
+}
+
+TEST_CASE("docs/json.md has every key of a summary, and no other", "[docs]") {
+  REQUIRE(FirstCells("| `a`, `b` | `c` |\n") ==
+          std::set<std::string>{"a", "b"});
+  const std::string text = TextOfDocument("docs/json.md");
+  std::set<std::string> written = {"transfers", "transfers_failed"};
+  for (const char* command : {"pull", "verify", "plan"}) {
+    const auto json = nlohmann::json::parse(SummaryToJson({}, command));
+    for (const auto& [key, value] : json.items()) {
+      written.insert(key);
+      INFO(key);
+      REQUIRE(text.find("`" + key + "`") != std::string::npos);
+    }
+  }
+  for (const std::string& key :
+       FirstCells(text.substr(0, text.find("\n## `status`")))) {
+    INFO(key);
+    REQUIRE(written.count(key) == 1);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry
