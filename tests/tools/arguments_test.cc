@@ -157,9 +157,10 @@ TEST_CASE("ParseNamedDirectory takes a name or makes one of the directory",
 
 TEST_CASE("ReadOptions refuses wrong options that hold Boost's placeholders",
           "[tools]") {
-  const std::vector<OptionSpec> specs = {{"lanes", "N", ""},
-                                         {"replace", nullptr, ""},
-                                         {"config", "FILE", ""}};
+  const std::vector<OptionSpec> specs = {
+      {"lanes", "N", OptionGroup::kCommon, ""},
+      {"replace", nullptr, OptionGroup::kCommon, ""},
+      {"config", "FILE", OptionGroup::kCommon, ""}};
   const ScratchDir dir;
   const auto read = [&](const std::vector<std::string>& arguments) {
     OptionTexts out;

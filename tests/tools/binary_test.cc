@@ -84,6 +84,9 @@ TEST_CASE("Wrong usage ends with 2, a hint and nothing on standard output",
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
       {{}, "see sstferry --help"},
       {{"fetch"}, "see sstferry --help"},
+      {{"help", "fetch"}, "see sstferry --help"},
+      {{"help", "pull", "nothing"}, "see sstferry pull --help"},
+      {{"pull", "--help=nothing"}, "see sstferry pull --help"},
       {{"pull", "--json"}, "see sstferry pull --help"},
       {{"pull", source, target, "--lanes", "0", "--json"},
        "see sstferry pull --help"},
@@ -117,6 +120,12 @@ TEST_CASE("Help and version print to standard output and end with 0",
                                              {"pull", "--help"},
                                              {"serve", "-h"},
                                              {"pull", "--nonsense", "--help"},
+                                             {"pull", "--help=refresh"},
+                                             {"pull", "--help", "--all"},
+                                             {"help"},
+                                             {"help", "pull"},
+                                             {"help", "pull", "limits"},
+                                             {"-V"},
                                              {"plan", "--version"}}) {
     const Outcome outcome = runner.Run(arguments);
     REQUIRE(outcome.exit_code == 0);

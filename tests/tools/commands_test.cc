@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/support/catch.h"
+#include "tools/sstferry/command/version.h"
 
 namespace sstferry {
 namespace {
@@ -478,87 +479,6 @@ TEST_CASE("Status takes a place, release a directory and an id", "[tools]") {
   REQUIRE(Refusal(ParseRelease({"sst://h/a", std::string(32, '0')}, &release))
               .find("source: ") == 0);
   REQUIRE(Refusal(ParseRelease({}, &release)).find("source: ") == 0);
-}
-
-TEST_CASE("Help of every command lists its options, units and exit codes",
-          "[tools]") {
-  const std::vector<std::pair<std::string, Words>> promised = {
-      {"serve",
-       {"db [NAME=]DIR", "listen", "127.0.0.1:7420", "max-lanes", "default 16",
-        "max-rate", "snapshot-dir", "once", "insecure", "tls-cert FILE",
-        "tls-key FILE", "tls-ca FILE", "allow NAME=SUBJECT",
-        "max-connections", "max-per-address"}},
-      {"pull",
-       {"replace", "restart", "lanes", "default 4", "chunk-bytes", "default 64M",
-        "max-rate", "cf", "begin", "end", "durability", "chunk|none", "carry",
-        "auto|never|only", "verify",
-        "format-version", "timeline", "SOURCE TARGET_DIR", "tls-cert",
-        "tls-key", "tls-ca"}},
-      {"verify", {"LEFT RIGHT", "cf", "begin", "end", "show", "snapshot ID",
-                  "tls-cert",
-                  "tls-key", "tls-ca"}},
-      {"plan", {"SOURCE [TARGET_DIR]", "lanes", "chunk-bytes", "cf"}},
-      {"status", {"SOURCE|TARGET_DIR", "snapshot-dir", "tls-cert"}},
-      {"release", {"SOURCE_DIR ID", "snapshot-dir", "BUSY"}},
-      {"inspect", {"FILE"}},
-  };
-  REQUIRE(Commands().size() == promised.size());
-  for (const auto& [name, words] : promised) {
-    const Command* command = FindCommand(name);
-    REQUIRE(command != nullptr);
-    const std::string help = CommandHelp(*command);
-    INFO(help);
-    for (const std::string& word : words) {
-      REQUIRE(help.find(word) != std::string::npos);
-    }
-    for (const std::string word :
-         {"--json", "--progress MODE", "--progress-interval", "default 10s",
-          "--log-level", "--config", "--help", "--version", "REFUSED",
-          "INCOMPATIBLE", "DENIED", "NO_SPACE", "CORRUPT", "SOURCE_ERROR",
-          "INTERNAL", "DIFFERENT", "CANCELLED", "DEADLINE", "DEAD_PEER",
-          "TOO_SLOW", "SNAPSHOT_GONE", "CHANGED_SINCE", "BUSY",
-          "wrong usage, nothing touched", "powers of 1000", "7420"}) {
-      INFO(word);
-      REQUIRE(help.find(word) != std::string::npos);
-    }
-    for (const OptionSpec& spec : command->options) {
-      REQUIRE(help.find(std::string("  --") + spec.name) !=
-              std::string::npos);
-    }
-    REQUIRE(GeneralHelp().find("sstferry " + name) != std::string::npos);
-  }
-}
-
-TEST_CASE("Help fits a terminal of 80 columns", "[tools]") {
-  std::string all = GeneralHelp();
-  for (const Command& command : Commands()) {
-    all += CommandHelp(command);
-  }
-  size_t start = 0;
-  for (size_t end = all.find('\n'); end != std::string::npos;
-       start = end + 1, end = all.find('\n', start)) {
-    INFO(all.substr(start, end - start));
-    REQUIRE(end - start <= 80);
-  }
-}
-
-TEST_CASE("Help puts every end state behind the code it ends with",
-          "[tools]") {
-  const std::string help = GeneralHelp();
-  for (uint8_t i = 0; i <= kMaxEndState; ++i) {
-    const EndState state = static_cast<EndState>(i);
-    const size_t row = help.find(
-        "\n  " + std::to_string(ExitCodeOf(state)) + "  ");
-    REQUIRE(row != std::string::npos);
-    size_t row_end = row + 1;  // continuation lines are indented deeper
-    do {
-      row_end = help.find('\n', row_end + 1);
-    } while (row_end != std::string::npos &&
-             help.compare(row_end + 1, 5, "     ") == 0);
-    INFO(EndStateName(state));
-    REQUIRE(help.substr(row, row_end - row).find(EndStateName(state)) !=
-            std::string::npos);
-  }
 }
 
 TEST_CASE("Version names sstferry, RocksDB, zstd and the protocol",

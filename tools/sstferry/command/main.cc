@@ -3,15 +3,19 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <optional>
 
 #include "tools/sstferry/command/run.h"
+#include "tools/sstferry/command/version.h"
 #include "tools/sstferry/options/commands.h"
+#include "tools/sstferry/options/help.h"
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/service/signals.h"
 
 namespace sstferry {
 namespace {
 
+using rocksdb::Status;
 using Run = int (*)(const std::vector<std::string>& arguments);
 
 const std::map<std::string, Run> kRuns = {
@@ -29,37 +33,78 @@ int Print(const std::string& text) {
   return ExitCodeOf(EndState::kInternal);
 }
 
+Status UnknownCommand(const std::string& name) {
+  return Status::InvalidArgument("command: expected " + CommandNames() +
+                                 ", found \"" + name + "\"");
+}
+
+int PrintHelp(const Command& command, const std::string& group) {
+  std::string text;
+  if (!CommandHelp(command, group, &text)) {
+    return ReportUsage(command.name,
+                       Wrong("--help", HelpGroupNames(command), group));
+  }
+  return Print(text);
+}
+
+// sstferry help [COMMAND [GROUP]]
+int Help(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    return Print(GeneralHelp());
+  }
+  const Command* command = FindCommand(words[0]);
+  if (command == nullptr) {
+    return ReportUsage("", UnknownCommand(words[0]));
+  }
+  return PrintHelp(*command, words.size() > 1 ? words[1] : "common");
+}
+
+// The group that --help or --help=GROUP asks for; none: no help was asked for.
+std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
+  const std::string prefix = "--help=";
+  std::optional<std::string> group;
+  for (const std::string& word : words) {
+    if (word == "--help" || word == "-h") {
+      group = group.value_or("common");
+    } else if (word.starts_with(prefix)) {
+      group = word.substr(prefix.size());
+    }
+  }
+  if (group && std::find(words.begin(), words.end(), "--all") != words.end()) {
+    group = "all";
+  }
+  return group;
+}
+
 int Main(const std::vector<std::string>& words) {
   // What stands behind "--" is never an option.
-  const auto options_end = std::find(words.begin(), words.end(), "--");
+  const std::vector<std::string> options(
+      words.begin(), std::find(words.begin(), words.end(), "--"));
   const auto given = [&](const char* option) {
-    return std::find(words.begin(), options_end, option) != options_end;
+    return std::find(options.begin(), options.end(), option) != options.end();
   };
-  if (given("--version")) {
+  if (given("--version") || given("-V")) {
     return Print(VersionText());
   }
-  const bool help = given("--help") || given("-h");
+  const std::optional<std::string> help = HelpGroupIn(options);
   const bool has_command =
       !words.empty() && !words[0].empty() && words[0][0] != '-';
   if (!has_command && help) {
     return Print(GeneralHelp());
   }
   if (!has_command) {
-    return ReportUsage("", rocksdb::Status::InvalidArgument(
-                               "expected a command: serve, pull, verify, plan, "
-                               "status, release or inspect"));
+    return ReportUsage("", Status::InvalidArgument("expected a command: " +
+                                                   CommandNames()));
+  }
+  if (words[0] == "help") {
+    return Help({words.begin() + 1, words.end()});
   }
   const Command* command = FindCommand(words[0]);
   if (command == nullptr) {
-    return ReportUsage(
-        "", rocksdb::Status::InvalidArgument(
-                "command: expected serve, pull, verify, plan, status, release "
-                "or inspect, found \"" + words[0] + "\""));
+    return ReportUsage("", UnknownCommand(words[0]));
   }
-  if (help) {
-    return Print(CommandHelp(*command));
-  }
-  return kRuns.at(command->name)({words.begin() + 1, words.end()});
+  return help ? PrintHelp(*command, *help)
+              : kRuns.at(command->name)({words.begin() + 1, words.end()});
 }
 
 }  // namespace

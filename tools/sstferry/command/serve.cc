@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/sstferry/command/run.h"
+#include "tools/sstferry/command/version.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/options/commands.h"
 #include "tools/sstferry/output/console.h"

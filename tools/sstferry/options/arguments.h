@@ -60,11 +60,22 @@ struct NamedDirectory {
                                                   const std::string& text,
                                                   NamedDirectory* out);
 
-// One option as the command line, the config file and --help know it.
+// The part of a command's help that lists an option.
+enum class OptionGroup {
+  kCommon,
+  kRefresh,
+  kNetwork,
+  kLimits,
+  kOutput,
+  kAdvanced
+};
+
+// One option as the command line, the config file and the manuals know it.
 struct OptionSpec {
   const char* name;
-  const char* value;   // "BYTES"; null: a switch
-  const char* help;    // with unit, bounds and default
+  const char* value;   // "BYTES", or its values "chunk|none"; null: a switch
+  OptionGroup group;
+  const char* help;    // a noun phrase or an imperative, then unit and default
   bool repeatable = false;
 };
 

@@ -1,263 +1,252 @@
 #include "tools/sstferry/options/commands.h"
 
-#include <zstd.h>
-
-#include "format/limits.h"
-#include "format/message/messages.h"
-#include "rocksdb/version.h"
-#include "sstferry/options.h"
-
 namespace sstferry {
 namespace {
 
+using Group = OptionGroup;
+
 const OptionSpec kFamilyOption = {
-    "cf", "NAME", "only this column family; repeat for more (default all)",
-    true};
+    "cf", "NAME", Group::kCommon,
+    "Select column family NAME (repeatable). Default: all.", true};
 const OptionSpec kBeginOption = {
-    "begin", "K",
-    "first key, inclusive, in each named family's own order; 0x and an even\n"
-    "number of hex digits is hex, all else text (default the first)"};
+    "begin", "KEY", Group::kCommon,
+    "Start at KEY, inclusive, in each selected family's own order. Default: the "
+    "first key."};
 const OptionSpec kEndOption = {
-    "end", "K", "end of the keys, exclusive; written as --begin (default none)"};
+    "end", "KEY", Group::kCommon,
+    "End before KEY. Default: after the last key."};
 const OptionSpec kSnapshotOption = {
-    "snapshot-dir", "DIR",
-    "where the private snapshot of a source directory is linked; on the\n"
-    "source's file system (default beside the source)"};
+    "snapshot-dir", "DIR", Group::kAdvanced,
+    "Link the private snapshot of a source directory in DIR, which must be on "
+    "the source's file system. Default: beside the source."};
 const OptionSpec kWalDirOption = {
-    "wal-dir", "DIR",
-    "where the WALs of a source directory are, whatever its OPTIONS say\n"
-    "(default: where its OPTIONS and its MANIFEST tell)"};
+    "wal-dir", "DIR", Group::kAdvanced,
+    "Read the WAL of a source directory from DIR. Default: where its OPTIONS "
+    "file and MANIFEST say."};
 const OptionSpec kStallOption = {
-    "stall-timeout", "DURATION",
-    "give up with TOO_SLOW when the other end is there, but a lane waited so\n"
-    "long in vain; raise it for a pull with a --max-rate below 50K a lane\n"
-    "(default 120s)"};
+    "stall-timeout", "DURATION", Group::kNetwork,
+    "Fail with TOO_SLOW after a lane waited this long for a peer that is "
+    "connected but does nothing. Raise it for a --max-rate below 50K per "
+    "lane. Default: 120s."};
 const OptionSpec kTtlOption = {
-    "snapshot-ttl", "DURATION",
-    "how long the snapshot of a pull that was cut is kept for it to go on,\n"
-    "from 1s to 744h, counted while no target is connected; 0: not at all\n"
-    "(default 1h)"};
+    "snapshot-ttl", "DURATION", Group::kLimits,
+    "Retain the snapshot of an interrupted pull this long, so that the pull "
+    "can resume: 1s to 31d, counted while no target is connected; 0: do not "
+    "retain it. Default: 1h."};
 const OptionSpec kTlsCertOption = {
-    "tls-cert", "FILE",
-    "this side's certificate and its intermediates, PEM; with --tls-key and\n"
-    "--tls-ca every network connection is TLS 1.3 (default plain TCP)"};
+    "tls-cert", "FILE", Group::kNetwork,
+    "Certificate of this side with its intermediates, PEM. With --tls-key and "
+    "--tls-ca, every connection uses TLS 1.3. Default: plain TCP."};
 const OptionSpec kTlsKeyOption = {
-    "tls-key", "FILE", "its private key, PEM, without a passphrase"};
+    "tls-key", "FILE", Group::kNetwork,
+    "Private key of --tls-cert, PEM, without a passphrase."};
 const OptionSpec kTlsCaOption = {
-    "tls-ca", "FILE",
-    "the CA certificates that may sign the other side's, PEM"};
+    "tls-ca", "FILE", Group::kNetwork,
+    "CA certificates that may sign the other side's certificate, PEM."};
 const OptionSpec kLanesOption = {
-    "lanes", "N", "ranges moved at the same time, 1 to 64 (default 4)"};
+    "lanes", "N", Group::kCommon,
+    "Move N ranges at the same time, 1 to 64. Default: 4."};
 
 std::vector<OptionSpec> ServeOptionSpecs() {
   return {
-      {"db", "[NAME=]DIR",
-       "a database directory to serve, repeat for more; NAME is 1 to 64 of\n"
-       "A-Z a-z 0-9 . _ - (default DIR's last component)",
+      {"db", "[NAME=]DIR", Group::kCommon,
+       "Serve the database directory DIR as NAME, which is 1 to 64 of A-Z a-z "
+       "0-9 . _ - (repeatable). Default NAME: DIR's last component.",
        true},
-      {"listen", "HOST:PORT",
-       "where to accept connections; port 0 takes a free one\n"
-       "(default 127.0.0.1:7420)"},
-      {"max-lanes", "N",
-       "lanes of one transfer, 1 to 64; a larger ask gets this many\n"
-       "(default 16)"},
-      {"max-rate", "BYTES",
-       "wire bytes a second of all transfers together (default no limit)"},
-      {"snapshot-dir", "DIR",
-       "where private snapshots are linked; on the databases' file system\n"
-       "(default beside each database)"},
-      {"wal-dir", "NAME=DIR",
-       "where the WALs of database NAME are, whatever its OPTIONS say; repeat\n"
-       "for more",
-       true},
+      {"listen", "HOST:PORT", Group::kCommon,
+       "Accept connections at this address; port 0 takes a free port. Default: "
+       "127.0.0.1:7420."},
+      {"max-rate", "BYTES", Group::kCommon,
+       "Send at most BYTES per second, over all transfers together. Default: "
+       "no limit."},
+      {"once", nullptr, Group::kCommon,
+       "Exit after the first transfer, with that transfer's exit code."},
+      {"max-lanes", "N", Group::kLimits,
+       "Allow N lanes per transfer, 1 to 64; a pull that asks for more gets N. "
+       "Default: 16."},
       kTtlOption,
-      {"min-free", "N%",
-       "of the snapshots' file system, 0% to 99%: below it idle snapshots go,\n"
-       "the oldest first, then the largest in use (default 5%)"},
-      kStallOption,
+      {"min-free", "N%", Group::kLimits,
+       "Release snapshots while less than N% of their file system is free, 0% "
+       "to 99%: idle ones first, from the oldest, then the largest in use. "
+       "Default: 5%."},
+      {"max-connections", "N", Group::kLimits,
+       "Accept N connections at once, 1 to 65536; a pull uses one, and one per "
+       "lane. Default: 1024."},
+      {"max-per-address", "N", Group::kLimits,
+       "Accept N connections from one address at once, 1 to 65536. Default: "
+       "256."},
       kTlsCertOption,
       kTlsKeyOption,
       kTlsCaOption,
-      {"allow", "NAME=SUBJECT",
-       "with TLS: database NAME only for certificates with the common name or\n"
-       "DNS, IP, URI or e-mail name SUBJECT, exactly; repeat for more (default\n"
-       "for a NAME without --allow: every certificate that --tls-ca accepts)",
+      {"allow", "NAME=SUBJECT", Group::kNetwork,
+       "Serve database NAME only to certificates whose common name or DNS, IP, "
+       "URI or e-mail name is exactly SUBJECT (repeatable). Needs TLS. "
+       "Default: every certificate that --tls-ca accepts.",
        true},
-      {"max-connections", "N",
-       "connections at once, 1 to 65536; one pull has one and one per lane\n"
-       "(default 1024)"},
-      {"max-per-address", "N",
-       "connections of one address at once, 1 to 65536 (default 256)"},
-      {"once", nullptr,
-       "end after the first transfer, with that transfer's exit code"},
-      {"insecure", nullptr,
-       "allow --listen beyond this machine without TLS; anyone who reaches the\n"
-       "port can read the databases"},
+      {"insecure", nullptr, Group::kNetwork,
+       "Allow --listen beyond this machine without TLS. Anyone who reaches the "
+       "port can then read the databases."},
+      kStallOption,
+      {"snapshot-dir", "DIR", Group::kAdvanced,
+       "Link private snapshots in DIR, which must be on the databases' file "
+       "system. Default: beside each database."},
+      {"wal-dir", "NAME=DIR", Group::kAdvanced,
+       "Read the WAL of database NAME from DIR (repeatable). Default: "
+       "where its OPTIONS file and MANIFEST say.",
+       true},
   };
 }
 
 std::vector<OptionSpec> RefreshOptionSpecs() {
   return {
-      {"mode", "seed|refresh",
-       "seed: fill a TARGET_DIR that is empty or not there; refresh: make a\n"
-       "replica of the same source current, or seed it (default seed)"},
-      {"visibility", "all|chunk|swap",
-       "of a refresh. all: what changed is staged, then seen all at once;\n"
-       "chunk: key interval by key interval, as each arrives; swap: build a\n"
-       "new database beside, exchange the directories while nobody has the\n"
-       "target open, delete the old one (default all)"},
-      {"compare", "files|digest|full",
-       "what all and chunk take for changed. files: what other files back at\n"
-       "the source than last time, and what cannot be proved to be unchanged\n"
-       "and differs when both sides read it; digest: everything that\n"
-       "differs when both sides read it; full: everything (default files)"},
-      {"drop-missing", nullptr,
-       "all and chunk: drop column families that are gone at the source; not\n"
-       "with --cf, --begin or --end"},
-      {"compact", "paced|none",
-       "all and chunk: whether replaced intervals are compacted at the end\n"
-       "(default paced)"},
-      {"compact-rate", "BYTES",
-       "a second, of what that compaction reads (default: no limit, since\n"
-       "nobody else has the directory open)"},
-      {"min-rate", "BYTES",
-       "a second, that ingestion may go on at while the target is behind with\n"
-       "its compactions (default 8M)"},
-      {"min-free", "N%",
-       "of TARGET_DIR's file system, 0% to 99%: a refresh begins no chunk that\n"
-       "leaves less, waits up to a minute for room, then ends with NO_SPACE\n"
-       "(default 5%)"},
-      {"before-swap", "CMD",
-       "for /bin/sh: stops what has TARGET_DIR open; then it is exchanged"},
-      {"after-swap", "CMD",
-       "for /bin/sh: starts that again; runs once whenever --before-swap was\n"
-       "begun, exchanged or not"},
-      {"adopt", nullptr,
-       "refresh a TARGET_DIR that remembers another source, or none"},
-      {"source-id", "ID",
-       "what a target remembers a source by that has no IDENTITY"},
-      {"delete-rate", "BYTES",
-       "of the exchanged old database's files a second, while they are\n"
-       "deleted (default 50M)"},
+      {"visibility", "all|chunk|swap", Group::kRefresh,
+       "When readers see the new data: all (everything at once, after "
+       "staging), chunk (interval by interval, as chunks arrive) or swap (a "
+       "new database replaces the directory while nothing has it open). "
+       "Default: all."},
+      {"compare", "files|digest|full", Group::kRefresh,
+       "How all and chunk find what changed: files (intervals that other "
+       "source files hold than last time; where that is unknown, intervals "
+       "that differ when both sides read them), digest (intervals that differ "
+       "when both sides read them) or full (everything). Default: files."},
+      {"drop-missing", nullptr, Group::kRefresh,
+       "Drop column families that the source no longer has. With all and "
+       "chunk; not with --cf, --begin or --end."},
+      {"compact", "paced|none", Group::kRefresh,
+       "Compact the replaced intervals at the end (paced) or not (none). With "
+       "all and chunk. Default: paced."},
+      {"compact-rate", "BYTES", Group::kRefresh,
+       "Read at most BYTES per second in that compaction. Default: no limit."},
+      {"min-rate", "BYTES", Group::kRefresh,
+       "Ingest at least BYTES per second even while the target's compactions "
+       "lag behind. Default: 8M."},
+      {"min-free", "N%", Group::kRefresh,
+       "Keep N% of TARGET_DIR's file system free, 0% to 99%: wait up to a "
+       "minute for room before each chunk, then fail with NO_SPACE. Default: "
+       "5%."},
+      {"before-swap", "CMD", Group::kRefresh,
+       "Run CMD with /bin/sh before the swap. It must stop whatever has "
+       "TARGET_DIR open."},
+      {"after-swap", "CMD", Group::kRefresh,
+       "Run CMD with /bin/sh after the swap, to start that again. It runs once "
+       "whenever --before-swap was started, also if the swap failed."},
+      {"adopt", nullptr, Group::kRefresh,
+       "Accept a TARGET_DIR that was made from another source, or not by "
+       "sstferry."},
+      {"source-id", "ID", Group::kRefresh,
+       "Identify a source that has no IDENTITY file as ID, so that the next "
+       "refresh knows it again."},
+      {"delete-rate", "BYTES", Group::kRefresh,
+       "Delete the replaced database's files at BYTES per second. With swap. "
+       "Default: 50M."},
   };
 }
 
 std::vector<OptionSpec> SeedOptionSpecs() {
   return {
-      {"replace", nullptr,
-       "exchange a TARGET_DIR that is not empty; the old one stays beside it\n"
-       "as TARGET_DIR.old-<transfer_id> (default: it is refused)"},
-      {"restart", nullptr,
-       "drop what an unfinished pull left in TARGET_DIR.sstferry (default: go\n"
-       "on with it)"},
-      kLanesOption,
-      {"chunk-bytes", "BYTES",
-       "size of an SST chunk before it is cut, 64Ki to 4Gi (default 64M)"},
-      {"max-rate", "BYTES",
-       "SST bytes a second that are written, before wire compression (default\n"
-       "no limit); SIGHUP makes a pull read it again, and --log-level"},
-      {"compress", "auto|none|zstd[:LEVEL]",
-       "on the wire: auto, only while the link is what takes time; zstd,\n"
-       "always, LEVEL 1 to 19 (default 1); what does not shrink goes as it\n"
-       "is (default auto)"},
+      {"mode", "seed|refresh", Group::kCommon,
+       "seed fills a TARGET_DIR that is empty or missing; refresh updates a "
+       "replica of the same source, or seeds it (see --help=refresh). "
+       "Default: seed."},
+      {"replace", nullptr, Group::kCommon,
+       "Replace a TARGET_DIR that is not empty; the old one stays as "
+       "TARGET_DIR.old-TRANSFER_ID. Default: refuse."},
+      {"restart", nullptr, Group::kCommon,
+       "Discard an unfinished pull of TARGET_DIR and start over. Default: "
+       "resume it."},
+      {"verify", nullptr, Group::kCommon,
+       "Read the finished database back and compare it with the source's "
+       "snapshot before the final rename."},
       kFamilyOption,
       kBeginOption,
       kEndOption,
-      {"durability", "chunk|none",
-       "chunk: each chunk is synced before it is recorded; none: everything\n"
-       "is synced once before the final rename (default chunk)"},
-      {"verify", nullptr,
-       "read the finished database back and compare it with the source's\n"
-       "snapshot before the rename"},
-      {"format-version", "N",
-       "format_version of the SST files, 2 to 255 (default the highest of the\n"
-       "source's files that this machine can read)"},
-      {"carry", "auto|never|only",
-       "send files of the source as they are where that is as good as\n"
-       "rebuilding them (auto), never, or all of them or nothing (only)\n"
-       "(default auto)"},
-      {"timeline", "FILE.csv", "write one line of rates and queues a second"},
-      kSnapshotOption,
-      kWalDirOption,
-      kTtlOption,
-      kStallOption,
-      {"retry-for", "DURATION",
-       "give up with DEAD_PEER after so long without progress; until then a\n"
-       "lost connection is tried again (default 10m)"},
-      {"deadline", "DURATION",
-       "end with DEADLINE when the whole pull takes longer (default none)"},
+      kLanesOption,
+      {"max-rate", "BYTES", Group::kCommon,
+       "Write at most BYTES of SST data per second. SIGHUP reads it again "
+       "from --config. Default: no limit."},
+      {"compress", "auto|none|zstd[:LEVEL]", Group::kCommon,
+       "Compress on the wire: auto (while the link is the bottleneck), none, "
+       "or zstd (always; LEVEL 1 to 19, default 1). Default: auto."},
       kTlsCertOption,
       kTlsKeyOption,
       kTlsCaOption,
+      kStallOption,
+      {"retry-for", "DURATION", Group::kNetwork,
+       "Reconnect after a lost connection until there was no progress for this "
+       "long, then fail with DEAD_PEER. Default: 10m."},
+      {"deadline", "DURATION", Group::kLimits,
+       "Fail with DEADLINE when the whole pull takes longer. Default: none."},
+      kTtlOption,
+      {"chunk-bytes", "BYTES", Group::kAdvanced,
+       "Size of an SST chunk, 64Ki to 4Gi. Default: 64M."},
+      {"carry", "auto|never|only", Group::kAdvanced,
+       "Send source files as they are: auto (where that is as good as "
+       "rebuilding them), never, or only (every file, or refuse). Default: "
+       "auto."},
+      {"durability", "chunk|none", Group::kAdvanced,
+       "When to sync: chunk (each chunk before it is recorded) or none (once, "
+       "before the final rename). Default: chunk."},
+      {"format-version", "N", Group::kAdvanced,
+       "Write SST files with format_version N, 2 to 255. Default: the highest "
+       "of the source's files that this machine can read."},
+      kSnapshotOption,
+      kWalDirOption,
+      {"timeline", "FILE.csv", Group::kAdvanced,
+       "Write a line of rates and queue lengths to FILE.csv every second."},
   };
 }
 
 std::vector<OptionSpec> PullOptionSpecs() {
-  std::vector<OptionSpec> specs = RefreshOptionSpecs();
-  const std::vector<OptionSpec> seed = SeedOptionSpecs();
-  specs.insert(specs.end(), seed.begin(), seed.end());
+  std::vector<OptionSpec> specs = SeedOptionSpecs();
+  const std::vector<OptionSpec> refresh = RefreshOptionSpecs();
+  specs.insert(specs.end(), refresh.begin(), refresh.end());
   return specs;
 }
 
-constexpr char kExitCodes[] =
-    R"(Exit codes:
-  0  OK
-  1  failed, a person must act: REFUSED, INCOMPATIBLE, DENIED, NO_SPACE,
-     CORRUPT, SOURCE_ERROR, INTERNAL
-  2  wrong usage, nothing touched
-  3  verify found DIFFERENT
-  4  stopped for a reason that can pass, the same command goes on or starts
-     anew: CANCELLED, DEADLINE, DEAD_PEER, TOO_SLOW, SNAPSHOT_GONE,
-     CHANGED_SINCE
-  5  BUSY, another process has the target
-)";
-
-constexpr char kUnits[] =
-    R"(Units:
-  BYTES      a whole number; K M G are powers of 1000, Ki Mi Gi of 1024
-  DURATION   a whole number and ms, s, m or h
-  DATABASE   a directory, or sst://HOST[:PORT]/NAME (port 7420; IPv6 as
-             sst://[::1]:7420/NAME)
-)";
-
-void AppendOption(const OptionSpec& spec, std::string* out) {
-  // Texts stand below the names, so that no line is longer than 80 columns.
-  constexpr size_t kColumn = 6;
-  std::string line = std::string("  --") + spec.name;
-  if (spec.value != nullptr) {
-    line += std::string(" ") + spec.value;
-  }
-  line += '\n';
-  line.append(kColumn, ' ');
-  for (const char* c = spec.help; *c != '\0'; ++c) {
-    line += *c;
-    if (*c == '\n') {
-      line.append(kColumn, ' ');
-    }
-  }
-  *out += line + "\n";
+std::vector<OptionSpec> VerifyOptionSpecs() {
+  return {
+      {"show", "N", Group::kCommon,
+       "List the first N differences, 0 to 100000; all are counted. Default: "
+       "10."},
+      {"snapshot", "ID", Group::kCommon,
+       "Read LEFT from the snapshot that it retains for transfer ID; the "
+       "snapshot stays retained. Default: LEFT as it is now."},
+      kFamilyOption,
+      kBeginOption,
+      kEndOption,
+      kLanesOption,
+      kTlsCertOption,
+      kTlsKeyOption,
+      kTlsCaOption,
+      kStallOption,
+      kSnapshotOption,
+      kWalDirOption,
+  };
 }
 
 }  // namespace
 
 const std::vector<OptionSpec>& CommonOptions() {
   static const std::vector<OptionSpec> options = {
-      {"json", nullptr,
-       "exactly one JSON object on standard output, on every exit but 2"},
-      {"progress", "MODE",
-       "auto: a line redrawn in place on a terminal, else a plain line per\n"
-       "interval; always: redrawn in any case; never; json: one object a\n"
-       "line (default auto)"},
-      {"progress-interval", "DURATION",
-       "time between plain or JSON lines (default 10s)"},
-      {"log-level", "LEVEL",
-       "error, warning, info or debug; logs go to standard error\n"
-       "(default info)"},
-      {"config", "FILE",
-       "read options from lines \"name = value\", operands by their names in\n"
-       "lower case; '#' begins a comment; the command line wins"},
-      {"help", nullptr, "this text"},
-      {"version", nullptr, "versions of sstferry, RocksDB, zstd, protocol"},
+      {"json", nullptr, Group::kCommon,
+       "Print exactly one JSON object on standard output, on every exit but "
+       "2."},
+      {"config", "FILE", Group::kAdvanced,
+       "Read options from FILE, one \"name = value\" per line, operands by "
+       "their names in lower case. The command line wins."},
+      {"progress", "auto|always|never|json", Group::kOutput,
+       "Progress on standard error: auto (one redrawn line on a terminal, "
+       "otherwise a line per interval), always (redrawn), never, or json (an "
+       "object per interval). Default: auto."},
+      {"progress-interval", "DURATION", Group::kOutput,
+       "Time between progress lines that are not redrawn. Default: 10s."},
+      {"log-level", "error|warning|info|debug", Group::kOutput,
+       "Least level of the log lines on standard error. Default: info."},
+      {"help", "[=GROUP]", Group::kCommon,
+       "Show the common options, a GROUP of the others, or all (--help=all)."},
+      {"version", nullptr, Group::kOutput,
+       "Print the versions of sstferry, RocksDB, zstd and the protocol, and "
+       "exit."},
   };
   return options;
 }
@@ -265,52 +254,77 @@ const std::vector<OptionSpec>& CommonOptions() {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"serve", "--db [NAME=]DIR [--db ...] [options]",
-       "Serves databases to sstferry pull, plan and verify. A database may be\n"
-       "closed, a checkpoint, or open and written by another process; it is\n"
-       "never written to. Prints \"listening on HOST:PORT\". SIGINT or SIGTERM\n"
-       "end it with exit code 0.",
-       ServeOptionSpecs(), {}},
+       "Serve databases to pull, plan and verify",
+       "Serves databases over the network. A database may be closed, a "
+       "checkpoint, or open and written by another process; serve never writes "
+       "to it. Prints \"listening on HOST:PORT\" on standard output. SIGINT or "
+       "SIGTERM ends it with exit code 0.",
+       ServeOptionSpecs(), {},
+       {{"Serve one database to this machine, for instance for an ssh tunnel",
+         "sstferry serve --db users=/data/users"},
+        {"Serve two databases to the network over TLS",
+         "sstferry serve --db /data/users --db /data/orders --listen "
+         "0.0.0.0:7420 --tls-cert source.pem --tls-key source.key --tls-ca "
+         "ca.pem"}}},
       {"pull", "SOURCE TARGET_DIR [options]",
-       "Moves a snapshot of the DATABASE named SOURCE into the new directory\n"
-       "TARGET_DIR, which appears whole or not at all.",
-       PullOptionSpecs(), {"source", "target"}},
+       "Copy a database into a directory, or update a replica",
+       "Copies a snapshot of the database SOURCE into TARGET_DIR, which appears "
+       "whole or not at all. The same command resumes an interrupted pull. "
+       "Runs at the target.",
+       PullOptionSpecs(), {"source", "target"},
+       {{"Seed a replica and compare it with the source's snapshot",
+         "sstferry pull sst://db1/users /data/users --verify"},
+        {"Update a replica by a new database that replaces the directory",
+         "sstferry pull sst://db1/users /data/users --mode refresh "
+         "--visibility swap --before-swap 'systemctl stop app' --after-swap "
+         "'systemctl start app'"},
+        {"Copy one column family of a local database at 50 MB per second",
+         "sstferry pull /data/users /copy/users --cf default --max-rate "
+         "50M"}}},
       {"verify", "LEFT RIGHT [options]",
-       "Compares two DATABASEs, LEFT and RIGHT, entry by entry, each as it is\n"
-       "at one moment. A difference is DIFFERENT; where a directory records\n"
-       "that it was pulled from the other side's database, and at a sequence\n"
-       "that this has gone past, it is CHANGED_SINCE.",
-       {kFamilyOption, kBeginOption, kEndOption, kLanesOption,
-        {"show", "N",
-         "list the first N differences, 0 to 100000; all are counted\n"
-         "(default 10)"},
-        {"snapshot", "ID",
-         "LEFT as the snapshot that is held there for the transfer ID, which\n"
-         "stays held (default as it is now)"},
-        kSnapshotOption, kWalDirOption, kStallOption, kTlsCertOption,
-        kTlsKeyOption,
-        kTlsCaOption},
-       {"left", "right"}},
+       "Compare two databases entry by entry",
+       "Compares the databases LEFT and RIGHT entry by entry, each as it is at "
+       "one moment. Ends with DIFFERENT if they differ. Ends with "
+       "CHANGED_SINCE if one side is a directory that was pulled from the "
+       "other at an older sequence.",
+       VerifyOptionSpecs(), {"left", "right"},
+       {{"Compare a replica with its source",
+         "sstferry verify sst://db1/users /data/users"}}},
       {"plan", "SOURCE [TARGET_DIR] [options]",
-       "Prints what pull would do and why: column families, ranges, sizes,\n"
-       "disk needed. sst://HOST:PORT without NAME lists what is served there.\n"
-       "Takes pull's options.",
-       PullOptionSpecs(), {"source", "target"}},
+       "Show what pull would do, and why",
+       "Prints what pull would do with the same options, and why: column "
+       "families, ranges, sizes, disk space. If SOURCE is sst://HOST[:PORT] "
+       "without a NAME, lists the databases that are served there.",
+       PullOptionSpecs(), {"source", "target"},
+       {{"List what a host serves", "sstferry plan sst://db1"},
+        {"Show what a pull would move",
+         "sstferry plan sst://db1/users /data/users"}}},
       {"status", "SOURCE|TARGET_DIR [options]",
-       "Of a DATABASE (or all that sst://HOST:PORT lets this side read): which\n"
-       "snapshots are held there for pulls that may go on. Of a TARGET_DIR:\n"
-       "complete, or how far an unfinished pull came, and what to type next.\n"
-       "Of a directory that is both: both. Changes nothing.",
-       {kSnapshotOption, kTlsCertOption, kTlsKeyOption, kTlsCaOption},
-       {"place"}},
+       "Show retained snapshots and unfinished pulls",
+       "Shows which snapshots a database retains for pulls that may resume "
+       "(sst://HOST[:PORT]: those of all databases that this side may read), "
+       "and how far the pull into a directory has come, with the command to "
+       "run next. Changes nothing.",
+       {kTlsCertOption, kTlsKeyOption, kTlsCaOption, kSnapshotOption},
+       {"place"},
+       {{"Show how far a pull has come", "sstferry status /data/users"},
+        {"Show what a host retains", "sstferry status sst://db1"}}},
       {"release", "SOURCE_DIR ID [options]",
-       "Lets the snapshot go that the database directory SOURCE_DIR holds for\n"
-       "the transfer ID, as status shows it, or its first 8 digits or more. A\n"
-       "pull that it was held for starts anew. BUSY while a target is connected.",
-       {kSnapshotOption}, {"source", "id"}},
+       "Release a retained snapshot",
+       "Releases the snapshot that the database directory SOURCE_DIR retains "
+       "for transfer ID, as status shows it (8 digits or more). The pull that "
+       "it was retained for then starts over. Ends with BUSY while a target is "
+       "connected.",
+       {kSnapshotOption}, {"source", "id"},
+       {{"Release the snapshot of an abandoned pull",
+         "sstferry release /data/users 3f9a1c22"}}},
       {"inspect", "FILE [options]",
-       "Explains a journal byte by byte (offset, bytes, meaning), or shows the\n"
+       "Explain a journal or an SST file",
+       "Explains a journal byte by byte (offset, bytes, meaning), or shows the "
        "properties of an SST file.",
-       {}, {"file"}},
+       {}, {"file"},
+       {{"Explain the journal of an unfinished pull",
+         "sstferry inspect /data/users.sstferry/journal"}}},
   };
   return commands;
 }
@@ -324,46 +338,21 @@ const Command* FindCommand(const std::string& name) {
   return nullptr;
 }
 
-std::string CommandHelp(const Command& command) {
-  std::string text = std::string("Usage: sstferry ") + command.name + " " +
-                     command.synopsis + "\n\n" + command.about + "\n\n";
-  if (!command.options.empty()) {
-    text += "Options:\n";
-    for (const OptionSpec& spec : command.options) {
-      AppendOption(spec, &text);
-    }
-    text += "\n";
-  }
-  text += "Options of every command:\n";
-  for (const OptionSpec& spec : CommonOptions()) {
-    AppendOption(spec, &text);
-  }
-  return text + "\n" + kUnits + "\n" + kExitCodes;
+std::vector<OptionSpec> AllOptions(const Command& command) {
+  std::vector<OptionSpec> specs = command.options;
+  specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
+  return specs;
 }
 
-std::string GeneralHelp() {
-  std::string text =
-      "sstferry moves a RocksDB database between machines as sorted SST files\n"
-      "that are streamed while they are built, without stopping the source.\n\n"
-      "Usage:\n";
-  for (const Command& command : Commands()) {
-    text += std::string("  sstferry ") + command.name + " " +
-            command.synopsis + "\n";
+std::string CommandNames() {
+  std::string names;
+  for (size_t i = 0; i < Commands().size(); ++i) {
+    names += i == 0                        ? ""
+             : i + 1 < Commands().size() ? ", "
+                                           : " or ";
+    names += Commands()[i].name;
   }
-  text +=
-      "\nsstferry COMMAND --help lists the options of a command; sstferry\n"
-      "--version prints versions.\n\n";
-  return text + kExitCodes;
-}
-
-std::string RocksdbVersion() { return rocksdb::GetRocksVersionAsString(); }
-
-std::string VersionText() {
-  return SoftwareVersion() + "\nRocksDB " + RocksdbVersion() + "\nzstd " +
-         ZSTD_versionString() + "\nprotocol " +
-         std::to_string(kProtocolVersion) + " (speaks " +
-         std::to_string(kOldestProtocolVersion) + " to " +
-         std::to_string(kProtocolVersion) + ")\n";
+  return names;
 }
 
 }  // namespace sstferry

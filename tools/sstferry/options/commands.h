@@ -1,4 +1,5 @@
-// The sub-commands: their options and their help.
+// The commands and their options: the tables from which the command line is
+// read, and help, manual pages, docs/commands.md and completions are made.
 #pragma once
 
 #include <string>
@@ -8,24 +9,33 @@
 
 namespace sstferry {
 
+// A command line that a manual shows.
+struct CommandExample {
+  const char* about;
+  const char* line;
+};
+
 struct Command {
   const char* name;
   const char* synopsis;  // "SOURCE TARGET_DIR [options]"
-  const char* about;     // whole sentences, wrapped
-  std::vector<OptionSpec> options;  // the common ones follow in --help
+  const char* summary;   // one line without a full stop
+  const char* about;     // paragraphs, parted by an empty line; not wrapped
+  std::vector<OptionSpec> options;  // without CommonOptions()
   std::vector<std::string> operands;
+  std::vector<CommandExample> examples;
 };
 
-// In the order --help lists them.
+// In the order in which help lists them.
 const std::vector<Command>& Commands();
 const Command* FindCommand(const std::string& name);  // null: unknown
 
 // Options of every command.
 const std::vector<OptionSpec>& CommonOptions();
 
-std::string CommandHelp(const Command& command);
-std::string GeneralHelp();
-std::string VersionText();
-std::string RocksdbVersion();  // "7.8.3"
+// The command's own options, then CommonOptions().
+std::vector<OptionSpec> AllOptions(const Command& command);
+
+// "serve, pull, verify, ... or inspect".
+std::string CommandNames();
 
 }  // namespace sstferry

@@ -20,9 +20,8 @@ constexpr uint64_t kMaxConnections = 65536;
 Status Read(const std::string& name,
             const std::vector<std::string>& arguments, OptionTexts* texts) {
   const Command* command = FindCommand(name);
-  std::vector<OptionSpec> specs = command->options;
-  specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
-  return ReadOptions(specs, command->operands, arguments, texts);
+  return ReadOptions(AllOptions(*command), command->operands, arguments,
+                     texts);
 }
 
 Status ReadCommon(const OptionTexts& texts, CommonArguments* out) {

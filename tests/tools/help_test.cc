@@ -1,0 +1,172 @@
+#include "tools/sstferry/options/help.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "format/end_state.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+std::string HelpOf(const Command& command, const std::string& group) {
+  std::string text;
+  REQUIRE(CommandHelp(command, group, &text));
+  return text;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// How often an option has a row of its own in `help`.
+int Rows(const std::string& help, const OptionSpec& spec) {
+  int rows = 0;
+  const std::string form = "  " + OptionForm(spec);
+  for (const std::string& line : Lines(help)) {
+    rows += line == form || line.starts_with(form + " ") ? 1 : 0;
+  }
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("Help of every command has at most 50 lines of 80 columns",
+          "[tools][help]") {
+  for (const Command& command : Commands()) {
+    const std::string help = HelpOf(command, "common");
+    INFO(help);
+    REQUIRE(Lines(help).size() <= 50);
+  }
+  REQUIRE(Lines(GeneralHelp()).size() <= 50);
+}
+
+TEST_CASE("No help has a line of more than 80 columns or spaces at its end",
+          "[tools][help]") {
+  std::string all = GeneralHelp();
+  for (const Command& command : Commands()) {
+    all += HelpOf(command, "all");
+    for (const OptionGroupName& group : OptionGroups()) {
+      if (!OptionsIn(command, group.group).empty()) {
+        all += HelpOf(command, group.word);
+      }
+    }
+  }
+  for (const std::string& line : Lines(all)) {
+    INFO(line);
+    REQUIRE(line.size() <= 80);
+    REQUIRE((line.empty() || line.back() != ' '));
+  }
+}
+
+TEST_CASE("Every option is in exactly one group and once in --help=all",
+          "[tools][help]") {
+  for (const Command& command : Commands()) {
+    const std::string all = HelpOf(command, "all");
+    std::set<std::string> names;
+    for (const OptionSpec& spec : AllOptions(command)) {
+      INFO(command.name << " --" << spec.name);
+      REQUIRE(names.insert(spec.name).second);
+      REQUIRE(Rows(all, spec) == 1);
+      int rows = 0;
+      for (const OptionGroupName& group : OptionGroups()) {
+        std::string text;
+        const bool known = CommandHelp(command, group.word, &text);
+        REQUIRE(known == !OptionsIn(command, group.group).empty());
+        rows += known ? Rows(text, spec) : 0;
+      }
+      REQUIRE(rows == 1);
+    }
+  }
+}
+
+TEST_CASE("Help says how the other options are shown", "[tools][help]") {
+  const Command& pull = *FindCommand("pull");
+  const std::string help = HelpOf(pull, "common");
+  REQUIRE(Lines(help).back().find("or all.") != std::string::npos);
+  REQUIRE(help.find("sstferry pull --help=GROUP") != std::string::npos);
+  REQUIRE(HelpGroupNames(pull) ==
+          "common, refresh, network, limits, output, advanced or all");
+  REQUIRE(HelpGroupNames(*FindCommand("inspect")) ==
+          "common, output, advanced or all");
+  std::string text;
+  REQUIRE_FALSE(CommandHelp(*FindCommand("inspect"), "refresh", &text));
+  REQUIRE_FALSE(CommandHelp(pull, "", &text));
+}
+
+TEST_CASE("An option's text is a phrase that ends, and defaults have one form",
+          "[tools][help]") {
+  for (const Command& command : Commands()) {
+    for (const OptionSpec& spec : AllOptions(command)) {
+      const std::string text = spec.help;
+      INFO(command.name << " --" << spec.name << ": " << text);
+      REQUIRE(text.size() <= 280);
+      REQUIRE(text.back() == '.');
+      REQUIRE(text.find('\n') == std::string::npos);
+      for (const char* word :
+           {"go on", "goes on", "anew", "held", "(default:", "in vain"}) {
+        REQUIRE(text.find(word) == std::string::npos);
+      }
+      // "Default: none." at the end, nowhere else.
+      const size_t at = text.find("Default: ");
+      REQUIRE((at == std::string::npos || text.find(". ", at) == text.npos));
+    }
+  }
+}
+
+TEST_CASE("Help explains the values that a command's options take",
+          "[tools][help]") {
+  const auto names = [](const std::string& command) {
+    std::string text;
+    for (const ValueForm& form : ValueForms()) {
+      if (UsesValue(*FindCommand(command), form)) {
+        text += std::string(form.name) + ";";
+      }
+    }
+    return text;
+  };
+  REQUIRE(names("pull") == "BYTES;DURATION;KEY;SOURCE;");
+  REQUIRE(names("serve") == "BYTES;DURATION;");
+  REQUIRE(names("verify") == "DURATION;KEY;LEFT, RIGHT;");
+  REQUIRE(names("release") == "DURATION;");
+}
+
+TEST_CASE("Wrapped text holds every word once and no line over the width",
+          "[tools][help]") {
+  REQUIRE(WrapText("", 10).empty());
+  REQUIRE(WrapText("one two  three", 7) ==
+          std::vector<std::string>{"one two", "three"});
+  REQUIRE(WrapText("longer-than-that a", 5) ==
+          std::vector<std::string>{"longer-than-that", "a"});
+}
+
+TEST_CASE("Help puts every end state behind the code it ends with",
+          "[tools][help]") {
+  std::map<int, std::string> states;
+  for (const ExitCodeRow& row : ExitCodes()) {
+    states[row.code] = std::string(row.meaning) + ", " + row.states + ",";
+  }
+  for (uint8_t i = 0; i <= kMaxEndState; ++i) {
+    const EndState state = static_cast<EndState>(i);
+    INFO(EndStateName(state));
+    REQUIRE((states[ExitCodeOf(state)] + " ").find(
+                std::string(EndStateName(state)) + ",") != std::string::npos);
+  }
+  const std::string help = GeneralHelp();
+  for (const ExitCodeRow& row : ExitCodes()) {
+    REQUIRE(help.find("\n  " + std::to_string(row.code) + "   " +
+                      std::string(row.meaning).substr(0, 10)) !=
+            std::string::npos);
+  }
+  REQUIRE(HelpOf(*FindCommand("pull"), "all").find("SNAPSHOT_GONE") !=
+          std::string::npos);
+}
+
+}  // namespace sstferry
