@@ -9,7 +9,6 @@
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/command/version.h"
 #include "tools/sstferry/options/command_arguments.h"
-#include "tools/sstferry/options/commands.h"
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/output/progress.h"
 #include "tools/sstferry/service/reload.h"

@@ -203,13 +203,15 @@ std::string HelpGroupNames(const Command& command) {
   return names + " or all";
 }
 
+std::string AboutProgram() {
+  return "sstferry copies RocksDB databases between machines as sorted SST "
+         "files, which it streams while it builds them. The source keeps "
+         "running.";
+}
+
 std::string GeneralHelp() {
-  std::string text =
-      Paragraph(
-          "sstferry copies RocksDB databases between machines as sorted SST "
-          "files, which it streams while it builds them. The source keeps "
-          "running.") +
-      "\nUsage: sstferry COMMAND [options]\n\nCommands:\n";
+  std::string text = Paragraph(AboutProgram()) +
+                     "\nUsage: sstferry COMMAND [options]\n\nCommands:\n";
   for (const Command& command : Commands()) {
     text += Row(command.name, std::string(command.summary) + ".", 12);
   }

@@ -50,6 +50,8 @@ std::vector<std::string> WrapText(const std::string& text, size_t width);
 // "common, network, ... or all".
 std::string HelpGroupNames(const Command& command);
 
+std::string AboutProgram();  // a paragraph
+
 std::string GeneralHelp();
 
 }  // namespace sstferry

@@ -1,0 +1,251 @@
+// What is made from the tables of options, and the tools that read it.
+#include "tools/sstferry/options/manual.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/scratch_dir.h"
+#include "tools/sstferry/options/command_arguments.h"
+#include "tools/sstferry/options/completion.h"
+#include "tools/sstferry/options/help.h"
+
+namespace sstferry {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Said {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+Said Shell(const std::string& script) {
+  Process process({"/bin/bash", "-c", script});
+  Said said;
+  said.exit_code = process.Wait();
+  said.out = process.out();
+  said.err = process.err();
+  return said;
+}
+
+// False, with a notice, where a program is not installed.
+bool Have(const std::string& program) {
+  const bool there = Shell("command -v " + program).exit_code == 0;
+  if (!there) {
+    WARN(program << " is missing: not checked with it");
+  }
+  return there;
+}
+
+void WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// The words of a line, with single quotes as in a shell.
+Words SplitLine(const std::string& line) {
+  Words words;
+  bool quoted = false;
+  bool open = false;
+  for (const char c : line) {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      open = false;
+    } else {
+      if (!open) {
+        words.emplace_back();
+        open = true;
+      }
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+rocksdb::Status Parse(const std::string& command, const Words& words) {
+  ServeArguments serve;
+  PullArguments pull;
+  VerifyArguments verify;
+  StatusArguments status;
+  ReleaseArguments release;
+  InspectArguments inspect;
+  return command == "serve"     ? ParseServe(words, &serve)
+         : command == "pull"    ? ParsePull(words, &pull)
+         : command == "plan"    ? ParsePlan(words, &pull)
+         : command == "verify"  ? ParseVerify(words, &verify)
+         : command == "status"  ? ParseStatus(words, &status)
+         : command == "release" ? ParseRelease(words, &release)
+                                : ParseInspect(words, &inspect);
+}
+
+// What bash offers for a line up to its end. An `sstferry` that knows two
+// served names stands in the way of the real one.
+std::string Offered(const std::string& line, const std::string& directory) {
+  const ScratchDir dir;
+  WriteFile(dir / "completion", BashCompletion());
+  WriteFile(dir / "sstferry",
+            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls-ca c' ] || "
+            "exit 1\necho 'sst://h:1 serves 2 databases:'\n"
+            "echo '  sst://h:1/orders'\necho '  sst://h:1/users'\n");
+  const Said said = Shell(
+      "chmod +x " + (dir / "sstferry") + "; PATH=" + dir.path() +
+      ":$PATH; source " + (dir / "completion") + "; cd " + directory +
+      "; COMP_LINE='" + line + "'; COMP_POINT=${#COMP_LINE}; "
+      "COMP_WORDBREAKS=$' \\t\\n\"><=;|&(:'; _sstferry; "
+      "((${#COMPREPLY[@]})) || exit 0; printf '%s\\n' \"${COMPREPLY[@]}\" | "
+      "sort | paste -sd ' ' -");
+  INFO(line << "\n" << said.err);
+  REQUIRE(said.exit_code == 0);
+  REQUIRE(said.err.empty());
+  return said.out.substr(0, said.out.find('\n'));
+}
+
+}  // namespace
+
+TEST_CASE("docs/commands.md is what the tables of options give",
+          "[tools][manual]") {
+  std::ifstream file(SSTFERRY_SOURCE_DIR "/docs/commands.md",
+                     std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  INFO("cmake --build BUILD_DIR --target commands_md writes it anew");
+  REQUIRE(text.str() == CommandsMarkdown());
+}
+
+TEST_CASE("The manuals name every command and every option",
+          "[tools][manual]") {
+  const std::string markdown = CommandsMarkdown();
+  const std::vector<ManualPage> pages = ManualPages("1.2.3");
+  REQUIRE(pages.size() == Commands().size() + 2);
+  for (size_t i = 0; i < Commands().size(); ++i) {
+    const Command& command = Commands()[i];
+    const ManualPage& page = pages[i + 1];
+    REQUIRE(page.file == std::string("sstferry-") + command.name + ".1");
+    REQUIRE(page.text.find("sstferry 1.2.3") != std::string::npos);
+    REQUIRE(markdown.find(std::string("\n## sstferry ") + command.name +
+                          "\n") != std::string::npos);
+    for (const OptionSpec& spec : AllOptions(command)) {
+      INFO(command.name << " --" << spec.name);
+      REQUIRE(markdown.find("`" + OptionForm(spec) + "`") !=
+              std::string::npos);
+      std::string name;
+      for (const char* c = spec.name; *c != '\0'; ++c) {
+        name += *c == '-' ? "\\-" : std::string(1, *c);
+      }
+      REQUIRE(page.text.find("\n.TP\n\\fB\\-\\-" + name) !=
+              std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("Every example of the manuals is a command line that is understood",
+          "[tools][manual]") {
+  for (const Command& command : Commands()) {
+    REQUIRE_FALSE(command.examples.empty());
+    for (const CommandExample& example : command.examples) {
+      INFO(example.line);
+      const Words words = SplitLine(example.line);
+      REQUIRE(words.size() > 2);
+      REQUIRE(words[0] == "sstferry");
+      REQUIRE(words[1] == command.name);
+      REQUIRE_OK(Parse(command.name, {words.begin() + 2, words.end()}));
+    }
+  }
+}
+
+TEST_CASE("man formats every page without a warning", "[tools][manual]") {
+  if (!Have("man")) {
+    return;
+  }
+  const ScratchDir dir;
+  const auto format = [&](const ManualPage& page) {
+    WriteFile(dir / page.file, page.text);
+    return Shell("MANWIDTH=80 LC_ALL=C man --warnings -l " +
+                 (dir / page.file));
+  };
+  for (const ManualPage& page : ManualPages("1.2.3")) {
+    const Said said = format(page);
+    INFO(page.file << "\n" << said.err);
+    REQUIRE(said.exit_code == 0);
+    REQUIRE(said.err.empty());
+    REQUIRE(said.out.find("NAME\n") != std::string::npos);
+  }
+  // A page that is wrong is seen.
+  REQUIRE_FALSE(
+      format({"wrong.1", ".TH WRONG 1\n.SH NAME\n.nonsense\n"}).err.empty());
+}
+
+TEST_CASE("Shells and shellcheck accept the completions", "[tools][manual]") {
+  const ScratchDir dir;
+  WriteFile(dir / "sstferry.bash", BashCompletion());
+  WriteFile(dir / "_sstferry", ZshCompletion());
+  Words checks = {"bash -n " + (dir / "sstferry.bash")};
+  if (Have("shellcheck")) {
+    checks.push_back("shellcheck " + (dir / "sstferry.bash"));
+  }
+  if (Have("zsh")) {
+    checks.push_back("zsh -n " + (dir / "_sstferry"));
+  }
+  for (const std::string& check : checks) {
+    const Said said = Shell(check);
+    INFO(check << "\n" << said.out << said.err);
+    REQUIRE(said.exit_code == 0);
+  }
+}
+
+TEST_CASE("bash completes commands, options, values, names and directories",
+          "[tools][manual]") {
+  const ScratchDir dir;
+  std::filesystem::create_directories(dir / "data");
+  WriteFile(dir / "dump.sst", "");
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"sstferry ", "help inspect plan pull release serve status verify"},
+      {"sstferry pl", "plan"},
+      {"sstferry help ve", "verify"},
+      {"sstferry pull --vis", "--visibility"},
+      {"sstferry serve --vis", ""},
+      {"sstferry pull --visibility ", "all chunk swap"},
+      {"sstferry pull --visibility s", "swap"},
+      {"sstferry pull --compress z", "zstd"},
+      {"sstferry pull --visibility=s", "swap"},
+      {"sstferry pull --help=r", "refresh"},
+      {"sstferry pull --lanes ", ""},
+      {"sstferry pull --lanes 4 --mode r", "refresh"},
+      {"sstferry pull d", "data"},
+      {"sstferry pull --json d", "data"},
+      {"sstferry pull x d", "data"},
+      {"sstferry inspect d", "data dump.sst"},
+      {"sstferry release x ", ""},
+      {"sstferry pull --wal-dir d", "data"},
+      {"sstferry pull --tls-ca c sst://h:1/", "1/orders 1/users"},
+      {"sstferry pull --tls-ca c sst://h:1/u", "1/users"},
+      {"sstferry pull sst://h:1/u", ""},
+      {"sstferry pull sst://h:1", ""},
+  };
+  for (const auto& [line, expected] : rows) {
+    INFO(line);
+    REQUIRE(Offered(line, dir.path()) == expected);
+  }
+}
+
+TEST_CASE("A server that does not answer delays a completion by a second",
+          "[tools][manual]") {
+  const ScratchDir dir;
+  WriteFile(dir / "completion", BashCompletion());
+  WriteFile(dir / "sstferry", "#!/bin/sh\nexec tail -f /dev/null\n");
+  const Said said = Shell(
+      "chmod +x " + (dir / "sstferry") + "; PATH=" + dir.path() +
+      ":$PATH; source " + (dir / "completion") +
+      "; time -p _sstferry_served sst://h/");
+  INFO(said.err);
+  double seconds = 0;
+  std::istringstream(said.err.substr(said.err.find("real") + 4)) >> seconds;
+  REQUIRE(seconds >= 0.9);
+  REQUIRE(seconds < 10);
+}
+
+}  // namespace sstferry
