@@ -46,6 +46,29 @@ TEST_CASE("Every link of the documents leads somewhere", "[docs]") {
   REQUIRE(BadLinks(AllDocuments(), IsInRepository) == "");
 }
 
+TEST_CASE("A path that is not there is found", "[docs]") {
+  const auto exists = [](const std::string& path) {
+    return path == "format/limits.h" || path == "pipeline/base/";
+  };
+  const std::string text =
+      "`format/limits.h` `base/` `a/b` `tests/*.patch` `tests/run --all`\n";
+  REQUIRE(BadPaths(ParseDocument("pipeline/README.md", text), exists) ==
+          "pipeline/README.md:1: there is no tests/run\n");
+  REQUIRE(BadPaths(ParseDocument("docs/a.md", "`pipeline/bace/x.h`"),
+                   exists) ==
+          "docs/a.md:1: there is no pipeline/bace/x.h\n");
+}
+
+TEST_CASE("Every path that a document names is there", "[docs]") {
+  std::string bad;
+  for (const auto& [path, document] : AllDocuments()) {
+    if (path != "CHANGELOG.md") {  // which tells what was
+      bad += BadPaths(document, IsInRepository);
+    }
+  }
+  REQUIRE(bad == "");
+}
+
 TEST_CASE("The first pages stay short", "[docs]") {
   const auto documents = AllDocuments();
   REQUIRE(ParseDocument("x.md", "a\nb\n").line_count == 2);

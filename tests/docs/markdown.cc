@@ -190,6 +190,27 @@ std::string BadLinks(const std::map<std::string, Document>& documents,
   return bad;
 }
 
+std::string BadPaths(const Document& document,
+                     const std::function<bool(const std::string&)>& exists) {
+  static const std::regex from_root(
+      "(?:benchmarks|cmake|docs|format|pipeline|tests|tools)/[\\w./-]*");
+  static const std::regex from_pipeline(
+      "(?:base|operation|options|source|target|wire)/[\\w./-]*");
+  std::string bad;
+  for (const Span& code : document.codes) {
+    std::string path = code.text.substr(0, code.text.find(' '));
+    if (document.path == "pipeline/README.md" &&
+        std::regex_match(path, from_pipeline)) {
+      path = "pipeline/" + path;
+    }
+    if (std::regex_match(path, from_root) && !exists(path)) {
+      bad += document.path + ":" + std::to_string(code.line) +
+             ": there is no " + path + "\n";
+    }
+  }
+  return bad;
+}
+
 std::vector<std::string> ShellWords(const std::string& line) {
   std::vector<std::string> words;
   std::string word;

@@ -44,6 +44,11 @@ bool IsInRepository(const std::string& path);
 std::string BadLinks(const std::map<std::string, Document>& documents,
                      const std::function<bool(const std::string&)>& exists);
 
+// The same of each piece of code that is a path of this repository, such as
+// `pipeline/base/` or, in pipeline/README.md, `target/disk/durable.h`.
+std::string BadPaths(const Document& document,
+                     const std::function<bool(const std::string&)>& exists);
+
 // The terminal's lines that a person types: prompts and what follows '#' are
 // left out, lines that end with a backslash are joined, lists of commands are
 // divided. Each is a list of words without quotes.
