@@ -31,6 +31,17 @@ TEST_CASE("ParseByteCount reads every unit", "[tools]") {
       {"64MiB", 64ull << 20},
       {"4Gi", 4ull << 30},
       {"4GiB", 4ull << 30},
+      {"64m", 64'000'000},
+      {"64k", 64'000},
+      {"1Kib", 1024},
+      {"64mIb", 64ull << 20},
+      {"1.5G", 1'500'000'000},
+      {"1.5gib", 3ull << 29},
+      {"0.25Ki", 256},
+      {"1.9999K", 1999},
+      {"2T", 2'000'000'000'000},
+      {"2Ti", 2ull << 40},
+      {"18446744073.709551615G", UINT64_MAX},
       {"18446744073709551615", UINT64_MAX},
       {"17179869183Gi", 17179869183ull << 30},
   };
@@ -45,8 +56,9 @@ TEST_CASE("ParseByteCount reads every unit", "[tools]") {
 TEST_CASE("ParseByteCount refuses what is no size and says what it wanted",
           "[tools]") {
   for (const std::string text :
-       {"", "0", "0K", "-1", "+1", " 1", "1 ", "1 K", "1.5G", "64m", "64k",
-        "64X", "K", "0x10", "1KK", "1Kib", "18446744073709551616",
+       {"", "0", "0K", "-1", "+1", " 1", "1 ", "1 K", "1.5", "1.5B", "1.",
+        ".5K", "1..5K", "1.5.0K", "1.K", "0.0001K", "1.0000000001T", "64X", "K",
+        "0x10", "1KK", "1bb", "64MiBs", "16777216Ti", "18446744073.709551616G", "18446744073709551616",
         "18446744073709551615K", "17179869184Gi", "1e9"}) {
     uint64_t bytes = 0;
     INFO("\"" << text << "\"");
@@ -57,7 +69,8 @@ TEST_CASE("ParseByteCount refuses what is no size and says what it wanted",
   }
 }
 
-TEST_CASE("ParseDuration reads ms, s, m and h and nothing else", "[tools]") {
+TEST_CASE("ParseDuration reads d, h, m, s and ms, the longest first",
+          "[tools]") {
   std::chrono::milliseconds out{0};
   REQUIRE_OK(ParseDuration("--x", "1ms", &out));
   REQUIRE(out.count() == 1);
@@ -67,8 +80,25 @@ TEST_CASE("ParseDuration reads ms, s, m and h and nothing else", "[tools]") {
   REQUIRE(out.count() == 120'000);
   REQUIRE_OK(ParseDuration("--x", "8760h", &out));
   REQUIRE(out.count() == 8760ll * 3'600'000);
+  const std::vector<std::pair<std::string, long long>> good = {
+      {"90s", 90'000},
+      {"1h30m", 5'400'000},
+      {"4h30m", 16'200'000},
+      {"1d", 86'400'000},
+      {"1d12h", 129'600'000},
+      {"1d2h3m4s5ms", 93'784'005},
+      {"1m500ms", 60'500},
+      {"0h30m", 1'800'000},
+      {"365d", 31'536'000'000},
+  };
+  for (const auto& [text, millis] : good) {
+    INFO(text);
+    REQUIRE_OK(ParseDuration("--x", text, &out));
+    REQUIRE(out.count() == millis);
+  }
   for (const std::string text :
-       {"", "10", "0s", "-1s", "1.5s", "1d", "s", "10 s", "8761h",
+       {"", "10", "0s", "-1s", "1.5s", "s", "10 s", "8761h", "366d",
+        "30m1h", "1h1h", "1h30", "1h m", "1dd", "1D", "365d1ms", "0d0s", "1w",
         "99999999999999999999s", "18446744073709551615h"}) {
     INFO(text);
     REQUIRE_FALSE(Sentence(ParseDuration("--x", text, &out)).empty());
@@ -155,36 +185,85 @@ TEST_CASE("ParseNamedDirectory takes a name or makes one of the directory",
   }
 }
 
-TEST_CASE("ReadOptions refuses wrong options that hold Boost's placeholders",
-          "[tools]") {
+TEST_CASE("An unknown option is named with the nearest ones", "[tools]") {
   const std::vector<OptionSpec> specs = {
       {"lanes", "N", OptionGroup::kCommon, ""},
-      {"replace", nullptr, OptionGroup::kCommon, ""},
+      {"verify", nullptr, OptionGroup::kCommon, ""},
+      {"tls-cert", "FILE", OptionGroup::kNetwork, ""},
+      {"tls-key", "FILE", OptionGroup::kNetwork, ""},
       {"config", "FILE", OptionGroup::kCommon, ""}};
   const ScratchDir dir;
   const auto read = [&](const std::vector<std::string>& arguments) {
     OptionTexts out;
-    return ReadOptions(specs, {"SOURCE"}, arguments, &out);
+    return ReadOptions(specs, {"source"}, arguments, &out);
   };
   const auto config = [&](const std::string& text) {
     std::ofstream(dir / "config") << text;
     return read({"--config", dir / "config"});
   };
-  const std::string what = "found one that is not, and '%' among them";
-  for (const std::string name :
-       {"%canonical_option%", "%option%", "%value%", "%original_token%"}) {
-    INFO(name);
-    REQUIRE(Sentence(read({"--" + name})).find(what) != std::string::npos);
-    REQUIRE(Sentence(read({"--lan" + name + "=3"})).find(what) !=
-            std::string::npos);
-    REQUIRE(Sentence(config(name + " = 1\n")).find(what) !=
-            std::string::npos);
-    REQUIRE(Sentence(config("replace = " + name + "\n")).find(what) !=
-            std::string::npos);
-    REQUIRE_OK(read({"--lanes", name}));
-    REQUIRE_OK(config("lanes = " + name + "\n"));
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"--lane", "--lane: unknown option; did you mean --lanes?"},
+      {"--lnaes=4", "--lnaes: unknown option; did you mean --lanes?"},
+      {"--verfiy", "--verfiy: unknown option; did you mean --verify?"},
+      {"-verify", "-verify: unknown option; did you mean --verify?"},
+      {"--tls", "--tls: unknown option; did you mean --tls-cert or --tls-key?"},
+      {"--nonsense", "--nonsense: unknown option"},
+      {"--%option%", "--%option%: unknown option"},
+      {"-x", "-x: unknown option"},
+  };
+  for (const auto& [argument, sentence] : rows) {
+    REQUIRE(Sentence(read({argument})) == sentence);
   }
-  REQUIRE(Sentence(read({"--50%"})) == "unrecognised option '--50%'");
+  const std::string file = "--config " + (dir / "config") + ": ";
+  REQUIRE(Sentence(config("lanes = 1\n\nlane = 2\n")) ==
+          file + "line 3: lane: unknown option; did you mean lanes?");
+  REQUIRE(Sentence(config("sorce = x\n")) ==
+          file + "line 1: sorce: unknown option; did you mean source?");
+  REQUIRE(Sentence(config("%value% = x\n")) ==
+          file + "line 1: %value%: unknown option");
+  REQUIRE(Sentence(config("verify = perhaps\n")) ==
+          file + "line 1: verify: expected yes or no, found \"perhaps\"");
+  for (const char* yes : {"yes", "TRUE", "on", "1", ""}) {
+    REQUIRE_OK(config(std::string("verify = ") + yes));
+  }
+  REQUIRE_OK(config("lanes = %value%  # a comment\r\n"));
+}
+
+TEST_CASE("ReadOptions says what it expected in place of what it found",
+          "[tools]") {
+  const std::vector<OptionSpec> specs = {
+      {"end", "KEY", OptionGroup::kCommon, ""},
+      {"verify", nullptr, OptionGroup::kCommon, ""},
+      {"cf", "NAME", OptionGroup::kCommon, "", true},
+      {"config", "FILE", OptionGroup::kCommon, ""}};
+  const auto read = [&](const std::vector<std::string>& arguments,
+                        OptionTexts* out) {
+    return ReadOptions(specs, {"source"}, arguments, out);
+  };
+  OptionTexts out;
+  REQUIRE(Sentence(read({"a", "b"}, &out)) ==
+          "operands: expected no more than 1, found \"b\"");
+  REQUIRE(Sentence(read({"--end"}, &out)) ==
+          "--end: expected a value, found nothing");
+  REQUIRE(Sentence(read({"--end="}, &out)).find("a word of its own") !=
+          std::string::npos);
+  REQUIRE(Sentence(read({"--end", "a", "--end=a"}, &out)) ==
+          "--end: expected once, found again");
+  REQUIRE(Sentence(read({"a", "--source", "a"}, &out)) ==
+          "--source: expected once, found again");
+  REQUIRE(Sentence(read({"--verify=yes"}, &out)) ==
+          "--verify: expected no value, found \"yes\"");
+  REQUIRE(Sentence(read({"--end", "--verify"}, &out)).find("--end=VALUE") !=
+          std::string::npos);
+  REQUIRE_OK(read({"--cf", "a", "--verify", "--cf=--b", "--end", "-1", "-"},
+                  &out));
+  REQUIRE(out.GetAll("cf") == std::vector<std::string>{"a", "--b"});
+  REQUIRE(out.Get("end") == "-1");
+  REQUIRE(out.Get("source") == "-");
+  REQUIRE(out.IsSet("verify"));
+  REQUIRE_OK(read({"--", "--verify"}, &out));
+  REQUIRE(out.Get("source") == "--verify");
+  REQUIRE_FALSE(out.IsSet("verify"));
 }
 
 }  // namespace sstferry

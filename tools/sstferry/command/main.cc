@@ -9,6 +9,7 @@
 #include "tools/sstferry/command/version.h"
 #include "tools/sstferry/options/commands.h"
 #include "tools/sstferry/options/help.h"
+#include "tools/sstferry/options/nearest.h"
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/service/signals.h"
 
@@ -34,8 +35,13 @@ int Print(const std::string& text) {
 }
 
 Status UnknownCommand(const std::string& name) {
+  std::vector<std::string> known = {"help"};
+  for (const Command& command : Commands()) {
+    known.push_back(command.name);
+  }
   return Status::InvalidArgument("command: expected " + CommandNames() +
-                                 ", found \"" + name + "\"");
+                                 ", found \"" + name + "\"" +
+                                 DidYouMean(name, known));
 }
 
 int PrintHelp(const Command& command, const std::string& group) {

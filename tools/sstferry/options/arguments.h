@@ -22,13 +22,15 @@ namespace sstferry {
                                     const std::string& expected,
                                     const std::string& found);
 
-// A whole number and K M G (powers of 1000) or Ki Mi Gi (powers of 1024), each
-// with or without a final B. At least 1. `what` names the option in errors.
+// "64M", "1.5G" or "64MiB": a number and K M G T (powers of 1000) or Ki Mi Gi
+// Ti (powers of 1024) in any case, each with or without a final B. At least 1.
+// `what` names the option in errors.
 [[nodiscard]] rocksdb::Status ParseByteCount(const std::string& what,
                                              const std::string& text,
                                              uint64_t* bytes);
 
-// A whole number and ms, s, m or h; 1 ms to one year.
+// "90s", "1h30m" or "1d": whole numbers with d, h, m, s or ms, each at most
+// once and in this order; 1 ms to 365 days.
 [[nodiscard]] rocksdb::Status ParseDuration(const std::string& what,
                                             const std::string& text,
                                             std::chrono::milliseconds* out);
@@ -92,11 +94,14 @@ class OptionTexts {
     return switches_.count(name) != 0;
   }
 
+  void Add(const std::string& name, const std::string& value) {
+    values_[name].push_back(value);
+  }
+  void Set(const std::string& name) { switches_.insert(name); }
+  // Takes what `other` has and this has not.
+  void AddMissing(const OptionTexts& other);
+
  private:
-  friend rocksdb::Status ReadOptions(const std::vector<OptionSpec>&,
-                                     const std::vector<std::string>&,
-                                     const std::vector<std::string>&,
-                                     OptionTexts*);
   std::map<std::string, std::vector<std::string>> values_;
   std::set<std::string> switches_;
 };

@@ -118,8 +118,9 @@ const std::vector<ExitCodeRow>& ExitCodes() {
 
 const std::vector<ValueForm>& ValueForms() {
   static const std::vector<ValueForm> forms = {
-      {"BYTES", "a whole number; K M G are powers of 1000, Ki Mi Gi of 1024"},
-      {"DURATION", "a whole number and ms, s, m or h"},
+      {"BYTES", "64M, 1.5G or 64MiB: K M G T are powers of 1000, Ki Mi Gi Ti of "
+                "1024"},
+      {"DURATION", "90s, 1h30m or 1d: numbers with d, h, m, s or ms"},
       {"KEY", "text, or 0x and an even number of hex digits"},
       {"SOURCE", "a directory or sst://HOST[:PORT]/NAME; port 7420 if none is "
                  "given, an IPv6 HOST in []"},

@@ -128,7 +128,7 @@ Status ReadTtl(const OptionTexts& texts, std::chrono::seconds* out) {
   const Status status = ReadDuration(texts, name, &ttl);
   if (status.ok() && (ttl < std::chrono::seconds(1) ||
                       ttl > std::chrono::seconds(kMaxLeaseSeconds))) {
-    return Wrong("--" + name, "0, or 1s to 744h", texts.Get(name));
+    return Wrong("--" + name, "0, or 1s to 31d", texts.Get(name));
   }
   *out = std::chrono::duration_cast<std::chrono::seconds>(ttl);
   return status;
