@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 #include "tools/sstferry/command/operation_runner.h"
 #include "tools/sstferry/output/console.h"
+#include "tools/sstferry/output/progress.h"
 
 namespace sstferry {
 namespace {
@@ -48,23 +49,55 @@ TEST_CASE("A pull's report is five lines that end with the verdict",
   summary.chunks_resumed = 3;
   summary.sst_bytes_resumed = summary.sst_bytes / 2;
   report = PullReport(summary);
-  REQUIRE(report.find("resumed: 3 of the chunks, ") != std::string::npos);
+  REQUIRE(report.find("\nresumed: 3 chunks received by earlier runs, ") != std::string::npos);
   REQUIRE(report.find("275.0 MB/s") != std::string::npos);
 
   summary.replaced = "/copy.old-00ff";
   REQUIRE(PullReport(summary).find("/copy.old-00ff") != std::string::npos);
 }
 
+TEST_CASE("A pull's report has at most six lines and counts in words",
+          "[tools]") {
+  Summary summary = FinishedPull();
+  summary.chunks = summary.chunks_carried = summary.chunks_resumed = 1;
+  summary.entries = summary.lanes = summary.ingest_calls = 1;
+  summary.column_families = {"default"};
+  summary.chunks_unchecked = 1;
+  summary.replaced = "/copy.old-00ff";
+  summary.mode = GENERATE("seed", "refresh");
+  summary.visibility = GENERATE("all", "chunk", "swap");
+  summary.ingested_levels = {{6, 1}};
+  const std::string report = PullReport(summary);
+  INFO(report);
+  REQUIRE(std::count(report.begin(), report.end(), '\n') == 6);
+  for (const char* word :
+       {" 1 entry,", " in 1 chunk,", "1 column family ", " 1 lane,",
+        "carried: 1 source file as it was, ", "; resumed: 1 chunk "}) {
+    INFO(word);
+    REQUIRE(report.find(word) != std::string::npos);
+  }
+  const std::string part = summary.mode == "seed"          ? "1 ingest call;"
+                           : summary.visibility == "swap" ? "out of service"
+                                                           : "placed 1 chunk in";
+  REQUIRE(report.find(part) != std::string::npos);
+}
+
+TEST_CASE("Counts are singular for one alone", "[tools]") {
+  REQUIRE(FormatCount(0, "chunk") == "0 chunks");
+  REQUIRE(FormatCount(1, "chunk") == "1 chunk");
+  REQUIRE(FormatCount(2, "entry", "entries") == "2 entries");
+}
+
 TEST_CASE("A refresh's report tells where its chunks went", "[tools][refresh]") {
   Summary summary = FinishedPull();
   summary.mode = "refresh";
   summary.visibility = "all";
-  REQUIRE(PullReport(summary).find("placed:") == std::string::npos);
+  REQUIRE(PullReport(summary).find("placed") == std::string::npos);
   summary.ingested_levels = {{0, 1}, {5, 20}};
   summary.compaction_debt_bytes = 3'000'000;
   const std::string report = PullReport(summary);
   INFO(report);
-  REQUIRE(report.find("\nplaced: 1 chunk in L0, 20 in L5; 3.0 MB left to "
+  REQUIRE(report.find("; placed 1 chunk in L0, 20 in L5; 3.0 MB left to "
                       "compact\n") != std::string::npos);
 }
 
@@ -155,6 +188,21 @@ TEST_CASE("A failure is one line with state, message and place", "[tools]") {
       FailureLine("pull", MakeStatus(EndState::kNoSpace, "disk\nfull\x1b"),
                   "/staging");
   REQUIRE(line == "sstferry pull: NO_SPACE: disk?full? (/staging)");
+}
+
+TEST_CASE("A failure names the source once", "[tools]") {
+  const auto line = [](const std::string& message, const std::string& where) {
+    return FailureLine("pull", MakeStatus(EndState::kRefused, message), where);
+  };
+  const std::string head = "sstferry pull: REFUSED: no such database";
+  REQUIRE(line("no such database (source)", "source in-process") ==
+          head + " (source)");
+  REQUIRE(line("no such database (source)", "source 192.0.2.7:7420") ==
+          head + " (source 192.0.2.7:7420)");
+  REQUIRE(line("no such database (source)", "source") == head + " (source)");
+  REQUIRE(line("no such database", "source in-process") ==
+          head + " (source in-process)");
+  REQUIRE(line("no such database", "") == head);
 }
 
 }  // namespace sstferry

@@ -122,7 +122,7 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   REQUIRE(released.code == 0);
   REQUIRE(released.out.find("released: the snapshot of transfer " + id) == 0);
   REQUIRE(Run({"status", source}).out ==
-          "source: " + source + "\nno snapshot is held\n");
+          "source: " + source + "\nno snapshot is retained or in use\n");
   REQUIRE(NamesOf(bench.dir.path()) ==
           Words{"source", "target.sstferry"});
 
@@ -136,7 +136,7 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   REQUIRE(state["target"]["complete"]["source"] == server.url());
   REQUIRE(state["source"]["snapshots"].empty());
   const std::string text = Run({"status", target}).out;
-  REQUIRE(text.find("source: " + target + "\nno snapshot is held\ntarget: " +
+  REQUIRE(text.find("source: " + target + "\nno snapshot is retained or in use\ntarget: " +
                     target + "\ncomplete: transfer ") == 0);
 }
 

@@ -32,16 +32,12 @@ std::string Bound(const std::optional<std::string>& key,
 
 std::string ServedNames(const Summary& summary) {
   const size_t count = summary.served_names.size();
-  std::string text = summary.source + " serves " + std::to_string(count) +
-                     (count == 1 ? " database:\n" : " databases:\n");
+  std::string text = summary.source + " serves " +
+                     FormatCount(count, "database") + ":\n";
   for (const std::string& name : summary.served_names) {
     text += "  " + summary.source + "/" + name + "\n";
   }
   return text;
-}
-
-std::string Files(uint64_t count) {
-  return std::to_string(count) + (count == 1 ? " file" : " files");
 }
 
 // "carry: 12 files, 800.0 MB; rebuild: 3 files, 20.0 MB".
@@ -57,7 +53,7 @@ std::string Actions(const Summary& summary) {
       }
     }
     text += (text.empty() ? "" : "; ") + std::string(action) + ": " +
-            Files(count) + ", " + FormatBytes(static_cast<double>(bytes));
+            FormatCount(count, "file") + ", " + FormatBytes(static_cast<double>(bytes));
   }
   return text + "\n";
 }
@@ -110,8 +106,8 @@ std::string PlanReport(const Summary& summary) {
   }
   text += ", snapshot at sequence " +
           std::to_string(summary.snapshot_sequence) + ", " +
-          std::to_string(summary.ranges) + " ranges, " +
-          std::to_string(summary.lanes) + " lanes\n";
+          FormatCount(summary.ranges, "range") + ", " +
+          FormatCount(summary.lanes, "lane") + "\n";
   text += Families(summary) + "\n";
   if (!summary.items.empty()) {
     text += Items(summary) + "\n" + Actions(summary);

@@ -38,24 +38,67 @@ std::string Levels(const Summary& summary) {
   for (const auto& [level, files] : summary.levels) {
     if (files > 0) {
       text += (text.empty() ? "L" : ", L") + std::to_string(level) + ": " +
-              std::to_string(files) + (files == 1 ? " file" : " files");
+              FormatCount(files, "file");
     }
   }
   return text.empty() ? "no files" : text;
 }
 
-// Where chunks of a refresh in place went, and what RocksDB owes for it.
+// "; placed 1 chunk in L0, 20 in L5; 3.0 MB left to compact": where a refresh
+// in place put its chunks, and what RocksDB owes for it.
 std::string Placement(const Summary& summary) {
   std::string text;
   for (const auto& [level, chunks] : summary.ingested_levels) {
-    text += (text.empty() ? "placed: " : ", ") + std::to_string(chunks) +
-            (text.empty() ? chunks == 1 ? " chunk in L" : " chunks in L"
-                          : " in L") +
-            std::to_string(level);
+    text += (text.empty() ? "; placed " + FormatCount(chunks, "chunk")
+                          : ", " + std::to_string(chunks)) +
+            " in L" + std::to_string(level);
   }
   return text.empty() ? text
                       : text + "; " + Bytes(summary.compaction_debt_bytes) +
-                            " left to compact\n";
+                            " left to compact";
+}
+
+// What became of TARGET_DIR, in one line.
+std::string TargetLine(const Summary& summary) {
+  if (summary.mode != "refresh") {
+    return "target: " + Levels(summary) + ", " +
+           FormatCount(summary.ingest_calls, "ingest call") +
+           (summary.replaced.empty()
+                ? ""
+                : "; the old directory is " + summary.replaced) +
+           "\n";
+  }
+  const std::string text = "refreshed: from sequence " +
+                           std::to_string(summary.sequence_old) + " to " +
+                           std::to_string(summary.sequence_new);
+  if (summary.visibility == "swap") {
+    return text + ", out of service for " + Seconds(summary.outage_seconds) +
+           "; " + Levels(summary) + "\n";
+  }
+  return text + "; ranges: " + std::to_string(summary.ranges_unchanged) +
+         " unchanged, " + std::to_string(summary.ranges_compared) +
+         " compared, " + std::to_string(summary.ranges_sent) + " sent" +
+         Placement(summary) + "\n";
+}
+
+// What needed no building or no sending, in one line; empty: nothing.
+std::string SavedLine(const Summary& summary) {
+  std::string text;
+  if (summary.chunks_carried > 0) {
+    text = "carried: " + FormatCount(summary.chunks_carried, "source file") +
+           (summary.chunks_carried == 1 ? " as it was, " : " as they were, ") +
+           Bytes(summary.sst_bytes_carried);
+    if (summary.chunks_unchecked > 0) {
+      text += ", " + std::to_string(summary.chunks_unchecked) +
+              " of them without block checksums";
+    }
+  }
+  if (summary.chunks_resumed > 0) {
+    text += (text.empty() ? "resumed: " : "; resumed: ") +
+            FormatCount(summary.chunks_resumed, "chunk") +
+            " received by earlier runs, " + Bytes(summary.sst_bytes_resumed);
+  }
+  return text.empty() ? text : text + "\n";
 }
 
 }  // namespace
@@ -63,55 +106,21 @@ std::string Placement(const Summary& summary) {
 std::string PullReport(const Summary& summary) {
   std::string text =
       "pulled: " + summary.source + " -> " + summary.target + ", " +
-      std::to_string(summary.column_families.size()) +
-      (summary.column_families.size() == 1 ? " column family"
-                                           : " column families") +
-      " at sequence " +
-      std::to_string(summary.snapshot_sequence) + "\n";
-  text += "moved: " + std::to_string(summary.entries) + " entries, " +
+      FormatCount(summary.column_families.size(), "column family",
+                  "column families") +
+      " at sequence " + std::to_string(summary.snapshot_sequence) + "\n";
+  text += "moved: " + FormatCount(summary.entries, "entry", "entries") + ", " +
           Bytes(summary.key_value_bytes) + " of keys and values as " +
           Bytes(summary.sst_bytes) + " of SST in " +
-          std::to_string(summary.chunks) + " chunks, " +
+          FormatCount(summary.chunks, "chunk") + ", " +
           Bytes(summary.wire_bytes) + " on the wire\n";
-  if (summary.chunks_carried > 0) {
-    text += "carried: " + std::to_string(summary.chunks_carried) +
-            (summary.chunks_carried == 1 ? " file" : " files") +
-            " of the source as they were, " +
-            Bytes(summary.sst_bytes_carried);
-    if (summary.chunks_unchecked > 0) {
-      text += ", " + std::to_string(summary.chunks_unchecked) +
-              " of them without block checksums";
-    }
-    text += "\n";
-  }
-  if (summary.chunks_resumed > 0) {
-    text += "resumed: " + std::to_string(summary.chunks_resumed) +
-            " of the chunks, " + Bytes(summary.sst_bytes_resumed) +
-            ", had come before\n";
-  }
+  text += SavedLine(summary);
   text += "time: " + Seconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes - summary.sst_bytes_resumed,
                TransferSeconds(summary)) + ", " +
-          std::to_string(summary.lanes) + " lanes, peak memory " +
+          FormatCount(summary.lanes, "lane") + ", peak memory " +
           Bytes(summary.peak_rss_bytes) + "\n";
-  text += "target: " + Levels(summary) + ", " +
-          std::to_string(summary.ingest_calls) + " ingest calls\n";
-  if (!summary.replaced.empty()) {
-    text += "replaced: the old directory is " + summary.replaced + "\n";
-  }
-  if (summary.mode == "refresh") {
-    text += "refreshed: from sequence " +
-            std::to_string(summary.sequence_old) + " to " +
-            std::to_string(summary.sequence_new) +
-            (summary.visibility == "swap"
-                 ? ", out of service for " + Seconds(summary.outage_seconds)
-                 : "; ranges: " + std::to_string(summary.ranges_unchanged) +
-                       " unchanged, " +
-                       std::to_string(summary.ranges_compared) +
-                       " compared, " + std::to_string(summary.ranges_sent) +
-                       " sent") +
-            "\n" + Placement(summary);
-  }
+  text += TargetLine(summary);
   text += summary.verified
               ? "verified: equal\n"
               : "verified: not compared (pull --verify does, or sstferry "

@@ -83,7 +83,7 @@ void LogTransfer(const TransferReport& report, Console* console) {
     }
   }
   if (report.kept_for.count() > 0) {
-    line += "; its snapshot is kept for " +
+    line += "; its snapshot is retained for " +
             std::to_string(report.kept_for.count()) + " seconds";
   }
   console->Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning,

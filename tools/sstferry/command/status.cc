@@ -32,8 +32,8 @@ std::string ShownId(const TransferId& id) {
 
 uint64_t PinnedBytes(const StatusReport& report) {
   uint64_t bytes = 0;
-  for (const HeldSnapshot& held : report.snapshots) {
-    bytes += held.pinned_bytes;
+  for (const HeldSnapshot& snapshot : report.snapshots) {
+    bytes += snapshot.pinned_bytes;
   }
   return bytes;
 }
@@ -44,26 +44,27 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
     std::vector<std::vector<std::string>> rows = {
         {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
          "PINNED"}};
-    for (const HeldSnapshot& held : report.snapshots) {
-      rows.push_back({ShownId(held.transfer_id), WithoutControls(held.database),
-                      std::to_string(held.snapshot_sequence),
-                      FormatClock(static_cast<double>(held.age_seconds)),
-                      held.readers > 0
+    for (const HeldSnapshot& snapshot : report.snapshots) {
+      rows.push_back({ShownId(snapshot.transfer_id), WithoutControls(snapshot.database),
+                      std::to_string(snapshot.snapshot_sequence),
+                      FormatClock(static_cast<double>(snapshot.age_seconds)),
+                      snapshot.readers > 0
                           ? "in use"
                           : FormatClock(
-                                static_cast<double>(held.ttl_left_seconds)),
-                      std::to_string(held.readers), Bytes(held.pinned_bytes)});
+                                static_cast<double>(snapshot.ttl_left_seconds)),
+                      std::to_string(snapshot.readers), Bytes(snapshot.pinned_bytes)});
     }
     text += Table(rows);
   }
   const size_t count = report.snapshots.size();
-  text += count == 0   ? "no snapshot is held"
-          : count == 1 ? "1 snapshot is held"
-                       : std::to_string(count) + " snapshots are held";
-  text += count == 0 ? "" : ", " + Bytes(PinnedBytes(report)) + " pinned";
+  text += count == 0 ? "no snapshot is retained or in use"
+                     : FormatCount(count, "snapshot") +
+                           (count == 1 ? " pins " : " pin ") +
+                           Bytes(PinnedBytes(report));
   if (report.foreign_snapshots > 0) {
-    text += ", " + std::to_string(report.foreign_snapshots) +
-            " beside it of another user not looked at";
+    text += "; not looked at: " +
+            FormatCount(report.foreign_snapshots, "snapshot") +
+            " of other users";
   }
   return text + "\n";
 }
@@ -77,14 +78,14 @@ std::string UnfinishedText(const UnfinishedPull& pull) {
     std::snprintf(percent.data(), percent.size(), "%.1f", pull.percent());
     text += std::string(percent.data()) + " % of about " +
             Bytes(pull.planned_bytes) + " recorded, " +
-            std::to_string(pull.chunks) + " chunks with " +
+            FormatCount(pull.chunks, "chunk") + " with " +
             Bytes(pull.sst_bytes) + ", of transfer " + pull.transfer_id +
             " from " + WithoutControls(pull.source) + " at sequence " +
             std::to_string(pull.snapshot_sequence);
   }
   text += pull.all_received ? "; only the last steps are missing" : "";
   if (!pull.damage.empty()) {
-    text += "; starts anew: " + WithoutControls(pull.damage);
+    text += "; the next pull starts over: " + WithoutControls(pull.damage);
   }
   return text + "\n";
 }
@@ -101,8 +102,9 @@ std::string TargetText(const std::string& place, const TargetState& target) {
     text += ", finished " + WithoutControls(pull.finished_at) + "\n";
   }
   if (target.has_leftover) {
-    text += "leftover: the pull was ended before it had removed " + place +
-            ".sstferry; the same command does\n";
+    text += "leftover: " + place +
+            ".sstferry, which an ended pull did not remove; run the same "
+            "command again to remove it\n";
   }
   if (target.unfinished.has_value()) {
     text += UnfinishedText(*target.unfinished);
@@ -110,7 +112,7 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   if (!target.next.empty()) {
     text += "next: " + WithoutControls(target.next) + "\n";
   } else if (target.unfinished.has_value() && !target.unfinished->running) {
-    text += "next: the same pull again\n";
+    text += "next: run the same command again\n";
   }
   return text;
 }
@@ -119,15 +121,15 @@ ordered_json SourceJson(const StatusReport& report) {
   ordered_json json = {{"snapshots", ordered_json::array()},
                        {"pinned_bytes", PinnedBytes(report)},
                        {"foreign_snapshots", report.foreign_snapshots}};
-  for (const HeldSnapshot& held : report.snapshots) {
+  for (const HeldSnapshot& snapshot : report.snapshots) {
     json["snapshots"].push_back(
-        {{"id", ShownId(held.transfer_id)},
-         {"database", held.database},
-         {"snapshot_sequence", held.snapshot_sequence},
-         {"age_seconds", held.age_seconds},
-         {"ttl_left_seconds", held.ttl_left_seconds},
-         {"readers", held.readers},
-         {"pinned_bytes", held.pinned_bytes}});
+        {{"id", ShownId(snapshot.transfer_id)},
+         {"database", snapshot.database},
+         {"snapshot_sequence", snapshot.snapshot_sequence},
+         {"age_seconds", snapshot.age_seconds},
+         {"ttl_left_seconds", snapshot.ttl_left_seconds},
+         {"readers", snapshot.readers},
+         {"pinned_bytes", snapshot.pinned_bytes}});
   }
   return json;
 }

@@ -5,6 +5,7 @@
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
+#include "tools/sstferry/output/progress.h"
 
 namespace sstferry {
 namespace {
@@ -37,8 +38,9 @@ std::string VerifyReport(const Summary& summary) {
                             SideLine("right: ", "left", summary.right);
   const EndState state = EndStateOf(summary.status);
   if (state == EndState::kOk) {
-    return "equal: " + std::to_string(summary.entries_left) +
-           " entries on both sides\n" + sides;
+    return "equal: " +
+           FormatCount(summary.entries_left, "entry", "entries") +
+           " on both sides\n" + sides;
   }
   std::string text =
       state == EndState::kChangedSince ? "changed since: " : "different: ";

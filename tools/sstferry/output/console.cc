@@ -83,10 +83,17 @@ std::string FailureLine(const std::string& command, const Status& status,
   std::string line = "sstferry " + command + ": " +
                      EndStateName(EndStateOf(status)) + ": " +
                      MessageOf(status);
-  if (!where.empty()) {
-    line += " (" + where + ")";
+  // "source 192.0.2.7:7420" says more than the "(source)" that the source put
+  // behind its own message; "source in-process" does not.
+  const std::string side = where.substr(0, where.find(' '));
+  const bool says_side = line.ends_with(" (" + side + ")");
+  if (where.empty() || (says_side && where == side + " in-process")) {
+    return WithoutControls(line);
   }
-  return WithoutControls(line);
+  if (says_side) {
+    line.resize(line.size() - side.size() - 3);
+  }
+  return WithoutControls(line + " (" + where + ")");
 }
 
 std::string WithoutControls(const std::string& text) {

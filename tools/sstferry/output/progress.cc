@@ -86,14 +86,14 @@ std::string ProgressFormatter::Line() const {
   }
   std::snprintf(text.data(), text.size(),
                 "%5.1f %% %-9.32s %8.1f MB/s %10.0f entries/s  %s %s  "
-                "%u lanes",
+                "%s",
                 percent_, last_.finished ? "done" : last_.phase.c_str(),
                 bytes_per_second_ / 1e6,
                 entries_per_second_, last_.finished ? "took" : "ETA",
                 last_.finished ? FormatClock(last_.seconds).c_str()
                 : eta < 0      ? "-:--"
                                : FormatClock(eta).c_str(),
-                last_.lanes);
+                FormatCount(last_.lanes, "lane").c_str());
   return text.data();
 }
 
@@ -143,6 +143,14 @@ std::string FormatBytes(double bytes) {
   std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s",
                 bytes, kUnits[unit]);
   return text.data();
+}
+
+std::string FormatCount(uint64_t count, const std::string& singular,
+                        const std::string& plural) {
+  return std::to_string(count) + " " +
+         (count == 1       ? singular
+          : plural.empty() ? singular + "s"
+                           : plural);
 }
 
 ProgressReporter::ProgressReporter(const CommonArguments& arguments,
