@@ -17,10 +17,10 @@ namespace {
 using rocksdb::Status;
 
 const std::vector<OptionSpec> kSpecs = {
-    {"lanes", "N", "a number"},
-    {"cf", "NAME", "repeatable", true},
-    {"replace", nullptr, "a switch"},
-    {"config", "FILE", "a file"},
+    {"lanes", "N", OptionGroup::kCommon, "a number"},
+    {"cf", "NAME", OptionGroup::kCommon, "repeatable", true},
+    {"replace", nullptr, OptionGroup::kCommon, "a switch"},
+    {"config", "FILE", OptionGroup::kCommon, "a file"},
 };
 
 // Whatever is wrong must be said.
