@@ -4,9 +4,10 @@
 #include <future>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/database/ingestor.h"
-#include "pipeline/target/journal/journal_state.h"
 #include "pipeline/target/database/call_thread.h"
+#include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/database/live_tables.h"
+#include "pipeline/target/journal/journal_state.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/stackable_db.h"
 #include "tests/support/catch.h"
@@ -136,6 +137,28 @@ TEST_CASE("Chunks are counted in the levels where they landed",
   REQUIRE_OK(ingestor->Add(bench.Tile("x", "xz", true), bench.clock()));
   REQUIRE_OK(ingestor->Flush(bench.clock()));
   REQUIRE(ingestor->IngestedLevels() == Levels{{0, 2}, {5, 1}, {6, 1}});
+}
+
+// RocksDB 7.8 asserts, when it compacts one, that no range deletion has 0.
+TEST_CASE("A chunk that replaces nothing gets a sequence of its own",
+          "[target][ingest]") {
+  LiveBench bench;
+  bench.Make(/*holds=*/false);
+  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("x", "xz", true), bench.clock()));
+  REQUIRE_OK(
+      bench.ingestor()->Add(bench.Tile("y", "yz", false), bench.clock()));
+  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
+  std::vector<LiveTable> tables;
+  REQUIRE_OK(ListLiveTables(bench.db(), bench.db()->DefaultColumnFamily(),
+                            &tables));
+  int replacing = 0;
+  for (const LiveTable& table : tables) {
+    if (table.range_deletions != 0) {
+      CHECK(table.smallest_sequence != 0);
+      ++replacing;
+    }
+  }
+  CHECK(replacing == 2);
 }
 
 TEST_CASE("Chunks whose intervals touch land in one level in one call",
