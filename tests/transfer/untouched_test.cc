@@ -274,6 +274,27 @@ TEST_CASE("A source is whole after the copy that names it was refused",
   REQUIRE(Fingerprint(dir / "S") + Fingerprint(dir / "T") == before);
 }
 
+TEST_CASE("A third database is whole after a target that names it was refused",
+          "[transfer][untouched]") {
+  TempDir dir;
+  Fill(dir / "S", "base");
+  fs::copy(dir / "S", dir / "T", fs::copy_options::recursive);
+  Fill(dir / "other", "of another application");
+  NameWalDir(dir / "T", dir / "other");
+  for (const char* key : {"k1", "k2"}) {
+    OpenDb db(dir / "other", OneFamily(Quiet()));
+    db.Put(key, "value");
+  }
+  const std::string before =
+      Fingerprint(dir / "other") + Fingerprint(dir / "T");
+  PullOptions options;
+  options.adopt = true;
+  const Ferried moved = Refresh(dir / "S", dir / "T", options);
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kRefused);
+  REQUIRE(Fingerprint(dir / "other") + Fingerprint(dir / "T") == before);
+}
+
 TEST_CASE("A source is whole after its copy by hard links was refreshed",
           "[transfer][untouched]") {
   TempDir dir;
