@@ -248,13 +248,13 @@ TEST_CASE("SIGHUP makes serve read its config file again, and ends nothing",
   WriteBytes(conf, "max-rate = 1M\n");
   ServeProcess serve({"--db", "db=" + world.source(), "--config", conf});
   serve.process().Signal(SIGHUP);
-  REQUIRE(serve.process().WaitForErr("max-rate is 1000000 bytes a second"));
+  REQUIRE(serve.process().WaitForErr("max-rate is 1000000 bytes per second"));
   WriteBytes(conf, "max-rate = 2M\n");
   serve.process().Signal(SIGHUP);
-  REQUIRE(serve.process().WaitForErr("max-rate is 2000000 bytes a second"));
+  REQUIRE(serve.process().WaitForErr("max-rate is 2000000 bytes per second"));
   WriteBytes(conf, "max-rate = many\n");
   serve.process().Signal(SIGHUP);
-  REQUIRE(serve.process().WaitForErr("all stays as it was"));
+  REQUIRE(serve.process().WaitForErr("nothing was changed"));
   WriteBytes(conf, "log-level = error\n");
   serve.process().Signal(SIGHUP);
   Process pull(Sstferry({"pull", serve.url(), world.target()}));

@@ -25,12 +25,12 @@ TEST_CASE("SIGHUP makes a pull read its config file again, and go on with its "
   REQUIRE(pull.WaitForErr("\"transfer\""));
   WriteBytes(conf, operands + "max-rate = many\n");
   pull.Signal(SIGHUP);
-  const bool said = pull.WaitForErr("SIGHUP: all stays as it was");
+  const bool said = pull.WaitForErr("SIGHUP: nothing was changed");
   INFO(pull.err());
   REQUIRE(said);
   WriteBytes(conf, operands + "max-rate = 20K\nlog-level = info\n");
   pull.Signal(SIGHUP);
-  REQUIRE(pull.WaitForErr("SIGHUP: max-rate is 20000 bytes a second"));
+  REQUIRE(pull.WaitForErr("SIGHUP: max-rate is 20000 bytes per second"));
   REQUIRE(pull.Wait(std::chrono::milliseconds(1)) == -1);
   WriteBytes(conf, operands + "log-level = error\n");
   pull.Signal(SIGHUP);

@@ -195,7 +195,7 @@ int RunInspect(const std::vector<std::string>& arguments) {
   Console console(inspect.common.log_level);
   Inspection inspection;
   const Status status = Inspect(inspect.file, &inspection);
-  // What could be read stands on standard output also when the rest is bad.
+  // Standard output holds all that could be read, also when the rest is bad.
   return FinishCommand("inspect", status, "",
                 inspect.common.json
                     ? ToJson(inspect.file, status, inspection)

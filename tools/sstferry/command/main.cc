@@ -83,7 +83,7 @@ std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
 }
 
 int Main(const std::vector<std::string>& words) {
-  // What stands behind "--" is never an option.
+  // Words behind "--" are operands.
   const std::vector<std::string> options(
       words.begin(), std::find(words.begin(), words.end(), "--"));
   const auto given = [&](const char* option) {

@@ -1,4 +1,4 @@
-// What pull, plan and verify have in common: signals, progress, the end.
+// The common part of pull, plan and verify: signals, progress, exit code.
 #pragma once
 
 #include <functional>

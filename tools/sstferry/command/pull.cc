@@ -58,7 +58,7 @@ std::string Placement(const Summary& summary) {
                             " left to compact";
 }
 
-// What became of TARGET_DIR, in one line.
+// Describes the finished TARGET_DIR in one line.
 std::string TargetLine(const Summary& summary) {
   if (summary.mode != "refresh") {
     return "target: " + Levels(summary) + ", " +
@@ -81,7 +81,7 @@ std::string TargetLine(const Summary& summary) {
          Placement(summary) + "\n";
 }
 
-// What needed no building or no sending, in one line; empty: nothing.
+// Counts carried and resumed chunks in one line; empty if there are none.
 std::string SavedLine(const Summary& summary) {
   std::string text;
   if (summary.chunks_carried > 0) {

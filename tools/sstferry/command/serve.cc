@@ -19,7 +19,7 @@ namespace {
 
 using rocksdb::Status;
 
-// What became of the transfers of one run.
+// Counts the transfers of one run by outcome.
 //
 // Threads: all members from any thread.
 class Ledger {
@@ -154,7 +154,7 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   }
   const auto stop = [&] {
     stop_asked = true;
-    NotifyStopping().PermitUncheckedError();  // nobody waits for it
+    NotifyStopping().PermitUncheckedError();  // best effort
     server->Stop();
   };
   StopWatcher stopper(stop, [&] { Reload(words, server.get(), console); });

@@ -1,4 +1,4 @@
-// What each sub-command was asked for, and how its texts are read.
+// The arguments of each command, and how they are read.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace sstferry {
 
 enum class ProgressMode { kAuto, kAlways, kNever, kJson };
 
-// What every command takes.
+// Arguments of every command.
 struct CommonArguments {
   bool json = false;
   ProgressMode progress = ProgressMode::kAuto;

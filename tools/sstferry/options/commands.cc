@@ -57,8 +57,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        "Accept connections at this address; port 0 takes a free port. Default: "
        "127.0.0.1:7420."},
       {"max-rate", "BYTES", Group::kCommon,
-       "Send at most BYTES per second, over all transfers together. Default: "
-       "no limit."},
+       "Send at most BYTES per second, over all transfers together. SIGHUP "
+       "reads it again from --config. Default: no limit."},
       {"once", nullptr, Group::kCommon,
        "Exit after the first transfer, with that transfer's exit code."},
       {"max-lanes", "N", Group::kLimits,

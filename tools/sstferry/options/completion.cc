@@ -7,7 +7,7 @@
 namespace sstferry {
 namespace {
 
-// What stands for a value: words, or the kind of a path.
+// Candidates for a value: words, or a kind of path.
 struct Completion {
   enum Kind { kNothing, kWords, kDirectory, kFile, kDatabase };
   Kind kind = kNothing;

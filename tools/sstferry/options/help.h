@@ -1,4 +1,4 @@
-// What --help prints.
+// Help: the text that --help prints, and its parts.
 #pragma once
 
 #include <string>

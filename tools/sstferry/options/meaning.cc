@@ -1,5 +1,5 @@
-// What the texts of each command mean: from OptionTexts to the options of the
-// public API, with every bound checked.
+// Turns the texts of each command into the options of the public API, and
+// checks every bound.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -320,8 +320,8 @@ Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
     }
     if (!tls) {
       return Wrong("--allow",
-                   "--tls-cert, --tls-key and --tls-ca with it, since nobody "
-                   "else proves who he is",
+                   "--tls-cert, --tls-key and --tls-ca with it, because only a "
+                   "certificate names a target",
                    text);
     }
     const auto database =

@@ -1,4 +1,4 @@
-// What a mistyped word was probably meant to be.
+// Suggestions for a mistyped word.
 #pragma once
 
 #include <string>

@@ -44,7 +44,7 @@ class OptionReader {
 
   [[nodiscard]] Status ReadCommandLine(
       const std::vector<std::string>& arguments, OptionTexts* out) const;
-  // Of a config file's text.
+  // Reads the text of a config file.
   [[nodiscard]] Status ReadLines(const std::string& text,
                                  OptionTexts* out) const;
 

@@ -7,7 +7,7 @@ namespace {
 
 using rocksdb::Status;
 
-// What --visibility takes, and what a refresh without it means.
+// Default: all.
 Status ReadVisibility(const OptionTexts& texts, Visibility* out) {
   const std::string text = texts.Get("visibility", "all");
   *out = text == "chunk"  ? Visibility::kChunk
@@ -64,11 +64,11 @@ Status RefuseForOthers(const OptionTexts& texts, Visibility visibility) {
   return swap && texts.IsSet("drop-missing")
              ? Status::InvalidArgument(
                    "--drop-missing: expected --visibility all or chunk with "
-                   "it; a swap keeps nothing that is gone at the source")
+                   "it; a swap drops them always")
              : Status::OK();
 }
 
-// What is gone at the source cannot be told of a part.
+// A part of the source does not show which families it dropped.
 Status ReadDropMissing(const OptionTexts& texts, PullOptions* options) {
   options->drop_missing = texts.IsSet("drop-missing");
   const bool part = texts.Has("cf") || texts.Has("begin") || texts.Has("end");
@@ -103,7 +103,7 @@ Status ReadSourceId(const OptionTexts& texts, std::string* out) {
              : Status::OK();
 }
 
-// What a seed has no use for.
+// Refuses options that only a refresh uses.
 Status RefuseForSeed(const OptionTexts& texts) {
   for (const char* name :
        {"visibility", "compare", "compact", "compact-rate", "min-rate",
@@ -141,7 +141,7 @@ Status ReadRefresh(const OptionTexts& texts, PullArguments* out) {
   options->adopt = texts.IsSet("adopt");
   if (options->replace) {
     return Status::InvalidArgument(
-        "--replace: expected --mode seed with it; a refresh replaces");
+        "--replace: expected --mode seed with it; a refresh always replaces");
   }
   status = ReadVisibility(texts, &options->visibility);
   if (status.ok()) {

@@ -1,4 +1,4 @@
-// What the texts mean that make a pull a refresh.
+// Reads the options that make a pull a refresh.
 #pragma once
 
 #include "rocksdb/status.h"

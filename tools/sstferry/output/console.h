@@ -1,4 +1,4 @@
-// What the operator sees: standard output for results, standard error for logs
+// Output to the operator: standard output for results, standard error for logs
 // and progress, exit codes.
 #pragma once
 
@@ -65,7 +65,7 @@ class Console {
   std::unique_ptr<Logger> logger_;
 };
 
-// What a person should know about the files of --tls-cert and its kin.
+// Logs the warnings about the files of --tls-cert, --tls-key and --tls-ca.
 void LogTlsWarnings(const TlsFiles& files, Console* console);
 
 // Writes `text` to standard output and flushes. False when that failed (a full

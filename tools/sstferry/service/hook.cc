@@ -92,7 +92,7 @@ bool Ended(pid_t child, int descriptor, int* state) {
   }
   const pid_t reaped = waitpid(child, state, WNOHANG);
   if (reaped < 0) {
-    *state = kUnknown;  // somebody else took it
+    *state = kUnknown;  // another thread reaped it
   }
   return reaped != 0;
 }

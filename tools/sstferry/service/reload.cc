@@ -9,7 +9,7 @@ void ApplyReload(const rocksdb::Status& parsed, const CommonArguments& again,
                  const std::function<void(uint64_t)>& set_max_rate,
                  Console* console) {
   if (!parsed.ok()) {
-    console->Log(LogLevel::kWarning, "SIGHUP: all stays as it was: " +
+    console->Log(LogLevel::kWarning, "SIGHUP: nothing was changed: " +
                                          MessageOf(parsed));
     return;
   }
@@ -20,8 +20,8 @@ void ApplyReload(const rocksdb::Status& parsed, const CommonArguments& again,
                    (max_rate_bytes_per_sec == 0
                         ? std::string("not limited")
                         : std::to_string(max_rate_bytes_per_sec) +
-                              " bytes a second") +
-                   ", log-level as given; all else needs a restart");
+                              " bytes per second") +
+                   ", log-level is set; other options need a restart");
 }
 
 }  // namespace sstferry
