@@ -123,6 +123,44 @@ TEST_CASE("A pull whose connections are all cut goes on by itself",
   RequireEqual(dir);
 }
 
+// What was asked for ahead on a lane goes to other lanes then: near the end
+// none asks ahead.
+TEST_CASE("A pull that was cut is resumed with more lanes",
+          "[transfer][reconnect]") {
+  const TempDir dir;
+  MakeSource(dir / "source", 6'000);
+  struct Lanes {
+    uint32_t before;
+    uint32_t after;
+  };
+  const Lanes lanes = GENERATE(Lanes{1, 4}, Lanes{1, 8}, Lanes{2, 4});
+  CAPTURE(lanes.before, lanes.after);
+  TestServer server(ServeKept(dir / "source"));
+  for (uint64_t cut_at = 3'600'000; cut_at < 6'000'000; cut_at += 600'000) {
+    CAPTURE(cut_at);
+    Relay relay(server.address());
+    relay.SetRate(Relay::kToClient, 40'000'000);
+    PullOptions options = PullOver(relay, dir / "target");
+    options.carry = CarryMode::kNever;
+    options.chunk_bytes = 512u << 10;
+    options.lanes = lanes.before;
+    options.retry_for = milliseconds(0);
+    relay.CutAfter(Relay::kToClient, cut_at);
+    const Summary cut = RunPull(options);
+    CAPTURE(cut.status.ToString());
+    REQUIRE(EndStateOf(cut.status) == EndState::kDeadPeer);
+    relay.CutAfter(Relay::kToClient, Relay::kNever);
+    options.lanes = lanes.after;
+    options.stall_timeout = milliseconds(5'000);
+    const Summary resumed = RunPull(options);
+    INFO(resumed.status.ToString());
+    REQUIRE(resumed.status.ok());
+    REQUIRE(resumed.chunks_resumed > 0);
+    RequireEqual(dir);
+    std::filesystem::remove_all(dir / "target");
+  }
+}
+
 struct Night {
   uint64_t entries = 0;
   Relay::Weather weather;

@@ -113,18 +113,41 @@ Status LaneSink::Deliver() {
 }
 
 Status LaneSink::SendPending() {
-  Status status;
-  for (LaneWindow::Range& range : window_.ranges()) {
-    while (status.ok() && range.sent_chunks < range.chunks.size()) {
-      LaneWindow::Chunk& chunk = range.chunks[range.sent_chunks];
-      status = SendChunk(&range, &chunk);
+  while (LaneWindow::Range* const range = window_.NextToSend()) {
+    Status status = range->asked ? Status::OK() : AwaitRequest(range);
+    while (status.ok() && range->sent_chunks < range->chunks.size()) {
+      LaneWindow::Chunk& chunk = range->chunks[range->sent_chunks];
+      status = SendChunk(range, &chunk);
       if (!chunk.end) {
         return status;  // more of it is to come
       }
     }
-    if (status.ok() && range.ended && !range.end_sent) {
-      status = SendRangeEnd(&range);
+    if (status.ok() && range->ended) {
+      status = SendRangeEnd(range);
     }
+    if (!status.ok() || !range->ended) {
+      return status;
+    }
+  }
+  return Status::OK();
+}
+
+// The target has got all that it asked for on this connection, so only its next
+// request says whether it wants the range behind: another of its lanes may have
+// been given that.
+Status LaneSink::AwaitRequest(LaneWindow::Range* range) {
+  StageScope scope(clock_, Stage::kIdle);
+  LaneRequest next;
+  Status status = link_->Receive(&next);
+  if (status.ok() && next.type == FrameType::kRangeRequest) {
+    RangeRequest request;
+    status = request.DecodeFrom(next.payload);
+    range->asked = status.ok() && request == range->request;
+  }
+  if (status.ok() && !range->asked) {
+    window_.ForgetUnasked();
+    link_->PutBack(std::move(next));
+    return Superseded();
   }
   return status;
 }
@@ -213,48 +236,37 @@ Status LaneSink::Recover() {
     if (!status.ok()) {
       return status;  // nobody comes any more
     }
-    bool goes_on = false;
-    status = Reconcile(&goes_on);
-    if (status.ok() && !goes_on) {
-      superseded_ = true;
-      return MakeStatus(EndState::kCancelled,
-                        "lane: the target asks for another chunk");
-    }
-    if (status.ok() || !link_->lost()) {
+    status = Reconcile();
+    if (status.ok() || superseded_ || !link_->lost()) {
       return status;
     }
   }
 }
 
-Status LaneSink::Reconcile(bool* goes_on) {
+Status LaneSink::Superseded() {
+  superseded_ = true;
+  return MakeStatus(EndState::kCancelled,
+                    "lane: the target asks for another chunk");
+}
+
+Status LaneSink::Reconcile() {
   LaneRequest first;
   Status status = link_->Receive(&first);
-  RangeRequest request;
-  if (status.ok() && first.type == FrameType::kRangeRequest) {
+  if (!status.ok()) {
+    return status;
+  }
+  bool found = false;
+  if (first.type == FrameType::kRangeRequest) {
+    RangeRequest request;
     status = request.DecodeFrom(first.payload);
-    *goes_on = status.ok() && window_.Rewind(request, building_) ==
-                                  LaneWindow::Found::kAll;
-  } else if (status.ok()) {
+    found = status.ok() && window_.Rewind(request, building_) ==
+                               LaneWindow::Found::kAll;
+  } else {
     window_.Clear();
   }
-  // The range behind was asked for before; so it is again.
-  for (size_t i = 1; *goes_on && status.ok() && i < window_.ranges().size();
-       ++i) {
-    LaneRequest next;
-    status = link_->Receive(&next);
-    if (status.ok() && next.type == FrameType::kRangeRequest) {
-      status = request.DecodeFrom(next.payload);
-      *goes_on = status.ok() && request == window_.ranges()[i].request;
-    } else {
-      *goes_on = false;
-    }
-    if (status.ok() && !*goes_on) {
-      window_.Clear();
-      link_->PutBack(std::move(next));
-    }
-  }
-  if (status.ok() && !*goes_on) {
+  if (status.ok() && !found) {
     link_->PutBack(std::move(first));
+    return Superseded();
   }
   return status;
 }

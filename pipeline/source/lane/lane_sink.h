@@ -71,9 +71,12 @@ class LaneSink : public ChunkSink {
                                           FrameList* frames);
   [[nodiscard]] rocksdb::Status SendRangeEnd(LaneWindow::Range* range);
   [[nodiscard]] rocksdb::Status Recover();
-  // The target's requests on another connection: whether what is at hand goes
-  // on with them. Those that it does not answer are put back.
-  [[nodiscard]] rocksdb::Status Reconcile(bool* goes_on);
+  // The target's first request on another connection: goes on with it, or
+  // puts it back where it asks for something else than what is at hand.
+  [[nodiscard]] rocksdb::Status Reconcile();
+  // Waits until a range is asked for on the connection at hand.
+  [[nodiscard]] rocksdb::Status AwaitRequest(LaneWindow::Range* range);
+  [[nodiscard]] rocksdb::Status Superseded();
   [[nodiscard]] rocksdb::Status TakeAcks(bool wait);
 
   Transfer* const transfer_;

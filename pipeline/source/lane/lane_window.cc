@@ -123,6 +123,21 @@ void LaneWindow::DropRange(bool first) {
   first ? ranges_.pop_front() : ranges_.pop_back();
 }
 
+LaneWindow::Range* LaneWindow::NextToSend() {
+  for (Range& range : ranges_) {
+    if (!range.end_sent) {
+      return &range;
+    }
+  }
+  return nullptr;
+}
+
+void LaneWindow::ForgetUnasked() {
+  while (!ranges_.empty() && !ranges_.back().asked) {
+    DropRange(/*first=*/false);
+  }
+}
+
 void LaneWindow::Clear() {
   while (!ranges_.empty()) {
     DropRange(/*first=*/true);
@@ -239,6 +254,9 @@ LaneWindow::Found LaneWindow::Rewind(const RangeRequest& request,
     return Found::kNothing;
   }
   range->request = request;
+  for (Range& kept : ranges_) {
+    kept.asked = &kept == range;
+  }
   return Found::kAll;
 }
 

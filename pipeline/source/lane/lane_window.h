@@ -60,6 +60,7 @@ class LaneWindow {
   // asked for two requests ago has arrived.
   struct Range {
     RangeRequest request;
+    bool asked = true;  // on the connection at hand
     std::deque<Chunk> chunks;
     size_t sent_chunks = 0;  // of these, on the connection at hand
     bool ended = false;      // has all its chunks
@@ -92,7 +93,7 @@ class LaneWindow {
     kNothing,    // and nothing is kept
   };
   // Makes the target stand where `request`, its first one on another
-  // connection, says. `building`: the last range, which has not ended, goes on;
+  // connection, says; the ranges behind it then are to be asked for. `building`: the last range, which has not ended, goes on;
   // otherwise such a range is forgotten, its request to be answered anew.
   Found Rewind(const RangeRequest& request, bool building);
   // Where to go on with a carried chunk that Rewind() found.
@@ -102,6 +103,10 @@ class LaneWindow {
   bool empty() const { return ranges_.empty(); }
   uint64_t bytes() const { return bytes_; }
   std::deque<Range>& ranges() { return ranges_; }
+  // The first range that has not been sent to its end; null: there is none.
+  Range* NextToSend();
+  // Forgets the ranges that were not asked for on the connection at hand.
+  void ForgetUnasked();
   Chunk& chunk() { return ranges_.back().chunks.back(); }
   // The last range is a carried file whose end has not come.
   bool carrying() const {

@@ -355,6 +355,51 @@ TEST_CASE("LaneSink lets a target go on behind all that was sent",
   source.port->Leave();
 }
 
+// As of a target that was started again with more lanes: the second range went
+// to another of them.
+TEST_CASE("LaneSink answers a first request while no second one comes",
+          "[source][lane]") {
+  Target target;
+  target.transport = MakeMemoryTransport(4u << 20);
+  target.Connect();
+  Source source(&target);
+  REQUIRE_OK(SendTwoRanges(&source).get());
+  std::future<Status> resent =
+      std::async(std::launch::async, [&] { return source.sink->GoOn(); });
+  const auto waiting = Reconnect(&source, &target);
+  target.Ask(RangeRequest());
+  ReceiveRest(&target, 0, 0, 0);
+  ReceiveRest(&target, 0, 1, 0);
+  ReceiveRangeEnd(&target, 0, 2);
+  SECTION("then goes on with the range behind, asked for late") {
+    RangeRequest second;
+    second.range_id = 1;
+    target.Ask(second);
+    ReceiveRest(&target, 1, 0, 0);
+    ReceiveRest(&target, 1, 1, 0);
+    ReceiveRangeEnd(&target, 1, 2);
+    REQUIRE_OK(resent.get());
+  }
+  SECTION("then gives the range behind up for another request") {
+    RangeRequest other;
+    other.range_id = 7;
+    target.Ask(other);
+    REQUIRE_OK(resent.get());
+    LaneRequest next;
+    REQUIRE_OK(source.link->Receive(&next));
+    RangeRequest asked;
+    REQUIRE_OK(asked.DecodeFrom(next.payload));
+    REQUIRE(asked == other);
+  }
+  SECTION("then ends with the transfer") {
+    source.transfer->End();
+    REQUIRE(resent.wait_for(std::chrono::seconds(5)) ==
+            std::future_status::ready);
+    REQUIRE_FALSE(resent.get().ok());
+  }
+  source.port->Leave();
+}
+
 TEST_CASE("LaneSink that is parked ends with the transfer", "[source][lane]") {
   const std::string file = RandomBytes(3'000'000, 4);
   Target target;
