@@ -15,9 +15,7 @@ Status Cancelled() {
 
 }  // namespace
 
-Status OneSession::Run(Dialer* dialer,
-                       std::chrono::milliseconds connect_timeout,
-                       std::chrono::milliseconds peer_timeout,
+Status OneSession::Run(Dialer* dialer, SessionLimits limits,
                        const char* where,
                        const std::function<Status(SourceSession*)>& ask) {
   {
@@ -25,9 +23,13 @@ Status OneSession::Run(Dialer* dialer,
     dialer_ = dialer;
   }
   SourceSessionOptions options;
-  options.connect_timeout = connect_timeout;
-  options.peer_timeout = peer_timeout;
-  options.ping_interval = peer_timeout / 2;
+  options.connect_timeout = limits.connect_timeout;
+  options.peer_timeout = limits.peer_timeout;
+  options.ping_interval = limits.peer_timeout / 2;
+  options.stall_timeout = limits.stall_timeout;
+  if (limits.deadline.count() > 0) {
+    options.until = Clock::now() + limits.deadline;
+  }
   options.handshakes = &handshakes_;
   std::unique_ptr<SourceSession> session;
   Status status = cancelled_

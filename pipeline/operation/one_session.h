@@ -13,14 +13,20 @@
 
 namespace sstferry {
 
+struct SessionLimits {
+  std::chrono::milliseconds connect_timeout{0};
+  std::chrono::milliseconds peer_timeout{0};
+  std::chrono::milliseconds stall_timeout{0};
+  std::chrono::milliseconds deadline{0};  // of all; 0: none
+};
+
 // Threads: Run() from one, once; Cancel() from any.
 class OneSession {
  public:
   // Connects, asks, and tells the source how it ended, at `where`. The dialer
   // must outlive the call. kCancelled when Cancel() was its end.
   [[nodiscard]] rocksdb::Status Run(
-      Dialer* dialer, std::chrono::milliseconds connect_timeout,
-      std::chrono::milliseconds peer_timeout, const char* where,
+      Dialer* dialer, SessionLimits limits, const char* where,
       const std::function<rocksdb::Status(SourceSession*)>& ask);
   void Cancel();
 

@@ -61,8 +61,11 @@ class Query : public StatusQuery {
     const Status status = Endpoint::Open(endpoint, &opened);
     return !status.ok()
                ? status
-               : session_.Run(opened->dialer(), options_.connect_timeout,
-                              options_.peer_timeout, "status",
+               : session_.Run(opened->dialer(),
+                              {options_.connect_timeout,
+                               options_.peer_timeout, options_.stall_timeout,
+                               std::chrono::milliseconds(0)},
+                              "status",
                               [&](SourceSession* session) {
                                 return session->AskHeld(opened->name(),
                                                         &report->snapshots);

@@ -240,7 +240,9 @@ class PlanOperation : public Operation {
  private:
   Status Ask(Endpoint* endpoint, Summary* summary) {
     const Status status = session_.Run(
-        endpoint->dialer(), options_.connect_timeout, options_.peer_timeout,
+        endpoint->dialer(),
+        {options_.connect_timeout, options_.peer_timeout,
+         options_.stall_timeout, options_.deadline},
         "plan", [&](SourceSession* session) {
           return endpoint->name().empty()
                      ? session->List(&summary->served_names)

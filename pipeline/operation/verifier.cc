@@ -120,6 +120,7 @@ Status Verifier::OpenSide(VerifySide* side) {
   session_options.connect_timeout = options_.connect_timeout;
   session_options.peer_timeout = options_.peer_timeout;
   session_options.ping_interval = options_.peer_timeout / 2;
+  session_options.stall_timeout = options_.stall_timeout;
   session_options.handshakes = &handshakes_;
   session_options.on_fail = [this, side](const Status& status,
                                          const std::string& where) {

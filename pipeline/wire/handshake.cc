@@ -42,6 +42,11 @@ Status ClientHandshake(Channel* channel, const Hello& hello,
   channel->LimitPayload(kMaxHandshakeBytes);
   status = channel->ReceiveMessage(FrameType::kHelloAck, limit, ack);
   channel->LimitPayload(kMaxPayloadBytes);
+  if (status.IsTimedOut()) {
+    return MakeStatus(EndState::kDeadPeer,
+                      MessageOf(status) + ", expected HelloAck; is sstferry "
+                                          "at the other end?");
+  }
   if (!status.ok()) {
     return status;
   }

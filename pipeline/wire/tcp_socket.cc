@@ -127,11 +127,11 @@ Status ResolveError(const std::string& host,
   std::string why = ErrorText(error);
   if (error == asio::error::host_not_found || error == asio::error::no_data ||
       error == asio::error::service_not_found) {
-    why = "host not found";
+    why = "unknown host name; is it spelled as the name server has it?";
   } else if (error == asio::error::host_not_found_try_again) {
-    why = "host not found, the name server gave no answer";
+    why = "the name server gave no answer";
   }
-  return MakeStatus(EndState::kInternal, "resolve " + host + ": " + why);
+  return PeerGone("resolve " + host + ": " + why);
 }
 
 }  // namespace

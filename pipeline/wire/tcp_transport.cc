@@ -213,7 +213,9 @@ Status ListenWith(const HostPort& where, const MakeConnection& make,
   const Status resolved =
       Resolve(where, true, nullptr, &forever, &endpoints);
   if (!resolved.ok()) {
-    return resolved;
+    return MakeStatus(EndState::kInternal,
+                      "listen on " + ToString(where) + ": " +
+                          MessageOf(resolved));
   }
   boost::system::error_code error;
   for (const tcp::endpoint& endpoint : endpoints) {

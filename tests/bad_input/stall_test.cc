@@ -1,6 +1,7 @@
 // Peers that answer every ping and do nothing else.
 #include <filesystem>
 
+#include "sstferry/status.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
@@ -41,6 +42,104 @@ TEST_CASE("Pull gives up on a source that is there and does nothing",
   options.stall_timeout = milliseconds(300);
   RequireTooSlow(RunPull(options).status, "read and sent nothing for 300 ms");
   REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+}
+
+struct Withheld {
+  FrameType type;
+  EndState state;
+  bool verify = false;
+  bool of_lanes = false;
+};
+
+TEST_CASE("Every wait of a pull ends, whatever its source withholds",
+          "[bad_input][stall]") {
+  const Withheld withheld = GENERATE(
+      Withheld{FrameType::kHelloAck, EndState::kDeadPeer},
+      Withheld{FrameType::kOpened, EndState::kTooSlow},
+      Withheld{FrameType::kFamily, EndState::kTooSlow},
+      Withheld{FrameType::kRanges, EndState::kTooSlow},
+      Withheld{FrameType::kPlanEnd, EndState::kTooSlow},
+      Withheld{FrameType::kHelloAck, EndState::kDeadPeer, false, true},
+      Withheld{FrameType::kChunkBegin, EndState::kTooSlow},
+      Withheld{FrameType::kChunkData, EndState::kTooSlow},
+      Withheld{FrameType::kChunkEnd, EndState::kTooSlow},
+      Withheld{FrameType::kRangeEnd, EndState::kTooSlow},
+      Withheld{FrameType::kFinished, EndState::kTooSlow},
+      Withheld{FrameType::kDigestReply, EndState::kTooSlow, true});
+  const bool by_deadline = GENERATE(false, true);
+  CAPTURE(FrameTypeName(withheld.type), withheld.of_lanes, by_deadline);
+  ScratchDir dir;
+  SourceLies lies;
+  lies.withholds = withheld.type;
+  lies.withholds_of_lanes = withheld.of_lanes;
+  const std::unique_ptr<FakeSource> source = LyingSource(lies);
+  PullOptions options = PullOf(*source, dir);
+  options.verify = withheld.verify;
+  options.stall_timeout = milliseconds(by_deadline ? 60'000 : 400);
+  options.connect_timeout = options.stall_timeout;
+  options.deadline = milliseconds(by_deadline ? 400 : 0);
+  const auto start = std::chrono::steady_clock::now();
+  const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) ==
+          (by_deadline ? EndState::kDeadline : withheld.state));
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(8'000));
+}
+
+TEST_CASE("Status and plan end, though their source does not answer",
+          "[bad_input][stall]") {
+  SourceLies lies;
+  lies.withholds = FrameType::kOpened;
+  const std::unique_ptr<FakeSource> source = LyingSource(lies);
+  const auto start = std::chrono::steady_clock::now();
+  SECTION("status") {
+    StatusOptions options;
+    options.where = AddressAt(source->address());
+    options.stall_timeout = milliseconds(300);
+    StatusReport report;
+    RequireTooSlow(MakeStatusQuery(options)->Run(&report), "for 300 ms");
+  }
+  SECTION("plan, by its stall timeout") {
+    PullOptions options;
+    options.source = AddressAt(source->address(), GENERATE("", "db"));
+    options.stall_timeout = milliseconds(300);
+    Summary summary;
+    RequireTooSlow(MakePlan(options)->Run(&summary), "for 300 ms");
+  }
+  SECTION("plan, by its deadline") {
+    PullOptions options;
+    options.source = AddressAt(source->address(), GENERATE("", "db"));
+    options.deadline = milliseconds(300);
+    Summary summary;
+    REQUIRE(EndStateOf(MakePlan(options)->Run(&summary)) ==
+            EndState::kDeadline);
+  }
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(5'000));
+}
+
+TEST_CASE("A source that reads while it plans is waited for",
+          "[bad_input][stall]") {
+  ScratchDir dir;
+  constexpr milliseconds kStall(1000);
+  SourceLies lies;
+  lies.after_opened = [kStall](Channel* control) {
+    Stats stats;
+    const auto until = std::chrono::steady_clock::now() + 3 * kStall;
+    while (std::chrono::steady_clock::now() < until) {
+      stats.read_bytes++;
+      Frame frame;  // nothing comes: the pull waits
+      if (!control->SendMessage(FrameType::kStats, stats).ok() ||
+          !control->Receive(WaitLimit::Within(kStall / 10), &frame)
+               .IsTimedOut()) {
+        return;
+      }
+    }
+    SendEnd(control, MakeStatus(EndState::kSourceError, "after all"), "fake");
+  };
+  const std::unique_ptr<FakeSource> source = LyingSource(lies);
+  PullOptions options = PullOf(*source, dir);
+  options.stall_timeout = kStall;
+  REQUIRE(EndStateOf(RunPull(options).status) == EndState::kSourceError);
 }
 
 TEST_CASE("Pull waits for a source that reads and finds nothing to send",

@@ -309,6 +309,9 @@ void Lie(const std::function<void(Message*)>& lie, Message* message) {
 }
 
 Status SendPlan(const SourceLies& lies, Channel* channel) {
+  if (lies.withholds == FrameType::kOpened) {
+    return Status::OK();
+  }
   Opened opened;
   opened.transfer_id[0] = 1;
   opened.source_database_id = "fake";
@@ -327,6 +330,9 @@ Status SendPlan(const SourceLies& lies, Channel* channel) {
   family.format_version = 5;
   std::vector<Family> families{family};
   Lie(lies.families, &families);
+  if (lies.withholds == FrameType::kFamily) {
+    return status;
+  }
   for (const Family& one : families) {
     if (status.ok()) {
       status = channel->SendMessage(FrameType::kFamily, one);
@@ -339,8 +345,14 @@ Status SendPlan(const SourceLies& lies, Channel* channel) {
   PlanEnd end;
   end.range_count = static_cast<uint32_t>(batch.ranges.size());
   Lie(lies.plan_end, &end);
+  if (lies.withholds == FrameType::kRanges) {
+    return status;
+  }
   if (status.ok()) {
     status = channel->SendMessage(FrameType::kRanges, batch);
+  }
+  if (lies.withholds == FrameType::kPlanEnd) {
+    return status;
   }
   return status.ok() ? channel->SendMessage(FrameType::kPlanEnd, end) : status;
 }
@@ -367,7 +379,13 @@ void SendRangeOnce(const SourceLies& lies, Channel* channel) {
     lies.chunk_payload(&payload, &flags);
   }
   const Slice part(payload);
+  if (lies.withholds == FrameType::kChunkBegin) {
+    return;
+  }
   Status status = channel->SendMessage(FrameType::kChunkBegin, begin, Soon());
+  if (lies.withholds == FrameType::kChunkData) {
+    return;
+  }
   if (status.ok()) {
     status = channel->SendParts(FrameType::kChunkData, &part, 1, Soon(),
                                 &frame_digest, flags);
@@ -381,6 +399,9 @@ void SendRangeOnce(const SourceLies& lies, Channel* channel) {
   chain.AddChunk(honest.end.digest);
   end.chain = chain.Finish();
   Lie(lies.chunk_end, &honest.end);
+  if (lies.withholds == FrameType::kChunkEnd) {
+    return;
+  }
   if (status.ok()) {
     status = channel->SendMessage(FrameType::kChunkEnd, honest.end, Soon());
   }
@@ -400,7 +421,7 @@ void SendRangeOnce(const SourceLies& lies, Channel* channel) {
     }
   }
   Lie(lies.range_end, &end);
-  if (status.ok()) {
+  if (status.ok() && lies.withholds != FrameType::kRangeEnd) {
     // The target may have hung up by now.
     channel->SendMessage(FrameType::kRangeEnd, end, Soon())
         .PermitUncheckedError();
@@ -417,7 +438,7 @@ void ServeControl(const SourceLies& lies, Channel* channel) {
       Finish finish;
       status = finish.DecodeFrom(frame.payload);
       Lie(lies.finished, &finish);
-      if (status.ok()) {
+      if (status.ok() && lies.withholds != FrameType::kFinished) {
         status = channel->SendMessage(FrameType::kFinished, finish);
       }
     } else if (frame.type == FrameType::kPing) {
@@ -440,6 +461,16 @@ std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies) {
   return std::make_unique<FakeSource>([lies, control](Channel* channel) {
     Hello hello;
     HelloAck ack;
+    if (lies.withholds == FrameType::kHelloAck) {
+      const bool first = *control == nullptr;
+      *control = channel;
+      if (first != lies.withholds_of_lanes) {
+        Frame frame;
+        while (channel->Receive(WaitLimit::Forever(), &frame).ok()) {
+        }
+        return;
+      }
+    }
     if (!ServerHandshake(channel, "fake", "0", Soon(), &hello, &ack).ok()) {
       return;
     }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -120,6 +121,10 @@ struct SourceLies {
   std::function<void(Channel* control, Channel* lane)> before_range;
   // What a lane does with requests other than for ranges; unset: nothing.
   std::function<void(Channel*, const Frame&)> other_request;
+  // From the first frame of that type on it only answers pings; HelloAck: of
+  // control connections, or of lanes.
+  std::optional<FrameType> withholds;
+  bool withholds_of_lanes = false;
   bool repeat_chunk = false;
   bool replaces = false;  // the chunk clears its interval, as of a refresh
 };

@@ -121,6 +121,9 @@ struct PullOptions {
   // A source that answers but neither reads nor sends for so long, or a target
   // that takes nothing of an in-process source: TOO_SLOW.
   std::chrono::milliseconds stall_timeout{120'000};
+  // Time for the source's first answer in this run, of a resumed pull, too;
+  // after that retry_for holds. Not set: 10 s, or retry_for if that is less.
+  std::optional<std::chrono::milliseconds> wait_for_source;
   // A lost connection is tried again for so long without progress.
   std::chrono::milliseconds retry_for{600'000};
   // For the whole pull; 0: none.
@@ -173,6 +176,8 @@ struct Progress {
   uint32_t lanes = 0;
   double seconds = 0;
   bool finished = false;
+  // Why the source cannot be reached now; empty: it can.
+  std::string waiting_for;
 };
 
 struct SideVersions {

@@ -22,6 +22,7 @@ struct StatusOptions {
   TlsFiles tls;
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};
+  std::chrono::milliseconds stall_timeout{120'000};  // as a pull's
 };
 
 // What TARGET_DIR/last_transfer.json says.

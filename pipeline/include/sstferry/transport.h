@@ -101,8 +101,8 @@ class Listener {
 class Dialer {
  public:
   virtual ~Dialer() = default;
-  // kInternal  the host name does not resolve (a person must act)
-  // kDeadPeer  refused, unreachable or no answer within `limit`
+  // kDeadPeer  the host name does not resolve, refused, unreachable or no
+  //            answer within `limit`
   [[nodiscard]] virtual rocksdb::Status Dial(
       const WaitLimit& limit, std::unique_ptr<Connection>* connection) = 0;
   // Makes current and later calls of Dial() return Aborted.

@@ -63,17 +63,27 @@ class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
 class StoppableSequentialFile : public rocksdb::FSSequentialFileOwnerWrapper {
  public:
   StoppableSequentialFile(std::unique_ptr<FSSequentialFile> file,
-                          const Stopped* stopped)
-      : FSSequentialFileOwnerWrapper(std::move(file)), stopped_(stopped) {}
+                          const Stopped* stopped,
+                          std::atomic<uint64_t>* read_bytes)
+      : FSSequentialFileOwnerWrapper(std::move(file)),
+        stopped_(stopped),
+        read_bytes_(read_bytes) {}
   IOStatus Read(size_t n, const IOOptions& options, Slice* result,
                 char* scratch, IODebugContext* dbg) override {
-    return (*stopped_)() ? StoppedStatus()
-                         : FSSequentialFileOwnerWrapper::Read(
-                               n, options, result, scratch, dbg);
+    if ((*stopped_)()) {
+      return StoppedStatus();
+    }
+    const IOStatus status = FSSequentialFileOwnerWrapper::Read(
+        n, options, result, scratch, dbg);
+    if (status.ok() && read_bytes_ != nullptr) {
+      read_bytes_->fetch_add(result->size(), std::memory_order_relaxed);
+    }
+    return status;
   }
 
  private:
   const Stopped* const stopped_;
+  std::atomic<uint64_t>* const read_bytes_;
 };
 
 class StoppableWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
@@ -128,8 +138,13 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
                              const FileOptions& options,
                              std::unique_ptr<FSSequentialFile>* file,
                              IODebugContext* dbg) override {
-    return Wrap<StoppableSequentialFile>(
-        target()->NewSequentialFile(name, options, file, dbg), file);
+    const IOStatus status =
+        target()->NewSequentialFile(name, options, file, dbg);
+    if (status.ok()) {
+      *file = std::make_unique<StoppableSequentialFile>(
+          std::move(*file), &stopped_, read_bytes_);
+    }
+    return status;
   }
   IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
                            std::unique_ptr<FSWritableFile>* file,

@@ -418,7 +418,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     return added;
   }
   registered_ = true;
-  return StartThread([this] { Open(); }, &worker_);
+  return StartOpening();
 }
 
 Status ControlSession::Resume(const ServedDatabase& database,
@@ -431,6 +431,14 @@ Status ControlSession::Resume(const ServedDatabase& database,
   }
   registered_ = true;
   resumed_ = true;
+  return StartOpening();
+}
+
+Status ControlSession::StartOpening() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    opening_ = true;
+  }
   return StartThread([this] { Open(); }, &worker_);
 }
 
@@ -447,10 +455,7 @@ void ControlSession::Open() {
   if (!status.ok()) {
     // The connection's fault, not the transfer's: wakes the reader.
     channel_->Close();
-    return;
   }
-  std::lock_guard<std::mutex> lock(mu_);
-  announced_ = true;
 }
 
 // The plan may still be on its way to the target, which then cannot know what
@@ -471,7 +476,7 @@ void ControlSession::Tick() {
       1, host_.options->ping_interval / kTickInterval);
   std::unique_lock<std::mutex> lock(mu_);
   while (!changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
-    const bool send_stats = announced_;
+    const bool send_stats = opening_;
     lock.unlock();
     Status status;
     if (++ticks % ping_every == 0) {

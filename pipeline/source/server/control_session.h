@@ -65,7 +65,10 @@ class ControlSession {
   void Report(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
+  [[nodiscard]] rocksdb::Status StartOpening();
   void Open();
+  // Pings, and tells how far the transfer has got: a target that waits for a
+  // plan sees by that that the snapshot is still being read.
   void Tick();
   void DrainUntilClosed();
   void LogFailure(const rocksdb::Status& status) const;
@@ -92,7 +95,7 @@ class ControlSession {
   std::mutex mu_;
   std::condition_variable changed_;
   bool stopping_ = false;   // under mu_, and all below
-  bool announced_ = false;  // the target has them
+  bool opening_ = false;   // transfer_ is constant
 };
 
 }  // namespace sstferry

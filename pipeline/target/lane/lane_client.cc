@@ -100,7 +100,7 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
     request.family = range.family;
     request.interval = range.interval;
     return FromChannel(channel_->SendMessage(FrameType::kDigestRequest,
-                                             request, WaitLimit::Forever()));
+                                             request, WaitLimit{state_->chunk_time}));
   }
   const RangeStart& start = state_->starts[asked.range_id];
   RangeRequest request;
@@ -122,7 +122,7 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
     request.open_frames = open_->frames;
   }
   return FromChannel(channel_->SendMessage(FrameType::kRangeRequest, request,
-                                           WaitLimit::Forever()));
+                                           WaitLimit{state_->chunk_time}));
 }
 
 // Both sides read at the same time.

@@ -279,7 +279,7 @@ Status LaneClient::SendAck(uint32_t range_id, uint32_t ordinal,
   ack.ordinal = ordinal;
   ack.bytes = bytes;
   return FromChannel(channel_->SendMessage(FrameType::kChunkAck, ack,
-                                           WaitLimit::Forever()));
+                                           WaitLimit{state_->chunk_time}));
 }
 
 Status LaneClient::Unpack(const Frame& frame, StagingFile* file,

@@ -311,6 +311,7 @@ void Puller::WatchDeadline() {
 void Puller::OnRetry(const Status& lost) {
   if (lost.ok()) {
     Log(LogLevel::kInfo, "control connection: connected again");
+    SetWaitingFor("");
     CloseSilentLanes();
     return;
   }
@@ -319,6 +320,12 @@ void Puller::OnRetry(const Status& lost) {
                                       "again: ") +
                               EndStateName(EndStateOf(lost)) + ": " +
                               MessageOf(lost));
+  SetWaitingFor(MessageOf(lost));
+}
+
+void Puller::SetWaitingFor(const std::string& why) {
+  std::lock_guard<std::mutex> lock(mu_);
+  waiting_for_ = why;
 }
 
 // What cost the control connection may have cost lanes, too, without a word.

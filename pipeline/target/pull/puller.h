@@ -85,6 +85,7 @@ class Puller {
                                             std::optional<DigestReply>* ours);
   void WatchDeadline();
   void OnRetry(const rocksdb::Status& lost);
+  void SetWaitingFor(const std::string& why);
   void CloseSilentLanes();
   void Log(LogLevel level, const std::string& text) const;
   [[nodiscard]] rocksdb::Status Publish();
@@ -143,6 +144,7 @@ class Puller {
   bool resuming_ = false;
   std::optional<TransferId> dropped_;  // whose snapshot nobody needs any more
   bool can_go_on_ = false;   // from what is on disk now
+  bool source_answered_ = false;
   Totals held_;              // of what was here before this pull began
   PullContext context_;
   std::unique_ptr<PullTarget> target_;
@@ -180,6 +182,7 @@ class Puller {
 
   mutable std::mutex mu_;
   const char* phase_ = "connect";                  // under mu_
+  std::string waiting_for_;                        // under mu_
   rocksdb::Status failure_;                        // under mu_
   std::string failure_where_;                      // under mu_
   std::vector<std::unique_ptr<Channel>> lanes_;    // slots under mu_

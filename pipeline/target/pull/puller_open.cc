@@ -17,6 +17,8 @@ using rocksdb::Status;
 
 namespace {
 
+// For the first answer of a source, where nobody says how long.
+constexpr std::chrono::milliseconds kFirstAnswer{10'000};
 // How long lanes wait for others to make room.
 constexpr std::chrono::milliseconds kSpacePatience{60'000};
 
@@ -215,6 +217,7 @@ Status Puller::OpenSession(SnapshotUse use) {
   session_options.connect_timeout = options_.connect_timeout;
   session_options.peer_timeout = options_.peer_timeout;
   session_options.ping_interval = options_.peer_timeout / 2;
+  session_options.stall_timeout = options_.stall_timeout;
   session_options.handshakes = &handshakes_;
   // Who needs nothing of the source does not wait for it.
   session_options.retry.give_up_after =
@@ -223,8 +226,20 @@ Status Puller::OpenSession(SnapshotUse use) {
   session_options.retry.progress = [this] {
     return state_.counters.received_bytes.load();
   };
+  session_options.first_answer_within =
+      tolerates_ == Tolerated::kAny ? std::chrono::milliseconds(0)
+      : source_answered_
+          ? options_.retry_for
+          : options_.wait_for_source.value_or(
+                std::min(kFirstAnswer, options_.retry_for));
   session_options.stop = &stop_;
   session_options.on_retry = [this](const Status& lost) { OnRetry(lost); };
+  session_options.on_failed_try = [this](const Status& failed) {
+    Log(LogLevel::kWarning,
+        std::string("source: not reached, is tried again: ") +
+            EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
+    SetWaitingFor(MessageOf(failed));
+  };
   session_options.on_fail = [this](const Status& failed,
                                    const std::string& where) {
     if (!Tolerates(failed)) {
@@ -243,9 +258,11 @@ Status Puller::OpenSession(SnapshotUse use) {
       status = failure_;  // cancelled before there was a session to cancel
     }
   }
+  SetWaitingFor("");
   if (!status.ok()) {
     return status;
   }
+  source_answered_ = true;
   SetPhase("snapshot");
   OpenRequest request =
       MakeOpenRequest(options_, options_.source.name, Purpose::kPull);

@@ -24,6 +24,7 @@ Progress Puller::progress() const {
     std::lock_guard<std::mutex> lock(mu_);
     progress.phase = phase_;
     progress.finished = published_;
+    progress.waiting_for = waiting_for_;
     progress.lanes = static_cast<uint32_t>(lanes_.size());
   }
   // A verify reads as much again: it is the second half of the way.

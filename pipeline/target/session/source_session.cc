@@ -12,9 +12,8 @@ namespace {
 
 using rocksdb::Status;
 
+// Of a source that never stops telling that it gets on.
 constexpr std::chrono::hours kPinLimit{24};
-// Handshakes in which nothing a source says can be read.
-constexpr int kTriesToShake = 3;
 // For another connection on which to say that all went well.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
 
@@ -60,23 +59,10 @@ Status SourceSession::Connect(Dialer* dialer,
                               std::unique_ptr<SourceSession>* session) {
   std::unique_ptr<SourceSession> opened(new SourceSession(dialer, options));
   std::shared_ptr<Channel> channel;
-  Status status = opened->DialControl(&channel);
-  // A peer that answered is one that can be believed: only silence is tried
-  // again, and for a while what may be damage on the way.
-  int damaged = 0;
-  while (EndStateOf(status) == EndState::kDeadPeer ||
-         (EndStateOf(status) == EndState::kCorrupt &&
-          ++damaged < kTriesToShake)) {
-    const Status waited = opened->AwaitTurn(&opened->backoff_, status);
-    if (!waited.ok()) {
-      return waited;
-    }
-    status = opened->DialControl(&channel);
-  }
+  const Status status = opened->FirstContact(&channel);
   if (!status.ok()) {
     return status;
   }
-  opened->backoff_.Succeeded();
   opened->channel_ = std::move(channel);
   opened->connected_ = true;
   SourceSession* raw = opened.get();
@@ -84,72 +70,6 @@ Status SourceSession::Connect(Dialer* dialer,
   raw->pinger_ = std::thread([raw] { raw->PingLoop(); });
   *session = std::move(opened);
   return Status::OK();
-}
-
-Status SourceSession::DialControl(std::shared_ptr<Channel>* channel) {
-  const WaitLimit limit = WaitLimit::Within(options_.connect_timeout);
-  std::unique_ptr<Connection> connection;
-  Status status = dialer_->Dial(limit, &connection);
-  if (!status.ok()) {
-    return status;
-  }
-  auto dialed = std::make_shared<Channel>(std::move(connection));
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    dialed_ = dialed;
-    if (stopping_) {
-      dialed->Close();
-    }
-  }
-  HelloAck ack;
-  status = Shake(options_, dialed.get(), MakeHello(), limit, &ack);
-  std::lock_guard<std::mutex> lock(mu_);
-  dialed_.reset();
-  if (status.ok()) {
-    if (connections_++ == 0) {
-      ack_ = ack;  // constant from here on
-    }
-    *channel = std::move(dialed);
-  }
-  return status;
-}
-
-Status SourceSession::AwaitTurn(Backoff* backoff, const Status& status) {
-  std::chrono::milliseconds wait{0};
-  if (!backoff->Next(&wait)) {
-    const auto limit = options_.retry.give_up_after;
-    return limit.count() == 0
-               ? status
-               : MakeStatus(EndState::kDeadPeer,
-                            MessageOf(status) + "; tried for " +
-                                std::to_string(limit.count()) + " ms");
-  }
-  const Clock::time_point until = Clock::now() + wait;
-  while (Clock::now() < until) {
-    // Before the session exists nobody can cancel it but by these.
-    if (options_.stop != nullptr && options_.stop->stopped()) {
-      return MakeStatus(EndState::kCancelled, "stopped on request");
-    }
-    std::unique_lock<std::mutex> lock(mu_);
-    const auto step = std::min<Clock::duration>(
-        until - Clock::now(), std::chrono::milliseconds(200));
-    if (changed_.wait_for(lock, step, [this] { return stopping_; })) {
-      return MakeStatus(EndState::kCancelled, "stopped on request");
-    }
-  }
-  return Status::OK();
-}
-
-Status SourceSession::Shake(const SourceSessionOptions& options,
-                            Channel* channel, const Hello& hello,
-                            const WaitLimit& limit, HelloAck* ack) {
-  if (options.handshakes == nullptr) {
-    return ClientHandshake(channel, hello, limit, ack);
-  }
-  options.handshakes->Add(channel);
-  const Status status = ClientHandshake(channel, hello, limit, ack);
-  options.handshakes->Remove(channel);
-  return status;
 }
 
 SourceSession::~SourceSession() { StopThreads(); }
@@ -231,6 +151,7 @@ void SourceSession::ReadLoop() {
       connected_ = false;
       retry = may_retry_ && !stopping_ &&
               options_.retry.give_up_after.count() > 0;
+      dialing_ = retry;
     }
     if (retry) {
       status = Reconnect(status);
@@ -248,65 +169,6 @@ void SourceSession::ReadLoop() {
   if (report && options_.on_fail) {
     options_.on_fail(status, "source " + dialer_->address());
   }
-}
-
-Status SourceSession::Reconnect(Status status) {
-  if (options_.on_retry) {
-    options_.on_retry(status);
-  }
-  channel()->Close();
-  int strange = 0;
-  while (true) {
-    const Status waited = AwaitTurn(&backoff_, status);
-    if (!waited.ok()) {
-      return waited;
-    }
-    std::shared_ptr<Channel> next;
-    status = DialControl(&next);
-    if (status.ok()) {
-      status = Reopen(std::move(next));
-    }
-    const EndState state = EndStateOf(status);
-    // It let this side in before: may be damage, but not again and again.
-    const bool is_strange =
-        state == EndState::kIncompatible || state == EndState::kDenied;
-    if (status.ok() || state == EndState::kRefused ||
-        (is_strange && ++strange >= kTriesToShake)) {
-      return status;
-    }
-  }
-}
-
-// Asks for the transfer again. What the source answers comes to the reader like
-// any other plan.
-Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
-  OpenRequest request;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    past_wire_bytes_ += channel_->bytes_received() + channel_->bytes_sent();
-    channel_ = channel;
-    if (stopping_) {
-      channel->Close();
-    }
-    connected_ = !opening_;
-    if (!opening_) {
-      changed_.notify_all();
-      return Status::OK();
-    }
-    request = request_;
-    if (transfer_id_.has_value()) {
-      request.snapshot_use = SnapshotUse::kResume;
-      request.held_transfer = *transfer_id_;
-      request.target_families = 0;
-      request.target_covers = 0;
-      request.target_bounds = 0;
-    }
-    opened_ = false;
-    planned_ = false;
-    plan_ = SourcePlan();
-    plan_bytes_ = 0;
-  }
-  return Ask(channel.get(), request);
 }
 
 // Only a new refresh tells what the target remembers.
@@ -385,20 +247,46 @@ Status SourceSession::Handle(const Frame& frame) {
   }
 }
 
-Status SourceSession::WaitFor(const bool& flag,
-                              std::chrono::milliseconds limit) {
+uint64_t SourceSession::activity() const {
+  return stats_.entries + stats_.sst_bytes + stats_.read_bytes + plan_bytes_ +
+         connections_;
+}
+
+Status SourceSession::Stalled() const {
+  return MakeStatus(EndState::kTooSlow,
+                    "source " + dialer_->address() +
+                        ": is there, but neither answered nor read anything "
+                        "for " +
+                        std::to_string(options_.stall_timeout.count()) +
+                        " ms");
+}
+
+Status SourceSession::WaitFor(const bool& flag, Clock::time_point until) {
   std::unique_lock<std::mutex> lock(mu_);
-  changed_.wait_for(lock, limit, [this, &flag] {
+  const auto ended = [this, &flag] {
     return flag || !status_.ok() || stopping_;
-  });
-  if (!flag && status_.ok()) {
-    return stopping_ ? MakeStatus(EndState::kCancelled, "stopped on request")
-                     : MakeStatus(EndState::kDeadPeer,
-                                  "source " + dialer_->address() +
-                                      ": no answer for " +
-                                      std::to_string(limit.count()) + " ms");
+  };
+  until = std::min(until, options_.until);
+  uint64_t seen = activity();
+  while (!changed_.wait_until(
+      lock, std::min(until, Clock::now() + options_.stall_timeout), ended)) {
+    if (Clock::now() >= options_.until) {
+      return MakeStatus(EndState::kDeadline,
+                        "source " + dialer_->address() +
+                            ": no answer by the deadline");
+    }
+    const uint64_t now = activity();
+    if (!dialing_ && (now == seen || Clock::now() >= until)) {
+      return Stalled();
+    }
+    seen = now;
   }
-  return flag ? Status::OK() : status_;
+  if (flag) {
+    return Status::OK();
+  }
+  return !status_.ok() ? status_
+                       : MakeStatus(EndState::kCancelled,
+                                    "stopped on request");
 }
 
 Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
@@ -428,8 +316,8 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     status = Status::OK();  // the reader finds it, too, and asks again
   }
   while (status.ok()) {
-    // A big WAL takes as long as it takes; pings tell whether anyone is there.
-    status = WaitFor(planned_, kPinLimit);
+    // A big WAL takes as long as it takes: what is read of it is told.
+    status = WaitFor(planned_, Clock::now() + kPinLimit);
     std::lock_guard<std::mutex> lock(mu_);
     if (status.ok() && planned_) {
       *plan = std::move(plan_);
@@ -502,7 +390,7 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
                          WaitLimit::Within(kSendLimit))
         .PermitUncheckedError();
     std::unique_lock<std::mutex> lock(mu_);
-    changed_.wait_for(lock, kAnswerLimit, [this, connection] {
+    changed_.wait_for(lock, options_.stall_timeout, [this, connection] {
       return finished_ || !status_.ok() || stopping_ || !connected_ ||
              connections_ != connection;
     });
@@ -511,10 +399,7 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
     }
     if (connected_ && connections_ == connection && !stopping_ &&
         status_.ok()) {
-      status = MakeStatus(EndState::kDeadPeer,
-                          "source " + dialer_->address() +
-                              ": no answer to the totals for " +
-                              std::to_string(kAnswerLimit.count()) + " ms");
+      status = Stalled();
     }
   }
   return status;

@@ -38,17 +38,22 @@ struct SourcePlan {
 // for one longer than this.
 inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
-// Answers that cost the source nothing.
-inline constexpr std::chrono::milliseconds kAnswerLimit{60'000};
-
 struct SourceSessionOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds ping_interval{5'000};
+  // A source that answers pings, but neither does what it was asked nor reads
+  // anything for so long: kTooSlow.
+  std::chrono::milliseconds stall_timeout{120'000};
+  // Every wait ends by then: kDeadline.
+  Clock::time_point until = Clock::time_point::max();
+  // Connect() tries for so long to get an answer; 0: once.
+  std::chrono::milliseconds first_answer_within{0};
   // Holds each channel during its handshake, so that CloseAll() ends it; must
   // outlive the session. Null: a handshake ends by connect_timeout alone.
   ChannelSet* handshakes = nullptr;
-  // How a lost connection is tried again; by default it is not. The source must
+  // How a connection that is lost after Connect() is tried again; by default it
+  // is not. The source must
   // then still have the snapshot and the same plan.
   BackoffOptions retry;
   StopSignal* stop = nullptr;  // ends a wait before a try; may be null
@@ -56,6 +61,9 @@ struct SourceSessionOptions {
   // when the transfer is resumed on another connection (OK). Null: nobody is
   // told.
   std::function<void(const rocksdb::Status&)> on_retry;
+  // Called for each failed try that another one follows, where it failed in
+  // another way than the one before, on_retry's included. Null: nobody is told.
+  std::function<void(const rocksdb::Status&)> on_failed_try;
   // Called once, from a thread of the session, when the session fails after
   // Connect(); must not call back into the session but for Cancel().
   std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
@@ -83,7 +91,7 @@ class SourceSession {
                                         std::vector<HeldSnapshot>* held);
   // Before Open(), for a refresh: goes with its request.
   void SetMemory(TargetMemory memory) { memory_ = std::move(memory); }
-  // Blocks while the source pins and plans; no limit but the peer's silence.
+  // Blocks while the source pins and plans, for as long as it gets on.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
                                      SourcePlan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
@@ -113,13 +121,18 @@ class SourceSession {
       const Hello& hello, const WaitLimit& limit, HelloAck* ack);
   SourceSession(Dialer* dialer, const SourceSessionOptions& options);
   // Once; *channel is open and has shaken hands.
-  [[nodiscard]] rocksdb::Status DialControl(std::shared_ptr<Channel>* channel);
+  [[nodiscard]] rocksdb::Status DialControl(Clock::time_point until,
+                                            std::shared_ptr<Channel>* channel);
+  [[nodiscard]] rocksdb::Status FirstContact(
+      std::shared_ptr<Channel>* channel);
   // As often as `retry` says, from the failure `status` on; OK: channel() is
   // another one, on which the transfer is asked for again.
   [[nodiscard]] rocksdb::Status Reconnect(rocksdb::Status status);
   [[nodiscard]] rocksdb::Status Reopen(std::shared_ptr<Channel> channel);
-  // Waits before the next try; how it ends when there is none.
+  // Waits before the next try, which has to begin before `until`; how it ends
+  // when there is none.
   [[nodiscard]] rocksdb::Status AwaitTurn(Backoff* backoff,
+                                          Clock::time_point until,
                                           const rocksdb::Status& status);
   std::shared_ptr<Channel> channel() const;
   // The channel and its number once it is usable, or how the session failed.
@@ -140,8 +153,13 @@ class SourceSession {
                                     const OpenRequest& request);
   [[nodiscard]] rocksdb::Status SendMemory(Channel* channel,
                                            const TargetMemory& memory);
-  [[nodiscard]] rocksdb::Status WaitFor(const bool& flag,
-                                        std::chrono::milliseconds limit);
+  // For what the source was asked. kTooSlow once it got on with nothing for the
+  // stall timeout, or at `until`.
+  [[nodiscard]] rocksdb::Status WaitFor(
+      const bool& flag, Clock::time_point until = Clock::time_point::max());
+  // Grows with whatever the source does. Under mu_.
+  uint64_t activity() const;
+  [[nodiscard]] rocksdb::Status Stalled() const;
   void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges);
   [[nodiscard]] rocksdb::Status AskForTotals(
       const struct Finish& ours, const std::vector<HeldRange>& held);
@@ -155,6 +173,7 @@ class SourceSession {
   const SourceSessionOptions options_;
   HelloAck ack_;
   Backoff backoff_;  // the reader's, once it runs
+  std::string last_failure_;  // of a try; likewise
   TargetMemory memory_;  // constant once Open() was called
   std::thread reader_;
   std::thread pinger_;
@@ -166,6 +185,7 @@ class SourceSession {
   uint64_t past_wire_bytes_ = 0;      // of channels before
   uint64_t connections_ = 0;
   bool connected_ = false;    // and, once opened, planned on this connection
+  bool dialing_ = false;      // after a loss
   bool source_resumed_ = false;  // as the newest Opened says
   bool resumed_ = false;      // by the frame at hand
   bool may_retry_ = false;    // the failure at hand is the connection's

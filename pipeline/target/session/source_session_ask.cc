@@ -20,7 +20,7 @@ Status SourceSession::List(std::vector<std::string>* names) {
                                          ListRequest(),
                                          WaitLimit::Within(kSendLimit));
   if (status.ok()) {
-    status = WaitFor(answered_, kAnswerLimit);
+    status = WaitFor(answered_);
   }
   std::lock_guard<std::mutex> lock(mu_);
   *names = list_.names;
@@ -33,7 +33,7 @@ Status SourceSession::AskHeld(const std::string& database,
                                          StatusRequest{database},
                                          WaitLimit::Within(kSendLimit));
   if (status.ok()) {
-    status = WaitFor(answered_, kAnswerLimit);
+    status = WaitFor(answered_);
   }
   std::lock_guard<std::mutex> lock(mu_);
   *held = status_reply_.snapshots;

@@ -25,7 +25,7 @@ const OptionSpec kWalDirOption = {
     "file and MANIFEST say."};
 const OptionSpec kStallOption = {
     "stall-timeout", "DURATION", Group::kNetwork,
-    "Fail with TOO_SLOW after a lane waited this long for a peer that is "
+    "Fail with TOO_SLOW after waiting this long for a peer that is "
     "connected but does nothing. Raise it for a --max-rate below 50K per "
     "lane. Default: 120s."};
 const OptionSpec kTtlOption = {
@@ -171,6 +171,9 @@ std::vector<OptionSpec> SeedOptionSpecs() {
       kTlsKeyOption,
       kTlsCaOption,
       kStallOption,
+      {"wait-for-source", "DURATION", Group::kNetwork,
+       "Wait this long for the source's first answer, also when a pull is "
+       "resumed, then fail with DEAD_PEER. Default: 10s."},
       {"retry-for", "DURATION", Group::kNetwork,
        "Reconnect after a lost connection until there was no progress for this "
        "long, then fail with DEAD_PEER. Default: 10m."},
@@ -305,7 +308,8 @@ const std::vector<Command>& Commands() {
        "(sst://HOST[:PORT]: those of all databases that this side may read), "
        "and how far the pull into a directory has come, with the command to "
        "run next. Changes nothing.",
-       {kTlsCertOption, kTlsKeyOption, kTlsCaOption, kSnapshotOption},
+       {kTlsCertOption, kTlsKeyOption, kTlsCaOption, kStallOption,
+        kSnapshotOption},
        {"place"},
        {{"Show how far a pull has come", "sstferry status /data/users"},
         {"Show what a host retains", "sstferry status sst://db1"}}},

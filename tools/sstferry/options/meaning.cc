@@ -265,6 +265,10 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
   if (status.ok()) {
     status = ReadDuration(texts, "stall-timeout", &out->stall_timeout);
   }
+  if (status.ok() && texts.Has("wait-for-source")) {
+    status = ReadDuration(texts, "wait-for-source",
+                          &out->wait_for_source.emplace());
+  }
   if (status.ok()) {
     status = ReadDuration(texts, "retry-for", &out->retry_for);
   }
@@ -520,6 +524,10 @@ Status ParseStatus(const std::vector<std::string>& arguments,
   }
   if (status.ok()) {
     status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
+  }
+  if (status.ok()) {
+    status = ReadDuration(texts, "stall-timeout",
+                          &out->options.stall_timeout);
   }
   return status.ok() ? ReadTls(texts, &out->options.tls) : status;
 }

@@ -76,6 +76,13 @@ double ProgressFormatter::EtaSeconds() const {
 }
 
 std::string ProgressFormatter::Line() const {
+  return last_.waiting_for.empty() || last_.finished
+             ? Rates()
+             : Rates() + "  waiting for the source: " +
+                   WithoutControls(last_.waiting_for);
+}
+
+std::string ProgressFormatter::Rates() const {
   const double eta = EtaSeconds();
   std::array<char, 256> text{};
   if (last_.planned_bytes == 0 && percent_ <= 0) {
@@ -114,6 +121,10 @@ std::string ProgressFormatter::Json() const {
   json["lanes"] = last_.lanes;
   json["seconds"] = last_.seconds;
   json["finished"] = last_.finished;
+  json["waiting_for"] = nullptr;
+  if (!last_.waiting_for.empty()) {
+    json["waiting_for"] = last_.waiting_for;
+  }
   return json.dump(-1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace);
 }

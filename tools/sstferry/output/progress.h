@@ -34,6 +34,7 @@ class ProgressFormatter {
   double percent() const { return percent_; }
 
  private:
+  std::string Rates() const;
   double EtaSeconds() const;  // negative: not known
 
   Progress last_;

@@ -1,0 +1,240 @@
+// Sources that cannot be reached, or are none.
+#include <netdb.h>
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <mutex>
+
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/relay.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace {
+
+// What the next questions to the name server are answered with, and how many.
+std::atomic<int> g_name_error{0};
+std::atomic<int> g_name_errors{0};
+
+}  // namespace
+
+// In front of the C library's, for this program.
+extern "C" int getaddrinfo(const char* node, const char* service,
+                           const addrinfo* hints, addrinfo** results) {
+  if (g_name_errors > 0) {
+    --g_name_errors;
+    return g_name_error;
+  }
+  using Resolve =
+      int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto next =
+      reinterpret_cast<Resolve>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return next(node, service, hints, results);
+}
+
+namespace sstferry {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Warnings {
+ public:
+  LogFunction log() {
+    return [this](LogLevel level, const std::string& line) {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (level == LogLevel::kWarning) {
+        lines_.push_back(line);
+      }
+    };
+  }
+  size_t With(const std::string& text) const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return static_cast<size_t>(
+        std::count_if(lines_.begin(), lines_.end(), [&](const auto& line) {
+          return line.find(text) != std::string::npos;
+        }));
+  }
+
+ private:
+  mutable std::mutex mu_;
+  std::vector<std::string> lines_;  // under mu_
+};
+
+PullOptions PullPatiently(const HostPort& where, const std::string& target) {
+  PullOptions options = PullFrom(where, target);
+  options.retry_for = milliseconds(600'000);
+  return options;
+}
+
+HostPort PortOfNobody() {
+  const FakeSource source([](Channel*) {});
+  return source.address();
+}
+
+void RequireNotReached(const Summary& summary, const std::string& why) {
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kDeadPeer);
+  REQUIRE(summary.status.ToString().find(why) != std::string::npos);
+}
+
+TEST_CASE("A source that refuses connections is told of at once, and waited "
+          "for as long as asked",
+          "[bad_input][first_contact]") {
+  ScratchDir dir;
+  Warnings warnings;
+  PullOptions options = PullPatiently(PortOfNobody(), dir / "target");
+  options.wait_for_source = milliseconds(1500);
+  options.log = warnings.log();
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  Summary summary;
+  const auto start = std::chrono::steady_clock::now();
+  auto running =
+      std::async(std::launch::async, [&] { return pull->Run(&summary); });
+  while (pull->progress().waiting_for.empty()) {
+    REQUIRE(running.wait_for(milliseconds(1)) == std::future_status::timeout);
+  }
+  REQUIRE(pull->progress().waiting_for.find("connection refused") !=
+          std::string::npos);
+  running.get().PermitUncheckedError();  // it is in the summary
+  RequireNotReached(summary, "connection refused");
+  const auto took = std::chrono::steady_clock::now() - start;
+  REQUIRE(took > milliseconds(500));
+  REQUIRE(took < milliseconds(6000));
+  REQUIRE(warnings.With("connection refused") == 1);
+}
+
+TEST_CASE("Each change of the reason why a source is not reached is logged",
+          "[bad_input][first_contact]") {
+  ScratchDir dir;
+  Warnings warnings;
+  std::atomic<int> closed{0};
+  auto source = std::make_unique<FakeSource>([&](Channel*) { ++closed; });
+  PullOptions options = PullPatiently(source->address(), dir / "target");
+  options.wait_for_source = milliseconds(4000);
+  options.log = warnings.log();
+  auto running =
+      std::async(std::launch::async, [&] { return RunPull(options); });
+  while (closed < 3) {
+    REQUIRE(running.wait_for(milliseconds(1)) == std::future_status::timeout);
+  }
+  source.reset();
+  RequireNotReached(running.get(), "connection refused");
+  REQUIRE(warnings.With("source: not reached") >= 2);
+  REQUIRE(warnings.With("source: not reached") <= 3);
+  REQUIRE(warnings.With("connection refused") == 1);
+}
+
+TEST_CASE("A peer that does not speak the protocol ends a pull in seconds",
+          "[bad_input][first_contact]") {
+  ScratchDir dir;
+  std::unique_ptr<Listener> listener;
+  REQUIRE_OK(ListenTcp(HostPort{"127.0.0.1", 0}, &listener));
+  const bool answers = GENERATE(true, false);
+  std::thread http([&] {
+    std::vector<std::unique_ptr<Connection>> kept;
+    std::unique_ptr<Connection> connection;
+    while (listener->Accept(&connection).ok()) {
+      const rocksdb::Slice answer(
+          "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n"
+          "Content-Length: 0\r\n\r\n");
+      if (answers) {
+        connection->Write(&answer, 1, WaitLimit()).PermitUncheckedError();
+      }
+      kept.push_back(std::move(connection));
+    }
+  });
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(listener->address(), &where));
+  PullOptions options = PullPatiently(where, dir / "target");
+  options.wait_for_source = milliseconds(2000);
+  const auto start = std::chrono::steady_clock::now();
+  const Summary summary = RunPull(options);
+  listener->Close();
+  http.join();
+  INFO(summary.status.ToString());
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(6000));
+  if (answers) {
+    REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
+    REQUIRE(summary.status.ToString().find("is sstferry at the other end?") !=
+            std::string::npos);
+  } else {
+    RequireNotReached(summary, "is sstferry at the other end?");
+  }
+}
+
+TEST_CASE("A pull that is resumed waits no longer for its source's first "
+          "answer than a new one",
+          "[bad_input][first_contact]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeOptions serve = ServeSample(dir / "source");
+  serve.snapshot_ttl = std::chrono::seconds(60);
+  TestServer server(serve);
+  Relay relay(server.address());
+  relay.CutAfter(Relay::kToClient, 1'000'000);
+  PullOptions options = PullFrom(relay.address(), dir / "target");
+  REQUIRE(EndStateOf(RunPull(options).status) == EndState::kDeadPeer);
+  options.source = AddressAt(PortOfNobody());
+  options.retry_for = milliseconds(600'000);
+  options.wait_for_source = milliseconds(500);
+  RequireNotReached(RunPull(options), "connection refused");
+  relay.CutAfter(Relay::kToClient, Relay::kNever);
+  options.source = AddressAt(relay.address());
+  const Summary summary = RunPull(options);
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.chunks_resumed > 0);
+}
+
+TEST_CASE("A name server that gives no answer for a while ends no pull",
+          "[bad_input][first_contact]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeOptions serve = ServeSample(dir / "source");
+  serve.snapshot_ttl = std::chrono::seconds(60);
+  TestServer server(serve);
+  Relay relay(server.address());
+  Warnings warnings;
+  PullOptions options = PullPatiently(relay.address(), dir / "target");
+  options.source.host = "localhost";
+  options.log = warnings.log();
+  g_name_error = GENERATE(EAI_AGAIN, EAI_FAIL, EAI_NONAME);
+  SECTION("at its first connection") {
+    g_name_errors = 3;
+    REQUIRE_OK(RunPull(options).status);
+    REQUIRE(warnings.With("resolve localhost") == 1);
+  }
+  SECTION("in the midst of a transfer") {
+    relay.SetRate(Relay::kToClient, 2'000'000);
+    auto running =
+        std::async(std::launch::async, [&] { return RunPull(options); });
+    const bool begun = relay.WaitForBytes(Relay::kToClient, 500'000);
+    g_name_errors = 8;
+    relay.ResetAll();
+    const Summary summary = running.get();
+    REQUIRE(begun);
+    REQUIRE_OK(summary.status);
+    REQUIRE(summary.retries > 0);
+    REQUIRE(warnings.With("resolve localhost") > 0);
+  }
+  REQUIRE(g_name_errors == 0);
+}
+
+TEST_CASE("A host name that nobody knows is DEAD_PEER, and named",
+          "[bad_input][first_contact]") {
+  ScratchDir dir;
+  PullOptions options = PullPatiently({"no-such-host", 7420}, dir / "target");
+  options.wait_for_source = milliseconds(500);
+  g_name_error = EAI_NONAME;
+  g_name_errors = 1000;
+  const Summary summary = RunPull(options);
+  g_name_errors = 0;
+  RequireNotReached(summary, "resolve no-such-host: unknown host name");
+}
+
+}  // namespace
+}  // namespace sstferry
