@@ -1,4 +1,4 @@
-// Random access to bytes that lie elsewhere (a file, a string), so that the
+// Interface for random access to bytes (of a file, of a string), so that the
 // parsers in format/ need no files.
 #pragma once
 
@@ -11,15 +11,17 @@
 
 namespace sstferry {
 
-// Threads: what a reader built on a source may do concurrently is what the
-// source's Read() allows; the parsers themselves call it from one thread.
+// Threads: a reader built on a source may be used concurrently only as far as
+// the source's Read() allows; the parsers themselves call Read() from one
+// thread.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  // Points *out at the n bytes at offset. They lie in *scratch, or in memory
+  // Points *out at the n bytes at offset. They are in *scratch, or in memory
   // that outlives the source. OK means out->size() == n.
-  // The parsers never ask beyond size(), nor for more than their block limit.
+  // The parsers never ask for bytes beyond size(), nor for more than their
+  // block limit.
   [[nodiscard]] virtual rocksdb::Status Read(uint64_t offset, size_t n,
                                              std::string* scratch,
                                              rocksdb::Slice* out) const = 0;
@@ -27,7 +29,8 @@ class ByteSource {
   virtual uint64_t size() const = 0;
 };
 
-// The bytes of a slice, which must stay alive. Safe from any thread.
+// Reads from a slice, whose bytes must outlive the source. Safe from any
+// thread.
 class SliceSource : public ByteSource {
  public:
   explicit SliceSource(rocksdb::Slice bytes) : bytes_(bytes) {}

@@ -1,8 +1,8 @@
 // Little-endian integers and length-prefixed byte strings over memory.
 //
 // Writers append to a std::string and cannot fail. The Decoder reads untrusted
-// bytes: each length is compared with its limit and with what is left before
-// anything is allocated, and the first error sticks.
+// bytes: it compares each length with its limit and with the bytes left
+// before it allocates anything, and it keeps the first error.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ std::string ToHex(const rocksdb::Slice& data);
 //
 // Ownership: borrows the input and all names; slices it hands out point into
 //   the input.
-// Errors:    the first one sticks; every later read yields zero or an empty
-//   slice without moving. Messages read
+// Errors:    the first one is kept; every later read returns zero or an empty
+//   slice and does not advance. Messages have the form
 //   "Ranges: ranges[3].id: expected at most 7, found 9, offset 12".
 class Decoder {
  public:
@@ -59,13 +59,14 @@ class Decoder {
   // `min_item_bytes` each: a count that cannot fit into the rest is refused.
   uint32_t Count(const char* field, uint32_t max_count, size_t min_item_bytes);
 
-  // Fields are from now on items of list[index]; null: no list.
+  // Names the fields that follow as items of list[index]; null: no list.
   void EnterItem(const char* list, size_t index);
 
   // "field", or "list[index].field" inside a list.
   std::string Path(const char* field) const;
 
-  // Records Corruption "what: field: problem, offset N" unless failed already.
+  // Records Corruption "what: field: problem, offset N", unless an error is
+  // already recorded.
   void Fail(const char* field, const std::string& problem);
 
   bool ok() const { return !failed_; }
@@ -74,11 +75,11 @@ class Decoder {
   // The bytes read since `offset`.
   rocksdb::Slice Since(uint64_t offset) const;
 
-  // The sticky error, or Corruption when bytes are left.
+  // Returns the first error, or Corruption if unread bytes are left.
   [[nodiscard]] rocksdb::Status Finish();
 
  private:
-  // The next `bytes` bytes, or null after recording an error.
+  // Returns the next `bytes` bytes, or null after recording an error.
   const char* Take(const char* field, size_t bytes);
   void FailAt(const char* field, const std::string& problem, uint64_t at);
 

@@ -1,6 +1,7 @@
 #include "format/digest.h"
 
-// The streaming states by value: no separate allocation, no failure.
+// Gives the definition of the streaming states, which are then members: no
+// separate allocation that could fail.
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
@@ -126,7 +127,7 @@ void ContentDigest::Add(const Slice& key, const Slice& value, bool is_entity) {
 }
 
 Digest128 ContentDigest::Finish() const {
-  // Handing gathered bytes to the hash early does not change the result.
+  // Passing the gathered bytes to the hash early does not change the result.
   state_->Flush();
   return FromHash(XXH3_128bits_digest(&state_->hash));
 }

@@ -1,4 +1,5 @@
-// Digests: XXH3 behind types of our own, so that no other header needs xxHash.
+// Digests: wraps XXH3 in types of this project, so that no other header needs
+// xxHash.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ std::string ToHex(const Digest128& digest);
 uint64_t Digest64(const rocksdb::Slice& data, uint64_t seed = 0);
 Digest128 DigestOf(const rocksdb::Slice& data);
 
-// XXH3-64 of bytes that come in parts.
+// Computes the XXH3-64 of bytes that arrive in parts.
 class Digest64Stream {
  public:
   explicit Digest64Stream(uint64_t seed);
@@ -37,8 +38,9 @@ class Digest64Stream {
   std::unique_ptr<State> state_;
 };
 
-// The digest of a chunk: XXH3-128 over the 8-byte little-endian digests of its
-// ChunkData frames in order, so that each byte is hashed once per side.
+// Computes the digest of a chunk: XXH3-128 over the 8-byte little-endian
+// digests of its ChunkData frames in order, so that each side hashes each byte
+// once.
 class ChunkDigest {
  public:
   ChunkDigest();
@@ -53,8 +55,8 @@ class ChunkDigest {
   std::unique_ptr<State> state_;
 };
 
-// The chain of a range: XXH3-128 over the digests of its chunks in order, 16
-// bytes each (low half, high half, little-endian).
+// Computes the chain digest of a range: XXH3-128 over the digests of its chunks
+// in order, 16 bytes each (low half, high half, little-endian).
 class RangeDigest {
  public:
   void AddChunk(const Digest128& chunk);
@@ -64,10 +66,10 @@ class RangeDigest {
   ChunkDigest chain_;
 };
 
-// The content digest of an interval: XXH3-128 over, for each entry in key
-// order, fixed32 key length, fixed32 value length, key, value. Two intervals
-// with the same digest and entry count hold the same entries; block layout,
-// compression and sequence numbers do not matter.
+// Computes the content digest of an interval: XXH3-128 over, for each entry in
+// key order, fixed32 key length, fixed32 value length, key, value. Two
+// intervals with the same digest and entry count hold the same entries; block
+// layout, compression and sequence numbers do not matter.
 // For a wide-column entity the "value" is the sequence of fixed32 name length,
 // fixed32 value length, name, value of each column, and kEntityMark is set in
 // the value length.

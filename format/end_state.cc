@@ -37,7 +37,7 @@ const Row& RowOf(EndState state) {
   return kRows[static_cast<uint8_t>(state)];
 }
 
-// The row whose "NAME: " begins the text, or null.
+// Returns the row whose "NAME: " begins the text, or null.
 const Row* PrefixRow(const char* text) {
   if (text == nullptr) {
     return nullptr;

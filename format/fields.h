@@ -1,8 +1,8 @@
-// One description of a message's fields serves its encoder, its decoder and
-// the annotated dump: a function template Fields(archive, message) names each
-// field once, in order, with its bounds, and the archive does the rest.
-// The descriptions are in format/message/message_fields.h, message_fields_lane.h and
-// journal_fields.h.
+// One description of a message's fields serves its encoder, its decoder and the
+// annotated dump: a function template Fields(archive, message) names each field
+// once, in order, with its bounds. The archive encodes, decodes or prints it.
+// The descriptions are in format/message/message_fields.h,
+// format/message/message_fields_lane.h and format/record/journal_fields.h.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@
 
 namespace sstferry {
 
-// M is T or const T: lets one Fields() serve writing and reading.
+// M is T or const T, so that one Fields() serves writing and reading.
 template <typename M, typename T>
 concept FieldsOf = std::same_as<std::remove_const_t<M>, T>;
 
-// Appends fields.
+// Archive that appends the encoded fields to a string.
 class FieldEncoder {
  public:
   explicit FieldEncoder(std::string* out) : out_(out) {}
@@ -47,7 +47,7 @@ class FieldEncoder {
     static_cast<void>(max_bytes);
     PutBytes(out_, value);
   }
-  // A text for a person: cut to fit.
+  // A text for display: cut to max_bytes.
   void Text(const char*, const std::string& value, uint32_t max_bytes) {
     PutBytes(out_, rocksdb::Slice(value.data(),
                                   std::min<size_t>(value.size(), max_bytes)));
@@ -76,14 +76,14 @@ class FieldEncoder {
       each(*this, item);
     }
   }
-  // A rule between fields; only readers enforce it.
+  // A rule between fields. Only archives that read enforce it.
   void Check(const char*, bool, const char*) {}
 
  private:
   std::string* out_;
 };
 
-// Reads fields through a Decoder, which keeps the first error.
+// Archive that reads fields through a Decoder, which keeps the first error.
 class FieldDecoder {
  public:
   explicit FieldDecoder(Decoder* in) : in_(in) {}

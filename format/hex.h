@@ -1,4 +1,4 @@
-// Reading bytes that are written as hex digits.
+// Parses bytes that are written as hex digits.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 
 namespace sstferry {
 
-// Either case; none: it is no hex digit.
+// Returns the value of a digit in either case; nullopt if `c` is not a hex
+// digit.
 inline std::optional<uint8_t> HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -14,7 +15,8 @@ inline std::optional<uint8_t> HexDigit(char c) {
   return std::nullopt;
 }
 
-// The byte that two digits write.
+// Returns the byte that two digits stand for; nullopt if one is not a hex
+// digit.
 inline std::optional<uint8_t> HexByte(char high, char low) {
   const auto upper = HexDigit(high);
   const auto lower = HexDigit(low);

@@ -1,5 +1,5 @@
-// Reads another source's bytes in large pieces, for a parser that asks for
-// small ones from front to back.
+// Reads a ByteSource in large pieces, for a parser that asks for small ones
+// from front to back.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 
 namespace sstferry {
 
-// Borrows the source. A piece that Read() points at is valid until the next
+// Borrows the source. The bytes that Read() returns are valid until the next
 // call. Threads: one.
 class ReadAhead : public ByteSource {
  public:
-  // Bytes in memory, once the first are asked for.
+  // Size of the buffer in bytes, allocated by the first Read().
   static constexpr size_t kBytes = 512u << 10;
 
   explicit ReadAhead(const ByteSource& source) : source_(source) {}
@@ -50,7 +50,7 @@ class ReadAhead : public ByteSource {
  private:
   const ByteSource& source_;
   mutable std::string buffer_;
-  mutable rocksdb::Slice window_;  // the bytes from begin_ on
+  mutable rocksdb::Slice window_;  // the bytes at begin_
   mutable uint64_t begin_ = 0;
 };
 

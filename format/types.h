@@ -1,6 +1,5 @@
-// Words that the wire and an application share: what format/message/ sends and
-// pipeline/include/sstferry/ offers. No message, and nothing that is encoded
-// here.
+// Types that the wire and an application share: format/message/ sends them and
+// pipeline/include/sstferry/ offers them. No messages and no encoding.
 #pragma once
 
 #include <array>
@@ -20,35 +19,36 @@ struct KeyInterval {
   friend bool operator==(const KeyInterval&, const KeyInterval&) = default;
 };
 
-// Which files of the source travel as they are instead of being rebuilt.
+// Which files of the source are carried (sent with a rewritten tail) instead of
+// rebuilt.
 enum class CarryMode : uint8_t {
-  kAuto = 0,   // those for which that is exactly as good
+  kAuto = 0,   // files for which the result is equivalent
   kNever = 1,
-  kOnly = 2,   // all, or the transfer is refused
+  kOnly = 2,   // all files, else the transfer is refused
 };
 
-// How ChunkData frames are to come: never compressed; as the target's Compress
-// messages say, at first not; or always where it saves bytes.
+// Compression of ChunkData frames. kNone: never. kAuto: off at first, then as
+// the target's Compress messages say. kZstd: always if it saves bytes.
 enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };
 
-// What a refresh takes for changed.
+// How a refresh decides which intervals have changed.
 enum class CompareMode : uint8_t {
-  // What other files back than at the last refresh, and what of the rest is
-  // not proved to be unchanged and differs when both sides read it.
+  // Intervals that other files back than at the last refresh, and, of the rest,
+  // those that are not proved unchanged and differ when both sides read them.
   kFiles = 0,
-  kDigest = 1,  // what differs when both sides read everything
-  kFull = 2,    // everything
+  kDigest = 1,  // intervals that differ when both sides read everything
+  kFull = 2,    // all intervals
 };
 
-// A snapshot that a source keeps for a transfer.
+// A snapshot that a source retains for a transfer.
 struct HeldSnapshot {
-  TransferId transfer_id{};  // to others than its target: cut, then zeros
-  std::string database;             // NAME
+  TransferId transfer_id{};  // cut, then zeros, for all but its own target
+  std::string database;             // NAME of the served database
   uint64_t snapshot_sequence = 0;
   uint64_t age_seconds = 0;
-  uint64_t ttl_left_seconds = 0;    // once readers is 0
+  uint64_t ttl_left_seconds = 0;    // runs while readers is 0
   uint32_t readers = 0;             // connected control sessions
-  uint64_t pinned_bytes = 0;        // of its table and blob files
+  uint64_t pinned_bytes = 0;        // table and blob files
   friend bool operator==(const HeldSnapshot&, const HeldSnapshot&) = default;
 };
 

@@ -1,4 +1,4 @@
-// Sends or writes a list in parts, each of which fits into one payload.
+// Splits a list into batches that each fit into one payload.
 #pragma once
 
 #include <vector>

@@ -6,7 +6,7 @@
 //   4       1     version        1
 //   5       1     type           FrameType; unknown values are an error
 //   6       2     flags          bits 0-7 ignorable; bit 8 is
-//                                kFrameFlagZstd, of ChunkData alone; bits
+//                                kFrameFlagZstd, only in ChunkData; bits
 //                                9-15 must be 0
 //   8       8     sequence       0, 1, 2 ... per direction of a connection
 //   16      4     payload_bytes  at most kMaxPayloadBytes
@@ -31,21 +31,22 @@ inline constexpr uint8_t kFrameVersion = 1;
 
 // Flag bits that a reader must understand.
 inline constexpr uint16_t kMandatoryFrameFlags = 0xff00;
-// The payload is compressed: format/message/wire_compression.h. Only where the sides
-// agreed on it.
+// The payload is compressed as format/message/wire_compression.h describes. Set
+// only if both sides agreed on compression.
 inline constexpr uint16_t kFrameFlagZstd = 1u << 8;
 
-// Values are fixed for ever; who sends each: format/FORMAT.md, "Conversation".
+// Values never change. format/FORMAT.md, "Conversation", names the sender of
+// each.
 enum class FrameType : uint8_t {
   // Any connection.
   kHello = 1,     // target -> source, first frame of every connection
   kHelloAck = 2,  // source -> target
-  kEnd = 3,       // either: how it ended; the sender sends nothing after it
+  kEnd = 3,       // either: the end state; the sender sends nothing after it
   // Control connection.
   kListRequest = 10,
   kListReply = 11,
   kOpenRequest = 12,   // target: pin a snapshot and plan it
-  kOpened = 13,        // source: what was pinned
+  kOpened = 13,        // source: the pinned snapshot
   kFamily = 14,        // source: one per column family
   kRanges = 15,        // source: some ranges of the plan
   kPlanItems = 16,     // source: some lines of a printed plan
@@ -55,24 +56,24 @@ enum class FrameType : uint8_t {
   kStats = 20,         // source, once a second while lanes run
   kFinish = 21,        // target: its totals
   kFinished = 22,      // source: its totals, equal
-  kCompress = 23,      // target: compress chunk data from now on, or do not
-  kHeld = 24,          // target: ranges it holds of a resumed transfer
-  kStatusRequest = 25, // target: which snapshots are held
+  kCompress = 23,      // target: compress chunk data from now on, or stop
+  kHeld = 24,          // target: ranges received whole before a resume
+  kStatusRequest = 25, // target: asks for the retained snapshots
   kStatusReply = 26,   // source
-  kTargetFamilies = 27,  // target: what it has, before a refresh is planned
-  kCovers = 28,        // either: intervals, and what backed or backs them
-  kTargetBounds = 29,  // target: where files of its last level end
+  kTargetFamilies = 27,  // target: its families, before a refresh is planned
+  kCovers = 28,        // either: interval records
+  kTargetBounds = 29,  // target: largest keys of its last level's files
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source
   kChunkData = 42,     // source: bytes of the SST file
-  kChunkEnd = 43,      // source: what the chunk must have been
+  kChunkEnd = 43,      // source: bounds, totals and digest of the chunk
   kRangeEnd = 44,      // source: totals of the range
   kDigestRequest = 45, // target: content digest of an interval
   kDigestReply = 46,   // source
   kEntriesRequest = 47,// target: keys and value digests of an interval
   kEntriesReply = 48,  // source
-  kChunkAck = 49,      // target: how much of a rebuilt chunk has arrived
+  kChunkAck = 49,      // target: bytes of a rebuilt chunk that arrived
 };
 
 // "Hello", "ChunkData", ...; "unknown" for a value that is not in the enum.
@@ -88,22 +89,22 @@ struct FrameHeader {
 };
 
 // Writes the header of a frame whose payload is the concatenation of `parts`,
-// computing its digest. REQUIRES: `out` has room for kFrameHeaderBytes and the
-// parts together hold at most kMaxPayloadBytes.
+// including its digest. REQUIRES: `out` has room for kFrameHeaderBytes, and the
+// parts together have at most kMaxPayloadBytes.
 // On return *digest (may be null) is the frame's digest.
 void EncodeFrameHeader(FrameType type, uint64_t sequence,
                        const rocksdb::Slice* parts, size_t part_count,
                        char* out, uint64_t* digest, uint16_t flags = 0);
 
-// Reads and bounds a header; its digest is not yet checked.
+// Reads a header and checks its bounds, but not its digest.
 // Incomplete    fewer than kFrameHeaderBytes.
 // Corruption    magic, type, reserved bits or length are wrong.
-// NotSupported  intact but of a newer frame version.
+// NotSupported  intact, but of a newer frame version.
 [[nodiscard]] rocksdb::Status DecodeFrameHeader(const rocksdb::Slice& input,
                                                 FrameHeader* header);
 
-// Corruption when the payload is not what the header's digest says.
-// `header_bytes` are the kFrameHeaderBytes the header was decoded from.
+// Returns Corruption if header and payload do not match the header's digest.
+// `header_bytes` are the kFrameHeaderBytes from which the header was decoded.
 [[nodiscard]] rocksdb::Status CheckFrameDigest(
     const char* header_bytes, const FrameHeader& header,
     const rocksdb::Slice& payload);

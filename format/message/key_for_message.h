@@ -1,4 +1,4 @@
-// How a key, which may be long and not text, stands in a sentence.
+// Formats a key, which may be long and binary, for use in a message.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-// "0x6B6579", the first 32 bytes and "..." of a longer key.
+// Returns "0x6B6579"; of a longer key the first 32 bytes and "...".
 inline std::string KeyForMessage(const rocksdb::Slice& key) {
   const size_t shown = std::min<size_t>(key.size(), 32);
   return "0x" + rocksdb::Slice(key.data(), shown).ToString(/*hex=*/true) +

@@ -1,7 +1,7 @@
-// The fields of the messages of any connection and of the control connection,
+// Fields of the messages of any connection and of the control connection,
 // in wire order with their bounds. Normative text: format/FORMAT.md,
 // "Messages"; keep both in step.
-// Over 250 lines because it is one list: a line a field.
+// Over 250 lines because it is one list with one line per field.
 #pragma once
 
 #include "format/fields.h"

@@ -1,4 +1,4 @@
-// The fields of the messages of lane connections in wire order with their
+// Fields of the messages of lane connections in wire order with their
 // bounds. Normative text: format/FORMAT.md, "Messages"; keep both in step.
 #pragma once
 

@@ -22,14 +22,14 @@ inline constexpr uint16_t kOldestProtocolVersion = 1;
 
 // Feature bits of Hello; unknown bits are ignored, used only if both set them.
 inline constexpr uint64_t kFeatureContentDigest = 1u << 0;
-// The target takes chunks that hold wide-column entities.
+// The target accepts chunks that hold wide-column entities.
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
-// The target takes chunks that are files of the source with a rewritten tail.
+// The target accepts carried chunks: files of the source with a rewritten tail.
 inline constexpr uint64_t kFeatureCarry = 1u << 2;
-// ChunkData frames may be compressed, where the OpenRequest asks for it.
+// ChunkData frames may be compressed if the OpenRequest asks for it.
 inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
-// The target takes chunks whose blocks bear the marks of RocksDB 11.1: values
-// apart from keys, uniform keys.
+// The target accepts chunks with blocks that RocksDB 11.1 marks: values apart
+// from keys, uniform keys.
 inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
@@ -57,11 +57,11 @@ struct Hello {
   uint16_t newest_version = kProtocolVersion;
   uint64_t features = kSupportedFeatures;
   ConnectionKind kind = ConnectionKind::kControl;
-  TransferId transfer_id{};  // of a lane: the transfer it joins
+  TransferId transfer_id{};  // on a lane: the transfer that the lane joins
   uint32_t lane = 0;
   std::string software;         // "sstferry 0.1.0"
   std::string rocksdb_version;  // "7.8.3"
-  uint32_t max_format_version = 0;   // of SST files this side can read
+  uint32_t max_format_version = 0;   // of SST files, that this side can read
   std::vector<uint8_t> compressions; // rocksdb::CompressionType values
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
@@ -69,8 +69,8 @@ struct Hello {
 };
 
 struct HelloAck {
-  uint16_t version = kProtocolVersion;  // the newest both speak
-  uint64_t features = 0;                // what both have
+  uint16_t version = kProtocolVersion;  // the newest that both sides support
+  uint64_t features = 0;                // those of both sides
   std::string software;
   std::string rocksdb_version;
   void EncodeTo(std::string* out) const;
@@ -87,13 +87,13 @@ struct End {
   friend bool operator==(const End&, const End&) = default;
 };
 
-// A list is cut into payloads of about this size.
+// Approximate payload size of one batch of a list.
 inline constexpr size_t kBatchBytes = 256u << 10;
 
-// The end of the batch that begins at items[begin]: at least one item, then as
-// many as fit into kBatchBytes. Item is Range, PlanItem or EntryDigest; with
-// keys inside kMaxKeyBytes a batch always fits into one frame.
-// REQUIRES: begin < items.size().
+// Returns the end of the batch that begins at items[begin]: at least one item,
+// then as many as fit into kBatchBytes. Item is Range, PlanItem or EntryDigest;
+// with keys inside kMaxKeyBytes a batch always fits into one frame. REQUIRES:
+// begin < items.size().
 template <typename Item>
 size_t BatchEnd(const std::vector<Item>& items, size_t begin) {
   size_t bytes = EncodedBytes(items[begin]);

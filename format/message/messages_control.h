@@ -28,33 +28,34 @@ struct ListReply {
 
 enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 
-// Which snapshot an OpenRequest is about.
+// The snapshot that an OpenRequest asks for.
 enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new one
-  kResume = 1,  // that of held_transfer, whose transfer goes on; pull only
-  kShare = 2,   // that of held_transfer, which stays as it is; verify, plan
-  kInstead = 3, // a new one; that of held_transfer is not needed; pull only
+  kResume = 1,  // that of held_transfer, to resume the transfer; pull only
+  kShare = 2,   // that of held_transfer, left unchanged; verify, plan
+  kInstead = 3, // a new one; held_transfer's may be released; pull only
 };
 
 struct OpenRequest {
-  std::string database;               // NAME, checked against its alphabet
+  std::string database;               // NAME; its alphabet is checked
   Purpose purpose = Purpose::kPull;
   std::vector<std::string> families;  // empty: all
   KeyInterval interval;               // --begin, --end, in each family's order
   uint32_t lanes = 0;
   uint64_t chunk_bytes = 0;
   uint32_t format_version = 0;        // 0: the highest in the source's files
-  // SST bytes that S sends; 0: no limit, or T keeps to one by itself.
+  // Limit of the SST bytes that the source sends per second. 0: no limit, or
+  // the target enforces one itself.
   uint64_t max_rate_bytes_per_sec = 0;
   CarryMode carry = CarryMode::kAuto;
   WireCompression compression = WireCompression::kNone;
   uint32_t compression_level = 0;       // 0: the source's choice
   SnapshotUse snapshot_use = SnapshotUse::kNew;
-  TransferId held_transfer{};           // zeros with kNew
+  TransferId held_transfer{};           // zero with kNew
   TransferMode mode = TransferMode::kSeed;
-  CompareMode compare = CompareMode::kFiles;  // of a refresh
-  // Of a refresh that is new: how many TargetFamily, Cover and TargetBound
-  // items follow.
+  CompareMode compare = CompareMode::kFiles;  // refresh only
+  // New refresh only: numbers of TargetFamily, Cover and TargetBound items that
+  // follow.
   uint32_t target_families = 0;
   uint32_t target_covers = 0;
   uint32_t target_bounds = 0;
@@ -63,11 +64,12 @@ struct OpenRequest {
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
 };
 
-// A directory, told apart from all others of one machine, and of no use on
-// another: XXH3-128 over the machine's boot id, device and inode.
+// Identifies a directory among all directories of one machine, and reveals
+// nothing to another machine: XXH3-128 over the machine's boot id, device and
+// inode.
 struct Place {
   Digest128 id;
-  bool is_own = false;  // the source's; else one that it lies in
+  bool is_own = false;  // a directory of the source; else one that contains it
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -81,15 +83,15 @@ struct Opened {
   std::vector<std::string> notes;     // for the operator
   uint64_t snapshot_micros = 0;
   uint64_t plan_micros = 0;
-  bool resumed = false;               // the transfer that was asked for goes on
-  uint64_t lease_seconds = 0;         // kept so long with no target connected
-  std::vector<Place> places;          // of the source's directories
+  bool resumed = false;               // an earlier transfer is resumed
+  uint64_t lease_seconds = 0;         // while no target is connected
+  std::vector<Place> places;          // the source's directories, parents
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Opened&, const Opened&) = default;
 };
 
-// One column family as the source's OPTIONS describe it.
+// One column family as described by the source's OPTIONS.
 struct FamilyDescription {
   std::string name;
   std::string comparator;
@@ -104,7 +106,7 @@ struct FamilyDescription {
 struct Family {
   uint32_t index = 0;  // families are numbered 0, 1, ... in a transfer
   FamilyDescription description;
-  uint32_t format_version = 0;  // of the chunks that will come
+  uint32_t format_version = 0;  // of the chunks to come
   uint64_t estimated_entries = 0;
   uint64_t estimated_bytes = 0;
   uint32_t source_files = 0;
@@ -114,7 +116,7 @@ struct Family {
 };
 
 struct Range {
-  uint32_t id = 0;      // 0, 1, ... over the whole transfer
+  uint32_t id = 0;      // 0, 1, ... across the whole transfer
   uint32_t family = 0;  // Family::index
   KeyInterval interval;
   uint64_t estimated_bytes = 0;
@@ -122,10 +124,11 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// Bytes the item takes inside a Ranges payload.
+// Encoded size in bytes of the item inside a Ranges payload.
 size_t EncodedBytes(const Range& item);
 
-// A plan is sent as many of these; ids ascend without holes.
+// Part of a plan, which takes as many of these as needed; ids ascend without
+// gaps.
 struct Ranges {
   std::vector<Range> ranges;
   void EncodeTo(std::string* out) const;
@@ -138,14 +141,14 @@ enum class PlanAction : uint8_t { kRebuild = 0, kCarry = 1, kSkip = 2 };
 struct PlanItem {
   uint32_t family = 0;
   KeyInterval interval;
-  std::string file;  // the source's file name; empty: several files
+  std::string file;  // name of the source's file; empty: several files
   uint64_t bytes = 0;
   PlanAction action = PlanAction::kRebuild;
   std::string reason;
   friend bool operator==(const PlanItem&, const PlanItem&) = default;
 };
 
-// Bytes the item takes inside a PlanItems payload.
+// Encoded size in bytes of the item inside a PlanItems payload.
 size_t EncodedBytes(const PlanItem& item);
 
 struct PlanItems {
@@ -173,7 +176,7 @@ struct Ping {
 };
 
 // The source's columns of the timeline and its stage clock, since the start.
-// Stages are lane-microseconds summed over lanes.
+// Stages are lane-microseconds, summed over lanes.
 struct Stats {
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
@@ -184,16 +187,16 @@ struct Stats {
   uint64_t read_build_micros = 0;
   uint64_t send_wait_micros = 0;
   uint64_t idle_micros = 0;
-  uint64_t read_bytes = 0;  // of files: grows where nothing is found to send
-  // The part of send_wait in which lanes could do nothing but wait for the
-  // connection (or for the source's own rate limit).
+  uint64_t read_bytes = 0;  // from files; grows also while nothing is sent
+  // The part of send_wait in which lanes waited for the connection (or for the
+  // source's own rate limit) and did no work.
   uint64_t send_blocked_micros = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Stats&, const Stats&) = default;
 };
 
-// With WireCompression::kAuto: whether lanes compress from now on.
+// With WireCompression::kAuto: switches the lanes' compression on or off.
 struct Compress {
   bool on = false;
   void EncodeTo(std::string* out) const;
@@ -201,18 +204,18 @@ struct Compress {
   friend bool operator==(const Compress&, const Compress&) = default;
 };
 
-// A range of which the target holds every chunk.
+// A range of which the target has received every chunk.
 struct HeldRange {
   uint32_t range_id = 0;
   Totals totals;
   friend bool operator==(const HeldRange&, const HeldRange&) = default;
 };
 
-// Bytes the item takes inside a Held payload.
+// Encoded size in bytes of the item inside a Held payload.
 size_t EncodedBytes(const HeldRange& item);
 
-// Of a resumed transfer, before Finish: ranges that this source need not send,
-// so that totals cover all. As many messages as it takes.
+// Sent before Finish in a resumed transfer: ranges that the source need not
+// send, so that its totals cover all. As many messages as needed.
 struct Held {
   std::vector<HeldRange> ranges;
   void EncodeTo(std::string* out) const;
@@ -223,7 +226,7 @@ struct Held {
 // Finish (target) and Finished (source): totals per family in index order.
 struct Finish {
   std::vector<Totals> families;
-  Stats stats;  // of the sender; the source's last word on its stages
+  Stats stats;  // the sender's; final values of its stages
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Finish&, const Finish&) = default;

@@ -12,12 +12,13 @@ namespace sstferry {
 
 struct RangeRequest {
   uint32_t range_id = 0;
-  // Resume: go on after this key instead of at the range's begin; what came
-  // before it, the target holds. The next chunk's ordinal is held.chunks.
+  // Resume: the key after which the source continues, instead of at the range's
+  // begin. The target has received everything up to it. The next chunk's
+  // ordinal is held.chunks.
   std::optional<std::string> after;
   Totals held;
-  // Of that chunk the target holds so many bytes, which came in so many frames
-  // of data.
+  // Bytes of that next chunk that the target has received, and the number of
+  // data frames in which they arrived.
   uint64_t open_bytes = 0;
   uint64_t open_frames = 0;
   void EncodeTo(std::string* out) const;
@@ -29,22 +30,24 @@ enum class ChunkKind : uint8_t { kRebuilt = 0, kCarried = 1 };
 
 struct ChunkBegin {
   uint32_t range_id = 0;
-  uint32_t ordinal = 0;  // of the chunk in its range: 0, 1, ...
+  uint32_t ordinal = 0;  // position of the chunk in its range: 0, 1, ...
   ChunkKind kind = ChunkKind::kRebuilt;
-  uint64_t file_bytes = 0;  // 0: not known yet (being built)
-  // Where its data goes on: the request's open_bytes, or 0 for a new start.
+  uint64_t file_bytes = 0;  // 0: not yet known (the chunk is being built)
+  // Offset of the first byte that follows: the request's open_bytes, or 0 if
+  // the chunk is sent from its start.
   uint64_t first_byte = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
 };
 
-// All before that byte is at the target to stay: its source keeps only what was
-// not yet acknowledged. Byte 0 of the next chunk stands for a whole one.
+// Acknowledges all bytes before `bytes`: the target will not ask for them
+// again, and the source drops them from its resend buffer. Byte 0 of the next
+// chunk acknowledges a whole chunk.
 struct ChunkAck {
   uint32_t range_id = 0;
   uint32_t ordinal = 0;
-  uint64_t bytes = 0;  // of its file
+  uint64_t bytes = 0;  // of the chunk's file
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkAck&, const ChunkAck&) = default;
@@ -57,12 +60,12 @@ struct ChunkEnd {
   uint64_t entries = 0;
   uint64_t key_bytes = 0;
   uint64_t value_bytes = 0;
-  // User keys between which all of the file lies. Of a chunk that replaces an
-  // interval: that interval, of which `largest` is a part unless the file
-  // holds neither an entry nor a deletion of it.
+  // User keys that bound the file. For a chunk that replaces an interval, the
+  // bounds of that interval; `largest` belongs to it unless the file holds
+  // neither an entry nor a deletion of `largest`.
   std::string smallest;
   std::string largest;
-  bool clears = false;        // a range deletion over [smallest, largest)
+  bool clears = false;        // holds a range deletion of [smallest, largest)
   bool deletes_last = false;  // its last key, `largest`, is a deletion
   Digest128 digest;      // ChunkDigest over its ChunkData frames
   void EncodeTo(std::string* out) const;
@@ -73,7 +76,7 @@ struct ChunkEnd {
 struct RangeEnd {
   uint32_t range_id = 0;
   Totals totals;
-  // XXH3-128 over the chunks' digests in order: chains the range together.
+  // XXH3-128 over the chunks' digests in order.
   Digest128 chain;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
@@ -97,8 +100,8 @@ struct DigestReply {
   friend bool operator==(const DigestReply&, const DigestReply&) = default;
 };
 
-// Asks for the keys of an interval with a digest of each value, one page at a
-// time: `after` is the last key of the page before.
+// Asks for one page of the keys of an interval, each with a digest of its
+// value. `after` is the last key of the previous page.
 struct EntriesRequest {
   uint32_t family = 0;
   KeyInterval interval;
@@ -116,12 +119,12 @@ struct EntryDigest {
   friend bool operator==(const EntryDigest&, const EntryDigest&) = default;
 };
 
-// Bytes the item takes inside an EntriesReply payload.
+// Encoded size in bytes of the item inside an EntriesReply payload.
 size_t EncodedBytes(const EntryDigest& item);
 
 struct EntriesReply {
   std::vector<EntryDigest> entries;
-  bool complete = false;  // no entry of the interval follows
+  bool complete = false;  // no further entry in the interval
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const EntriesReply&, const EntriesReply&) = default;

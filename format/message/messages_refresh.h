@@ -1,4 +1,4 @@
-// What a refresh adds to the messages of the control connection. See
+// Messages of the control connection that only a refresh uses. See
 // format/message/messages.h.
 #pragma once
 
@@ -12,30 +12,30 @@
 namespace sstferry {
 
 enum class TransferMode : uint8_t {
-  kSeed = 0,     // into a new database: chunks hold entries, nothing else
-  kRefresh = 1,  // into one that holds data: chunks replace their intervals
+  kSeed = 0,     // into a new database: chunks hold only entries
+  kRefresh = 1,  // into one with data: chunks replace their intervals
 };
 
-// What a range of the plan asks of the target.
+// What the target requests for a range of the plan.
 enum class RangeNeed : uint8_t {
-  kSend = 0,       // its chunks
-  kCompare = 1,    // to compare digests, and its chunks if they differ
+  kSend = 0,       // the chunks
+  kCompare = 1,    // a digest, and the chunks if it differs
   kUnchanged = 2,  // nothing
 };
 
-// A family as the target has it before a refresh.
+// A column family of the target before a refresh.
 struct TargetFamily {
   std::string name;
-  // Its outermost keys; absent: it is empty.
+  // The family's first and last key; absent: the family is empty.
   std::optional<std::string> first;
   std::optional<std::string> last;
   friend bool operator==(const TargetFamily&, const TargetFamily&) = default;
 };
 
-// Bytes the item takes inside a TargetFamilies payload.
+// Encoded size in bytes of the item inside a TargetFamilies payload.
 size_t EncodedBytes(const TargetFamily& item);
 
-// Follows an OpenRequest for a refresh, as many messages as it takes.
+// Follows the OpenRequest of a refresh, as many messages as needed.
 struct TargetFamilies {
   std::vector<TargetFamily> families;
   void EncodeTo(std::string* out) const;
@@ -44,28 +44,31 @@ struct TargetFamilies {
                          const TargetFamilies&) = default;
 };
 
-// What a target remembers of an interval whose entries it got.
+// Interval record: what a target stores about an interval that a pull made
+// current, so that the next refresh can find it unchanged.
 struct Cover {
-  uint32_t family = 0;  // an index: of TargetFamilies, or of the plan
+  uint32_t family = 0;  // an index in TargetFamilies, or in the plan
   KeyInterval interval;
-  uint64_t sequence = 0;  // of the snapshot it came from; proves nothing
-  // Entries of WALs lay over it, or may have.
+  uint64_t sequence = 0;  // of the source's snapshot; for display only
+  // WALs held entries of the interval, or may have.
   bool flushed = false;
-  // The target cannot tell whether its entries are still those.
+  // The target cannot prove that its entries are unchanged since.
   bool doubted = false;
-  // XXH3-128 over what the source's files over it show: which they are, and
-  // which of them is the newer one where two overlap. See FORMAT.md.
+  // XXH3-128 over the identities and the read order of the source's files that
+  // back the interval: the order says which file is newer where two overlap.
+  // See FORMAT.md.
   Digest128 backing;
-  // Of all that the snapshot replayed; zero: not known, or not flushed.
+  // Digest of all WAL entries that the snapshot replayed; zero: not known, or
+  // not flushed.
   Digest128 wal;
   friend bool operator==(const Cover&, const Cover&) = default;
 };
 
-// Bytes the item takes inside a Covers payload.
+// Encoded size in bytes of the item inside a Covers payload.
 size_t EncodedBytes(const Cover& item);
 
-// To the source: what the target remembers, after TargetFamilies. To the
-// target: what to remember once the transfer has succeeded.
+// To the source, after TargetFamilies: the target's interval records. To the
+// target: the interval records to store once the transfer has succeeded.
 struct Covers {
   std::vector<Cover> covers;
   void EncodeTo(std::string* out) const;
@@ -73,18 +76,19 @@ struct Covers {
   friend bool operator==(const Covers&, const Covers&) = default;
 };
 
-// Where a file of the target's last level ends: a chunk that ends there, too,
-// is merged with whole files, none of which its neighbour has to rewrite.
+// Largest key of a file in the target's last level. A chunk that ends there too
+// overlaps whole files, so the compaction of the neighbouring chunk rewrites
+// none of them again.
 struct TargetBound {
-  uint32_t family = 0;  // an index of TargetFamilies
+  uint32_t family = 0;  // an index in TargetFamilies
   std::string key;      // the file's largest
   friend bool operator==(const TargetBound&, const TargetBound&) = default;
 };
 
-// Bytes the item takes inside a TargetBounds payload.
+// Encoded size in bytes of the item inside a TargetBounds payload.
 size_t EncodedBytes(const TargetBound& item);
 
-// Follows the Covers of a refresh.
+// Follows the Covers messages of a refresh.
 struct TargetBounds {
   std::vector<TargetBound> bounds;
   void EncodeTo(std::string* out) const;
@@ -92,11 +96,11 @@ struct TargetBounds {
   friend bool operator==(const TargetBounds&, const TargetBounds&) = default;
 };
 
-// All that a target tells of itself before a refresh is planned.
+// All that a target sends about itself before the source plans a refresh.
 struct TargetMemory {
   std::vector<TargetFamily> families;
-  std::vector<Cover> covers;  // Cover::family is an index of families
-  std::vector<TargetBound> bounds;  // so is TargetBound::family; any order
+  std::vector<Cover> covers;  // Cover::family is an index in families
+  std::vector<TargetBound> bounds;  // TargetBound::family too; in any order
   friend bool operator==(const TargetMemory&, const TargetMemory&) = default;
 };
 

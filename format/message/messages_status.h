@@ -1,4 +1,5 @@
-// What a source tells of the snapshots it holds. See format/message/messages.h.
+// Messages about the snapshots that a source retains. See
+// format/message/messages.h.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,15 @@
 
 namespace sstferry {
 
-// Asks which snapshots are held.
+// Asks for the source's snapshots.
 struct StatusRequest {
-  std::string database;  // NAME; empty: of all that the asker may read
+  std::string database;  // NAME; empty: all that the sender may read
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
 };
 
-// Those that the asker may read.
+// The snapshots of databases that the asking target may read.
 struct StatusReply {
   std::vector<HeldSnapshot> snapshots;
   void EncodeTo(std::string* out) const;

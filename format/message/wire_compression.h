@@ -5,12 +5,12 @@
 //   0       4     raw_bytes  1 to kMaxPayloadBytes
 //   4       8     digest     XXH3-64 of the raw bytes
 //   12      ...   zstd       one zstd frame, up to the payload's end, whose
-//                            header tells raw_bytes as its content size
+//                            header has raw_bytes as its content size
 //
-// The digest is made before compression and compared after decompression: what
-// zstd, or memory, does to the bytes on either side is found. It lies inside
-// the frame's payload, so that the frame's own digest, and with it that of the
-// chunk, covers the raw bytes as well.
+// The sender computes the digest before compression, the receiver compares it
+// after decompression: damage by zstd, or by memory, on either side is found.
+// The digest is inside the frame's payload, so the frame's own digest, and with
+// it the chunk's, covers the raw bytes as well.
 #pragma once
 
 #include <cstddef>
@@ -24,24 +24,28 @@ namespace sstferry {
 
 inline constexpr size_t kCompressedHeaderBytes = 12;
 
-// Ownership: owns one zstd context and one buffer of kMaxPayloadBytes, both
-//   made by the first call and used again by every later one.
+// Compresses the payloads of ChunkData frames.
+//
+// Ownership: owns one zstd context and one buffer of kMaxPayloadBytes. The
+// first
+//   call makes both, later calls reuse them.
 // Threads:   one.
 class WireCompressor {
  public:
-  // 1 to kMaxCompressionLevel.
+  // `level`: 1 to kMaxCompressionLevel.
   explicit WireCompressor(int level);
   ~WireCompressor();
   WireCompressor(const WireCompressor&) = delete;
   WireCompressor& operator=(const WireCompressor&) = delete;
 
-  // True when `raw` (1 to kMaxPayloadBytes) fits compressed, header and all,
-  // into max_bytes; *payload then holds it until the next call. False when it
-  // does not, or when there is no memory: the raw bytes are always as good.
+  // Returns true if `raw` (1 to kMaxPayloadBytes), compressed and with its
+  // header, fits into max_bytes; *payload is then valid until the next call.
+  // Returns false if it does not fit or there is no memory: the caller then
+  // sends the raw bytes.
   bool Compress(const rocksdb::Slice& raw, size_t max_bytes,
                 rocksdb::Slice* payload);
 
-  // Of the context; 0 before the first call.
+  // Memory of the zstd context; 0 before the first call.
   size_t memory_bytes() const;
 
  private:
@@ -58,15 +62,17 @@ struct CompressedPayload {
   rocksdb::Slice zstd;  // inside the payload
 };
 
-// Corruption: too short, raw_bytes out of bounds, or what follows is not one
-// zstd frame of that content size and nothing else. Frames of zstd before 1.0
-// and skippable frames are refused: no decoder for them is ever reached.
+// Corruption: too short, raw_bytes out of bounds, or the rest is not exactly
+// one zstd frame of that content size. Frames of zstd before 1.0 and skippable
+// frames are refused, so no decoder for them is ever called.
 [[nodiscard]] rocksdb::Status ParseCompressedPayload(
     const rocksdb::Slice& payload, CompressedPayload* out);
 
+// Decompresses the payloads of ChunkData frames.
+//
 // Memory:  one zstd context, made by the first call. Frames are decompressed in
-//   one pass into the caller's memory, so a window is never allocated, whatever
-//   size of it a frame announces.
+//   one pass into the caller's memory, so no window is allocated, whatever
+//   window size a frame announces.
 // Threads: one.
 class WireDecompressor {
  public:
@@ -76,8 +82,8 @@ class WireDecompressor {
   WireDecompressor& operator=(const WireDecompressor&) = delete;
 
   // Writes payload.raw_bytes bytes to `out`, which has room for them; after an
-  // error what stands there means nothing.
-  // Corruption: damaged, not exactly raw_bytes, or not what digest says.
+  // error their contents are unspecified.
+  // Corruption: damaged, not exactly raw_bytes, or a different digest.
   [[nodiscard]] rocksdb::Status Decompress(const CompressedPayload& payload,
                                            char* out);
 

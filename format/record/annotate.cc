@@ -31,7 +31,7 @@ void Line(uint64_t offset, const Slice& bytes, const std::string& meaning,
   *out += std::string(position) + "  " + hex + "  " + meaning + "\n";
 }
 
-// A key or a text as a person can read it.
+// Formats a key or a text for display.
 std::string Readable(const Slice& value) {
   const Slice shown(value.data(), std::min(value.size(), kShownValueBytes));
   bool printable = true;
@@ -46,7 +46,7 @@ std::string Readable(const Slice& value) {
   return text;
 }
 
-// Reads fields as FieldDecoder does and writes a line for each.
+// Archive that reads fields as FieldDecoder does and writes a line for each.
 class FieldAnnotator {
  public:
   FieldAnnotator(Decoder* in, std::string* out)

@@ -1,11 +1,12 @@
-// Explains bytes: one line per field with its offset, its bytes and what they
-// mean. `sstferry inspect` prints a journal this way, tests pin formats by it.
+// Dumps journals and frames: one line per field with its offset, its bytes and
+// their meaning. `sstferry inspect` prints a journal this way; tests pin the
+// formats with it.
 //
 //   00000008  30000000                          payload_bytes 48
 //
 // Offsets and bytes are hex; at most kAnnotatedBytes bytes of a field are
-// shown, then "..". Keys and texts are shown as a person can read them:
-// printable ASCII in quotes, all else as 0x and hex digits.
+// shown, then "..". Keys and texts are shown in quotes if they are printable
+// ASCII, else as 0x and hex digits.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +19,14 @@ namespace sstferry {
 
 inline constexpr size_t kAnnotatedBytes = 16;
 
-// Appends the dump of a whole journal. A torn tail is a line of the dump, and
-// OK. Corruption after dumping what stands before the damage.
+// Appends the dump of a whole journal. A torn tail is one line of the dump and
+// the status is OK. Corruption: the dump ends before the damage.
 [[nodiscard]] rocksdb::Status AnnotateJournal(const rocksdb::Slice& journal,
                                               std::string* out);
 
-// Appends the dump of one frame, header and whole payload.
-// Incomplete, Corruption, NotSupported as DecodeFrameHeader, CheckFrameDigest
-// and the message's DecodeFrom tell, after dumping what could be read.
+// Appends the dump of one frame, header and whole payload. Returns Incomplete,
+// Corruption and NotSupported as DecodeFrameHeader, CheckFrameDigest and the
+// message's DecodeFrom do, after dumping the readable part.
 [[nodiscard]] rocksdb::Status AnnotateFrame(const rocksdb::Slice& frame,
                                             std::string* out);
 

@@ -12,11 +12,11 @@ using rocksdb::Status;
 namespace {
 
 constexpr size_t kDigestOffset = 8;
-// What the search behind a bad record may hash: far more than a real journal
-// needs, and a bound on what a crafted one can cost.
+// Bytes that the search behind a bad record may hash: far more than a real
+// journal needs, and a bound on the time that a crafted one costs.
 constexpr uint64_t kMaxSearchBytes = 64u << 20;
 
-// REQUIRES: the whole payload follows the header.
+// The payload of a record. REQUIRES: the whole payload follows the header.
 Slice PayloadOf(const char* header) {
   return Slice(header + kJournalHeaderBytes, DecodeFixed32(header));
 }
@@ -34,8 +34,8 @@ bool IsKnownType(uint8_t type) {
          type <= kMaxJournalRecordType;
 }
 
-// Why there is no whole record at `offset`; empty when its header is fine and
-// its payload inside the journal.
+// Returns why there is no whole record at `offset`; empty if its header is
+// valid and its payload ends inside the journal.
 std::string HeaderProblem(const Slice& journal, uint64_t offset) {
   const uint64_t left = journal.size() - offset;
   if (left < kJournalHeaderBytes) {
@@ -61,7 +61,8 @@ std::string HeaderProblem(const Slice& journal, uint64_t offset) {
   return std::string();
 }
 
-// As HeaderProblem, without a text: the search asks this at every byte.
+// Same check as HeaderProblem without a text: the search calls it at every
+// byte.
 bool HeaderIsFine(const char* header, uint64_t left) {
   return left >= kJournalHeaderBytes && header[5] == 0 && header[6] == 0 &&
          header[7] == 0 && IsKnownType(static_cast<uint8_t>(header[4])) &&
@@ -74,9 +75,9 @@ bool DigestMatches(const char* header, uint64_t offset) {
          RecordDigest(header, offset, PayloadOf(header));
 }
 
-// True if a whole record stands somewhere behind `offset`: what is there was
-// written, so the bytes at `offset` are damage and no torn tail. Also true if
-// that cannot be told within kMaxSearchBytes of hashing.
+// Returns true if a whole record follows somewhere behind `offset`: the bytes
+// at `offset` are then damage and not a torn tail. Also returns true if
+// kMaxSearchBytes of hashing do not suffice to decide.
 bool RecordFollows(const Slice& journal, uint64_t offset) {
   uint64_t searched_bytes = 0;
   for (uint64_t at = offset + 1; at + kJournalHeaderBytes <= journal.size();

@@ -1,6 +1,6 @@
-// The journal: what a target has made durable, in the order it did so. An
-// append-only file of records; a torn tail (a crash while appending) is normal
-// and ends the journal, a damaged record before the tail is Corruption.
+// The journal records what a target has made durable, in order. It is an
+// append-only file of records. A torn tail (from a crash while appending) is
+// normal and ends the journal; a damaged record before the tail is Corruption.
 // Normative text: format/FORMAT.md, "Journal".
 //
 //   file:    offset  size  field
@@ -29,37 +29,37 @@ inline constexpr uint32_t kJournalHeaderBytes = 16;
 inline constexpr uint32_t kMaxJournalPayloadBytes = 1u << 20;
 
 enum class JournalRecordType : uint8_t {
-  kTransfer = 1,  // first record: what this journal is bound to
+  kTransfer = 1,  // first record: the transfer of this journal
   kRange = 2,     // one per range of the plan
-  kChunk = 3,     // a chunk is durable in staging, not yet surely ingested
+  kChunk = 3,     // a chunk is durable in staging; may not be ingested yet
   kRangeDone = 4, // every chunk of the range has its record
   kComplete = 5,  // totals agreed with the source; only the rename is left
-  kOpened = 6,    // the source's Opened, as it came
-  kFamily = 7,    // one per column family of the plan, as it came
-  kCovers = 8,    // a batch of what to remember, as it came
+  kOpened = 6,    // the source's Opened message, unchanged
+  kFamily = 7,    // one Family message per column family, unchanged
+  kCovers = 8,    // a batch of interval records, unchanged
   kIngested = 9,  // the chunk was ingested
-  kTargetFiles = 10,  // what the target held when it was judged
+  kTargetFiles = 10,  // the target's table files when it was examined
 };
 inline constexpr uint8_t kMaxJournalRecordType = 10;
 const char* JournalRecordTypeName(JournalRecordType type);
 
 struct JournalTransfer {
   TransferId transfer_id{};
-  std::string source;              // as the operator named it
+  std::string source;              // as given by the operator
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
   std::string mode;                // "seed"
   Digest128 options_digest;        // over family descriptions and formats
-  // As it was asked for; no families: all.
+  // The requested selection; no families: all.
   std::vector<std::string> families;
   KeyInterval interval;
   uint64_t chunk_bytes = 0;
   uint32_t format_version = 0;
   CarryMode carry = CarryMode::kAuto;
-  // Whether a chunk is durable before its record is; if not, the records hold
-  // for as long as the machine is up.
+  // True if a chunk is durable before its record is. If false, the records are
+  // valid only until the machine restarts.
   bool durable = true;
-  std::string boot_id;             // of the machine, when the pull began
+  std::string boot_id;             // the machine's, when the pull began
   uint32_t range_count = 0;        // Range records that follow
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
@@ -77,8 +77,8 @@ struct JournalRange {
 struct JournalChunk {
   ChunkEnd chunk;
   ChunkKind kind = ChunkKind::kRebuilt;
-  // The SST's unique id (creating database id, session id, file number as the
-  // file's properties give them): what the target's MANIFEST is compared with.
+  // The SST's unique id (creating database id, session id and file number from
+  // the file's properties), for comparison with the target's MANIFEST.
   std::string creating_database_id;
   std::string creating_session_id;
   uint64_t original_file_number = 0;
@@ -88,7 +88,8 @@ struct JournalChunk {
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
 };
 
-// Of a refresh, whose chunks compactions may merge with others at any time.
+// Marks a chunk of a refresh as ingested. The target's MANIFEST does not show
+// that, because compactions may merge the chunk with other files at any time.
 struct JournalIngested {
   uint32_t range_id = 0;
   uint32_t ordinal = 0;
@@ -98,11 +99,12 @@ struct JournalIngested {
                          const JournalIngested&) = default;
 };
 
-// The table files of a refresh's target when it was judged, without those of
-// chunks. Whoever writes there leaves others.
+// Identifies the table files of a refresh's target at the time the target
+// examined them, without the files of chunks. A different set later shows that
+// another process wrote to the database.
 struct JournalTargetFiles {
   std::string database_id;  // RocksDB's identity of the target
-  Digest128 files;          // of the families asked for; see FORMAT.md
+  Digest128 files;          // over the requested families; see FORMAT.md
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalTargetFiles&,
@@ -126,12 +128,12 @@ struct JournalComplete {
                          const JournalComplete&) = default;
 };
 
-// Appends one whole record that will stand at `file_offset`.
+// Appends one whole record for position `file_offset` of the journal.
 void AppendJournalRecord(JournalRecordType type, const rocksdb::Slice& payload,
                          uint64_t file_offset, std::string* out);
 
-// Incomplete when the journal ends inside its magic, Corruption when it begins
-// with something else.
+// Incomplete: the journal ends inside its magic. Corruption: it begins with
+// another magic.
 [[nodiscard]] rocksdb::Status CheckJournalMagic(const rocksdb::Slice& journal);
 
 struct JournalRecord {
@@ -141,14 +143,14 @@ struct JournalRecord {
   rocksdb::Slice payload;  // points into the input
 };
 
-// Reads the record at `offset` of a whole journal's bytes; the first stands at
-// kJournalMagicBytes.
+// Reads the record at `offset` of a whole journal's bytes; the first record is
+// at kJournalMagicBytes.
 // OK           *record is set.
 // NotFound     `offset` is the end of the file.
 // Incomplete   a torn tail begins here: nothing after it was ever promised.
 //              Damage to the last record looks the same.
-// Corruption   damaged, and a whole record follows (the search for one costs
-//              a pass over the rest of the journal).
+// Corruption   damaged, and a whole record follows (the search for it reads
+//              the rest of the journal once).
 [[nodiscard]] rocksdb::Status ReadJournalRecord(const rocksdb::Slice& journal,
                                                 uint64_t offset,
                                                 JournalRecord* record);

@@ -1,4 +1,4 @@
-// The fields of every journal record in file order with their bounds.
+// Fields of all journal records in file order with their bounds.
 // Normative text: format/FORMAT.md, "Journal"; keep both in step.
 #pragma once
 

@@ -37,7 +37,8 @@ void Fields(A& a, M& m) {
 
 namespace {
 
-// What comes from a certificate or a path has no bound of its own.
+// True if all fields are within their bounds: certificates and paths have none
+// of their own.
 bool Fits(const Lease& lease) {
   return lease.directory.size() <= kMaxPathBytes &&
          lease.owner_subject.size() <= kMaxMessageTextBytes &&

@@ -1,5 +1,5 @@
-// A small file that is written whole: a head that tells its kind and length and
-// a digest of what follows.
+// A small file that is written whole: a header with its kind, its length and a
+// digest, then the payload.
 //
 //   file:  offset  size  field
 //          0       8     magic
@@ -24,7 +24,7 @@ inline constexpr uint32_t kSealedHeaderBytes = 24;
 void SealFile(const char* magic, const rocksdb::Slice& payload,
               std::string* out);
 
-// Corruption for anything but one whole file of that kind; messages begin with
+// Corruption: not exactly one whole file of that kind; messages begin with
 // `name`. *payload points into the file.
 [[nodiscard]] rocksdb::Status UnsealFile(const char* name, const char* magic,
                                          uint64_t max_payload_bytes,

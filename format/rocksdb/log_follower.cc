@@ -32,7 +32,7 @@ constexpr uint8_t kRecyclableTimestampSizes = 11;
 constexpr uint8_t kFirstIgnorable = 128;
 constexpr uint8_t kRecyclablePredecessor = 131;
 
-// Types 1 to 4, and 5 to 8.
+// The part of a logical record that types 1 to 4, and 5 to 8, stand for.
 enum class Part : uint8_t { kWhole, kFirst, kMiddle, kLast };
 
 bool IsRecyclable(uint8_t type) {
@@ -62,16 +62,16 @@ Status TooLarge(uint64_t offset) {
 struct LogFollower::Physical {
   uint8_t type = 0;
   Slice payload;
-  size_t bytes = 0;  // with its header
+  size_t bytes = 0;  // header and payload
   uint64_t end_offset = 0;
 };
 
 struct LogFollower::Reading {
   bool in_record = false;
-  std::string record;  // of more than one part, or decompressed
+  std::string record;  // collected parts, or decompressed bytes
 };
 
-// Decompresses the parts of one logical record after the other.
+// Decompresses logical records part by part.
 class LogFollower::Inflater {
  public:
   enum class Outcome : uint8_t { kDone, kDamaged, kTooLarge };
@@ -85,7 +85,7 @@ class LogFollower::Inflater {
 
   void Restart() { ZSTD_DCtx_reset(stream_, ZSTD_reset_session_only); }
 
-  // Appends what `input` decompresses to.
+  // Appends the decompressed bytes of `input`.
   Outcome Append(const Slice& input, std::string* out) {
     ZSTD_inBuffer in = {input.data(), input.size(), 0};
     bool more = !input.empty();
@@ -154,8 +154,9 @@ Status LogFollower::Follow(const ByteSource& source,
   return Status::OK();
 }
 
-// What `rest`, the unread rest of a block, begins with. With kNextBlock,
-// physical->bytes > 0 tells that a header would have fitted.
+// Parses the physical record at the start of `rest`, the unread rest of a
+// block. If it returns kNextBlock, physical->bytes > 0 means that `rest` had
+// room for a header.
 LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
                                     Physical* physical) const {
   physical->bytes = 0;
@@ -185,8 +186,9 @@ LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
   return Step::kNext;
 }
 
-// Whose bytes a record is that is not whole or damaged. The number of another
-// life was not found in it.
+// Decides what a record that is cut or damaged means: the end of this log's
+// life, or bytes of it that are not whole. REQUIRES: the record does not carry
+// the log number of another life.
 LogFollower::Step LogFollower::EndOfDamage(const Slice& rest) const {
   const bool may_be_old = recyclable_ &&
                           rest.size() >= kRecyclableHeaderBytes &&
@@ -208,7 +210,7 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
   }
   const Part part = static_cast<Part>((type - 1) % 4);
   const bool begins = part == Part::kWhole || part == Part::kFirst;
-  // A writer of old may have left an empty first part.
+  // Old writers may leave an empty first part behind.
   if (begins ? reading->in_record && !reading->record.empty()
              : !reading->in_record) {
     *step = Step::kEndsInside;
@@ -251,7 +253,7 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
   return s;
 }
 
-// A record about the log itself.
+// Handles a record about the log itself.
 Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
                              Step* step) {
   const uint8_t type = physical.type;

@@ -1,11 +1,12 @@
 // Reads the logical records of a RocksDB log file, a WAL or a MANIFEST, that
 // may still be growing.
 //
-// A log is a row of 32 KiB blocks. A physical record does not cross a block's
-// end; a logical record is one physical record or a first, middle... and last
-// one. A writer leaves the end of a block that is too small for its header
-// zero (up to 10 bytes), or more before a record about the log itself. All
-// integers are little-endian. (RocksDB: db/log_format.h, db/log_reader.cc.)
+// A log is a sequence of 32 KiB blocks. A physical record does not cross a
+// block's end; a logical record is one physical record or a first, middle...
+// and last one. A writer fills the end of a block that is too small for a
+// header with zeros (up to 10 bytes), or more before a record about the log
+// itself. All integers are little-endian. (RocksDB: db/log_format.h,
+// db/log_reader.cc.)
 //
 //   offset  size  field     value
 //   0       4     checksum  masked CRC-32C of type, log number and payload
@@ -19,11 +20,11 @@
 //   5 .. 8    the same, recyclable                       11
 //   9         compression: fixed32 type, 7 is zstd       7
 //   10, 11    timestamp sizes: (fixed32, fixed16)...     7, 11
-//   130, 131  the WAL before: number, size, sequence     7, 11
-//   others    from 128 on ignored, below refused         7
+//   130, 131  the previous WAL: number, size, sequence   7, 11
+//   others    128 and above ignored, below 128 refused   7
 //
-// With a compression record at its begin, the payloads of types 1 to 8 are one
-// zstd stream for each logical record.
+// If the log begins with a compression record, the payloads of types 1 to 8 are
+// one zstd stream for each logical record.
 #pragma once
 
 #include <cstddef>
@@ -42,68 +43,70 @@ namespace sstferry {
 
 enum class LogKind : uint8_t { kWal, kManifest };
 
-// A logical record, decompressed: a write batch of this size is far above what
-// RocksDB writes (its batches are bounded by 4 GiB counts and memtables).
+// Size of a logical record, decompressed: far above the write batches that
+// RocksDB writes (memtables and 32-bit counts bound them).
 inline constexpr uint64_t kMaxLogRecordBytes = 1ull << 30;
 
+// Follows one log. See the head of this file.
+//
 // Owner:   borrows nothing; each Follow() borrows its source.
 // Threads: one at a time.
 // Memory:  one block, one logical record (kMaxLogRecordBytes) and one zstd
-//          stream (its window is at most 128 MiB), none ahead of bytes read.
+//          stream (its window is at most 128 MiB); none is allocated before
+//          the bytes that need it were read.
 class LogFollower {
  public:
-  // `end_offset` is end() once this record is counted.
+  // `end_offset` is the value of end() after this record.
   using OnRecord = std::function<rocksdb::Status(const rocksdb::Slice& record,
                                                  uint64_t end_offset)>;
 
-  // `log_number`: a WAL's number; recyclable records of an earlier life of its
-  // file carry another one. A MANIFEST has none.
+  // `log_number`: number of the WAL; recyclable records of its file's earlier
+  // life carry another number. A MANIFEST has none.
   explicit LogFollower(LogKind kind, uint64_t log_number = 0);
   ~LogFollower();
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  // Hands out the whole logical records behind those handed out before, up to
-  // source.size() (asked for once) or to the first byte that is no whole valid
-  // record: OK in all these cases. May be called again once the file has
-  // grown. What RocksDB's reader passes over silently is passed over, too
-  // (zeros up to a block's end); where it would report damage, this stops.
+  // Calls `on_record` for the whole logical records behind those of earlier
+  // calls, up to source.size() (asked for once) or to the first byte that is
+  // not part of a whole valid record: OK in all these cases. May be called
+  // again after the file has grown. Skips what RocksDB's reader skips silently
+  // (zeros up to a block's end) and stops where that reader reports damage.
   //   Corruption    a logical record above kMaxLogRecordBytes.
   //   NotSupported  a valid record of a type or compression that this version
   //                 does not know and RocksDB does not let a reader ignore.
-  //   what `source` or `on_record` returned; after either the follower has not
-  //   counted that record, and a further call begins with it.
+  //   the error of `source` or `on_record`: the follower has not counted that
+  //   record, and the next call begins with it.
   [[nodiscard]] rocksdb::Status Follow(const ByteSource& source,
                                        const OnRecord& on_record);
 
-  // Offset behind the last whole record (data or about the log itself);
+  // Offset behind the last whole record (of data or about the log itself);
   // 0: none.
   uint64_t end() const { return end_; }
 
   // The log has recyclable records.
   bool is_recyclable() const { return recyclable_; }
 
-  // Types of valid records about the log itself (9, 10, 11, 130, 131, ignored
-  // ones): what a reader of this log must understand or may ignore.
+  // Types of valid records about the log itself (9, 10, 11, 130, 131, and
+  // ignored ones), which a reader of this log must understand or may ignore.
   const std::set<uint8_t>& meta_record_types() const { return meta_types_; }
 
-  // Bytes of this log's life lie behind end(): the last Follow() found a
-  // record that was not whole, or damaged. In a recyclable log only records
-  // that carry its number count, and a cut header; others may be those of an
-  // earlier life.
+  // Bytes of this log's life follow end(): the last Follow() found a record
+  // that was cut or damaged. In a recyclable log only records that carry its
+  // number, and a cut header, count; other bytes may be of an earlier life.
   bool stopped_inside() const { return stopped_inside_; }
 
  private:
   struct Physical;  // one physical record
-  struct Reading;   // what one Follow() knows
+  struct Reading;   // state of one Follow()
   class Inflater;
 
-  // How to go on behind a physical record.
+  // How to continue behind a physical record.
   enum class Step : uint8_t {
     kNext,        // with the next record of the block
-    kNextBlock,   // the rest of the block is empty
-    kEnd,         // nothing of this log's life is behind
-    kEndsInside,  // bytes of this log's life are behind
+    kNextBlock,   // at the next block, the rest of this one is empty
+    kEnd,         // stop: no bytes of this log's life follow
+    kEndsInside,  // stop: bytes of this log's life follow
   };
 
   Step Look(const rocksdb::Slice& rest, bool whole_block,
@@ -118,7 +121,7 @@ class LogFollower {
   const LogKind kind_;
   const uint32_t log_number_;
   uint64_t end_ = 0;
-  bool first_read_ = false;  // a data record was handed out
+  bool first_read_ = false;  // on_record was called
   bool recyclable_ = false;
   bool stopped_inside_ = false;
   std::set<uint8_t> meta_types_;

@@ -14,7 +14,7 @@ using rocksdb::Status;
 
 namespace {
 
-// An atomic group has one record for each column family at most; far above.
+// Far above any atomic group, which has at most one record per column family.
 constexpr uint64_t kMaxGroupRecords = 1u << 20;
 
 Status Against(const std::string& what, const std::string& expected,
@@ -67,8 +67,8 @@ Status ManifestReader::Add(const Slice& record) {
   return Status::OK();
 }
 
-// One kind of change takes effect, as in RocksDB: a record that adds a family
-// cannot add files, one about WALs cannot either.
+// Applies one kind of change, as RocksDB does: a record that adds or drops a
+// family cannot add files, nor can a record about WALs.
 Status ManifestReader::Apply(VersionEdit* edit) {
   const uint32_t id = edit->family_id;
   const auto found = state_.families.find(id);
@@ -130,7 +130,7 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
       return Against("table " + std::to_string(number), "a new one",
                      "it added twice");
     }
-    // A blob file that is not in the MANIFEST (that of a BlobDB) is no link.
+    // A blob file that is not in the MANIFEST (one of a BlobDB) does not count.
     if (family->blobs.count(blob) > 0) {
       ++links[blob];
     }
@@ -197,7 +197,7 @@ Status ManifestReader::ApplyWals(const VersionEdit& edit) {
       return Against("WAL " + std::to_string(number), "a new one",
                      "it added twice");
     }
-    // Additions of one WAL may stand in another order than its writes.
+    // Additions of one WAL may be recorded in another order than its writes.
     wal->second = wal->second == kUnknownWalBytes
                       ? bytes
                       : std::max(wal->second, bytes);

@@ -1,9 +1,9 @@
-// Applies the records of a MANIFEST: which column families, files and WALs a
-// database consists of. format/rocksdb/README.md lists the tags.
+// Applies the records of a MANIFEST to a state: the column families, files and
+// WALs of a database. format/rocksdb/README.md lists the tags.
 // (RocksDB: db/version_edit.cc, db/version_edit_handler.cc.)
 //
-// A record is a version edit: a row of a varint32 tag and its fields, in any
-// order, about one column family (0 unless a tag says another).
+// A record is a version edit: pairs of a varint32 tag and its fields, in any
+// order, about one column family (0 unless a tag names another).
 #pragma once
 
 #include <cstdint>
@@ -18,27 +18,30 @@
 
 namespace sstferry {
 
+// Reads the records of one MANIFEST in order.
+//
 // Owner:   borrows nothing.
 // Threads: one at a time.
-// Memory:  the state and the records of an open atomic group; both are made of
-//          bytes that were read, no length is believed before.
+// Memory:  the state and the records of an open atomic group; both consist of
+//          bytes that were read, so no announced length allocates anything.
 class ManifestReader {
  public:
   ManifestReader();
   ManifestReader(const ManifestReader&) = delete;
   ManifestReader& operator=(const ManifestReader&) = delete;
 
-  // One record. After a failure the reader is of no more use.
-  //   Corruption    damaged, or against the state (a file that is added twice
-  //                 or deleted without being there, a broken atomic group).
+  // Applies one record. After a failure the reader must not be used.
+  //   Corruption    damaged, or in conflict with the state (a file that is
+  //                 added twice or deleted while absent, a broken atomic
+  //                 group).
   //   NotSupported  a tag that this version does not know and RocksDB does not
   //                 let a reader ignore.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& record);
 
-  // After all complete records and groups.
+  // The state after all complete records and groups.
   const ManifestState& state() const { return state_; }
 
-  // An atomic group is not complete: its records are not in state().
+  // True inside an incomplete atomic group, whose records are not in state().
   bool in_group() const { return !group_.empty(); }
 
  private:
@@ -52,7 +55,7 @@ class ManifestReader {
   ManifestState state_;
   std::vector<VersionEdit> group_;
   uint64_t group_size_ = 0;
-  // How many files of a family name a blob file as their oldest.
+  // By family and blob file: the number of tables that name it as their oldest.
   std::map<uint32_t, std::map<uint64_t, uint64_t>> blob_links_;
 };
 

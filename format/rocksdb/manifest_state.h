@@ -1,5 +1,5 @@
-// What a database consists of, as its MANIFEST tells: column families, files
-// and WALs.
+// State of a database as recorded in its MANIFEST: column families, files and
+// WALs.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct ManifestFile {
   uint32_t path_id = 0;
   int level = 0;
   uint64_t bytes = 0;
-  // INTERNAL keys: the user key and 8 bytes of sequence and type. Without the
-  // user timestamp when `has_timestamps` is false.
+  // INTERNAL keys: the user key and 8 bytes of sequence and type. They lack the
+  // user timestamp if `has_timestamps` is false.
   std::string smallest;
   std::string largest;
   uint64_t smallest_sequence = 0;
@@ -28,7 +28,7 @@ struct ManifestFile {
   uint64_t tail_bytes = 0;             // 0: unknown
   uint8_t temperature = 0;             // 0: unknown
   bool marked_for_compaction = false;
-  bool has_timestamps = true;          // keys of the file carry theirs
+  bool has_timestamps = true;          // of user timestamps, in the file's keys
   // The 16 bytes of the id as two little-endian integers, `high` first.
   bool has_unique_id = false;
   Digest128 unique_id;
@@ -50,32 +50,33 @@ struct ManifestFamily {
   std::string comparator;  // empty: not written
   bool persists_timestamps = true;
   std::string full_history_ts_low;
-  uint64_t log_number = 0;  // the oldest WAL with entries not in `files`
+  uint64_t log_number = 0;  // oldest WAL with entries that are not in `files`
   std::map<uint64_t, ManifestFile> files;      // by number
-  // Those that RocksDB keeps: not all garbage, and none older than the oldest
-  // that a file of `files` needs.
+  // The blob files that RocksDB keeps: not wholly garbage, and not older than
+  // the oldest that a file of `files` refers to.
   std::map<uint64_t, ManifestBlobFile> blobs;  // by number
 };
 
-// WALs that the MANIFEST tracks and whose size it does not tell.
+// Size of a WAL that the MANIFEST tracks without its size.
 inline constexpr uint64_t kUnknownWalBytes = UINT64_MAX;
 
 struct ManifestState {
-  std::map<uint32_t, ManifestFamily> families;  // by id; 0 is always there
+  std::map<uint32_t, ManifestFamily> families;  // by id; always has 0
   std::string database_id;
   uint64_t next_file = 0;
   uint64_t last_sequence = 0;
   uint32_t max_family = 0;
   uint64_t min_log_number_to_keep = 0;
   uint64_t prev_log_number = 0;
-  // track_and_verify_wals_in_manifest: number to synced bytes, or
-  // kUnknownWalBytes.
+  // WALs tracked by track_and_verify_wals_in_manifest: number to synced bytes,
+  // or kUnknownWalBytes.
   std::map<uint64_t, uint64_t> wals;
   uint64_t deleted_wals_before = 0;
 };
 
-// The oldest WAL that recovery replays: as RocksDB, what the MANIFEST keeps,
-// and without allow_2pc nothing older than every family's `log_number`.
+// Returns the number of the oldest WAL that recovery replays. As in RocksDB:
+// the oldest that the MANIFEST keeps and, without allow_2pc, not older than the
+// smallest `log_number` of the families.
 uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc);
 
 }  // namespace sstferry

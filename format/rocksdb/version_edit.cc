@@ -32,7 +32,7 @@ enum Tag : uint32_t {
   kBlobAddition = 400,
   kBlobGarbage = 401,
 
-  // From here on unknown ones are a length and that many bytes.
+  // Unknown tags with this bit are a length and that many bytes.
   kIgnorable = 1u << 13,
   kDatabaseId = kIgnorable + 1,
   kBlobAdditionOld = kIgnorable + 2,
@@ -59,7 +59,7 @@ enum FileTag : uint32_t {
   kEpoch = 13,
   kTailBytes = 15,
   kTimestampsPersisted = 16,
-  kNotIgnorable = 1u << 6,  // a bit
+  kNotIgnorable = 1u << 6,  // a bit of the tag
   kPathId = kNotIgnorable + 1,
 };
 
@@ -74,8 +74,8 @@ constexpr uint32_t kEndOfBlobFields = 0;
 constexpr uint32_t kEndOfWalFields = 1;
 constexpr uint32_t kWalSyncedBytes = 2;
 
-// Reads the fields of one record from front to back. The first error sticks,
-// and later reads yield nothing.
+// Reads the fields of one record from front to back. Keeps the first error;
+// later reads return nothing.
 class EditReader {
  public:
   EditReader(const Slice& record, VersionEdit* edit)
@@ -151,7 +151,7 @@ class EditReader {
     }
   }
 
-  // Tags that came after the first versions.
+  // Reads a tag that was added after the first versions.
   void ReadLaterTag(uint32_t tag) {
     switch (tag) {
       case kBlobAddition:
@@ -378,7 +378,7 @@ class EditReader {
     return bytes;
   }
 
-  // Fails the record unless `holds`.
+  // Records an error for the record unless `holds`.
   bool Expect(const char* field, bool holds, const char* expected) {
     if (!holds) {
       Fail(EndState::kCorrupt, std::string(field) + ": expected " + expected +

@@ -22,7 +22,7 @@ struct VersionEdit {
   std::vector<std::pair<int, uint64_t>> deleted_files;  // level, number
   std::vector<ManifestFile> new_files;
   std::vector<ManifestBlobFile> blob_additions;
-  std::vector<ManifestBlobFile> blob_garbage;  // only its garbage
+  std::vector<ManifestBlobFile> blob_garbage;  // only garbage is set
   std::vector<std::pair<uint64_t, uint64_t>> wal_additions;  // number, bytes
   uint64_t wals_deleted_before = 0;
   std::optional<std::string> database_id;
@@ -36,16 +36,16 @@ struct VersionEdit {
   std::optional<uint64_t> min_log_number_to_keep;
   std::optional<uint32_t> max_family;
   bool in_group = false;
-  uint32_t records_behind = 0;  // more of the group
+  uint32_t records_behind = 0;  // further records of the group
 
   bool IsAboutWals() const {
     return !wal_additions.empty() || wals_deleted_before > 0;
   }
 };
 
-// Corruption: damaged. NotSupported: a tag that this version does not know and
-// RocksDB does not let a reader ignore.
-// Threads: any. Memory: made of bytes of `record`.
+// Decodes `record`. Corruption: damaged. NotSupported: a tag that this version
+// does not know and RocksDB does not let a reader ignore.
+// Threads: any. Memory: copies of bytes of `record`.
 [[nodiscard]] rocksdb::Status DecodeVersionEdit(const rocksdb::Slice& record,
                                                 VersionEdit* edit);
 

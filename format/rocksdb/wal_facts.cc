@@ -11,7 +11,7 @@ using rocksdb::Status;
 
 namespace {
 
-// What a kept name takes, about.
+// Approximate memory of a kept name, in bytes.
 size_t NameBytes(const Slice& name) { return name.size() + 64; }
 
 size_t KeyBytes(const WalKey& key) {
@@ -20,13 +20,13 @@ size_t KeyBytes(const WalKey& key) {
 
 }  // namespace
 
-// One batch's entries and markers.
+// Collects the entries and markers of one batch.
 class WalFacts::Handler : public BatchHandler {
  public:
   explicit Handler(WalFacts* facts) : facts_(facts) {}
 
-  // Entries that take a sequence number here; those of a write-committed
-  // section take theirs when it is committed.
+  // Number of entries that take a sequence number in this batch. Entries of a
+  // write-committed section take theirs at the commit.
   uint64_t sequences() const { return sequences_; }
 
   Status OnEntry(BatchEntryKind kind, uint32_t family_id, const Slice& key,

@@ -1,5 +1,5 @@
-// Tells what the WALs of a database hold, without replaying them: how much,
-// which keys, which transactions, and whose rules for sequence numbers.
+// Collects facts about the WALs of a database without replaying them: amounts,
+// keys, transactions, and the rules for sequence numbers.
 #pragma once
 
 #include <cstddef>
@@ -16,66 +16,69 @@
 
 namespace sstferry {
 
-// Keys of all families that are kept, and names of open transactions.
+// Bytes of keys that are kept for all families, and of names of open
+// transactions.
 inline constexpr size_t kMaxWalKeyBytes = 64u << 20;
 inline constexpr size_t kMaxPreparedNameBytes = 16u << 20;
 
-// A key, or with `is_range` the keys from `key` on and before `end`. Raw user
-// keys as written, with their timestamp if the family has them.
+// A key, or with `is_range` the keys from `key` up to, but not including,
+// `end`. Raw user keys as written, with their timestamp if the family has
+// timestamps.
 struct WalKey {
   std::string key;
   std::string end;
   bool is_range = false;
 };
 
-// What the WALs write to one column family.
+// Keys that the WALs write in one column family.
 struct WalFamily {
   uint64_t entries = 0;
-  // In the order of the WALs, prepared transactions included whatever became
-  // of them. Empty when `unbounded`.
+  // In the order of the WALs, including all prepared transactions, committed or
+  // not. Empty if `unbounded`.
   std::vector<WalKey> keys;
-  // More than kMaxWalKeyBytes: every key may be among them.
+  // The keys exceed kMaxWalKeyBytes: the WALs may write any key.
   bool unbounded = false;
 };
 
-// Fed with the records of all WALs that recovery reads, oldest WAL first.
+// Collects the facts from the records of all WALs that recovery reads. The
+// caller adds the records in order, oldest WAL first.
 //
 // Owner:   borrows nothing.
 // Threads: one at a time.
 // Memory:  kMaxWalKeyBytes plus kMaxPreparedNameBytes, with their overhead.
 class WalFacts {
  public:
-  // One record of WAL `log_number`, which messages name. Corruption and
-  // NotSupported as ReadWriteBatch, and NotSupported for too many open
+  // Adds one record of WAL `log_number`, which messages name. Corruption and
+  // NotSupported as ReadWriteBatch; also NotSupported for too many open
   // transactions. A record that fails may have been counted in part.
   [[nodiscard]] rocksdb::Status Add(uint64_t log_number,
                                     const rocksdb::Slice& record);
 
   uint64_t batches() const { return batches_; }
   uint64_t entries() const { return entries_; }
-  // The first batch's. 0 without a batch.
+  // Sequence number of the first batch; 0 without a batch.
   uint64_t first_sequence() const { return first_sequence_; }
 
   // By column family id.
   const std::map<uint32_t, WalFamily>& families() const { return families_; }
 
-  // Names of the transactions that were prepared and neither committed nor
-  // rolled back.
+  // Names of transactions that were prepared but neither committed nor rolled
+  // back.
   const std::set<std::string>& prepared() const { return prepared_; }
-  // Of write-unprepared transactions that were written to the WAL, but neither
-  // prepared nor committed nor rolled back.
+  // Names of write-unprepared transactions with entries in the WAL that were
+  // neither prepared, committed nor rolled back.
   const std::set<std::string>& unprepared() const { return unprepared_; }
 
-  // A section of any write policy that begins a prepared transaction: only a
+  // True if a section of any write policy begins a prepared transaction: only a
   // recovery with allow_2pc understands it.
   bool has_prepare_sections() const { return has_prepare_sections_; }
 
-  // Written with WRITE_PREPARED or WRITE_UNPREPARED: a sequence number belongs
-  // to a batch and not to an entry, so that a plain open recovers other
-  // sequence numbers than were written. Shown by a marker of theirs, or by a
-  // batch that begins behind the first and before the last of the sequence
-  // numbers that the entries of the batch before it would have. (Without
-  // either, both ways of counting agree.)
+  // True if the WALs were written with WRITE_PREPARED or WRITE_UNPREPARED:
+  // there a sequence number belongs to a batch and not to an entry, so that a
+  // plain open recovers other sequence numbers than were written. The evidence
+  // is a marker of these policies, or a batch whose sequence is above the first
+  // and not above the last of the sequence numbers that the entries of the
+  // batch before it would take. (Without either, both ways of counting agree.)
   bool counts_batches() const { return counts_batches_; }
 
  private:
@@ -89,7 +92,8 @@ class WalFacts {
   uint64_t batches_ = 0;
   uint64_t entries_ = 0;
   uint64_t first_sequence_ = 0;
-  // Of the last batch, counted by entries.
+  // First sequence number of the last batch, and the one behind its last if
+  // entries are counted.
   uint64_t last_sequence_ = 0;
   uint64_t last_end_ = 0;
   size_t key_bytes_ = 0;

@@ -18,8 +18,8 @@ constexpr uint8_t kNote = 0x03;
 constexpr uint8_t kCommitTimestampType = 0x15;
 
 struct EntryType {
-  uint8_t type;         // family 0
-  uint8_t family_type;  // with a family id
+  uint8_t type;         // for column family 0
+  uint8_t family_type;  // for an entry with a family id
   BatchEntryKind kind;
   bool has_value;
 };

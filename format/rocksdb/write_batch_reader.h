@@ -1,9 +1,9 @@
-// Reads a write batch, which is what one WAL record holds.
+// Reads a write batch, the content of one WAL record.
 // (RocksDB: db/write_batch.cc.)
 //
 //   offset  size  field
 //   0       8     sequence of the first entry, little-endian
-//   8       4     count of entries (markers and notes are none)
+//   8       4     count of entries, without markers and notes
 //   12      ...   entries: one byte of type, then
 //
 //   type              entry                fields
@@ -16,15 +16,15 @@
 //   0x16, 0x17        wide columns         [family] key columns
 //   0x18, 0x19        timed put            [family] key value+time
 //   0x03              note of the application  bytes (skipped)
-//   0x09, 0x12, 0x13  a section to be committed begins: written by
+//   0x09, 0x12, 0x13  begin of a section to be committed, written by
 //                     write-committed, write-prepared, write-unprepared
-//   0x0a              it ends              name
+//   0x0a              end of the section   name
 //   0x0b, 0x15        commit               [timestamp] name
 //   0x0c              rollback             name
 //   0x0d              no-op
 //
-// `family` is a varint32, there with the second type of each pair (column
-// family 0 without); the others are a varint32 length and that many bytes.
+// `family` is a varint32, present with the second type of each pair (without it
+// column family 0); the others are a varint32 length and that many bytes.
 #pragma once
 
 #include <cstdint>
@@ -61,22 +61,23 @@ struct BatchHeader {
   uint32_t count = 0;
 };
 
-// Called in the order of the batch. Slices point into the record. A status
-// that is not OK ends the reading and is returned from it.
+// Receives the entries and markers of a batch in order. Slices point into the
+// record. ReadWriteBatch stops at the first status that is not OK and returns
+// it.
 class BatchHandler {
  public:
   virtual ~BatchHandler() = default;
-  // `value` is the end of a kDeleteRange and empty for deletions. Keys are as
-  // written, with the user timestamp if the family has them.
+  // `value` is the end of a kDeleteRange, and empty for deletions. Keys are as
+  // written, with the user timestamp if the family has timestamps.
   [[nodiscard]] virtual rocksdb::Status OnEntry(
       BatchEntryKind kind, uint32_t family_id, const rocksdb::Slice& key,
       const rocksdb::Slice& value) = 0;
-  // `name` (of the transaction) is empty for the kBegin* and kNoop.
+  // `name` (of the transaction) is empty for kBegin... and kNoop.
   [[nodiscard]] virtual rocksdb::Status OnMarker(
       BatchMarker marker, const rocksdb::Slice& name) = 0;
 };
 
-// Reads `record`; with a null `handler` only its header.
+// Reads `record`; with a null `handler` reads only its header.
 //   Corruption    damaged: a field that does not fit, a wrong count.
 //   NotSupported  an entry of a type this version does not know.
 // Threads: any. Memory: none.

@@ -19,7 +19,7 @@ constexpr uint32_t kReservedBit = 1u << 30;
 constexpr uint32_t kUniformBit = 1u << 29;
 constexpr uint32_t kSeparatedBit = 1u << 28;
 constexpr unsigned char kFirstSpecialBucket = 254;
-// A larger block is verified in pieces of this size.
+// Larger blocks are verified in pieces of this size.
 constexpr uint64_t kVerifiedAtOnce = 256u << 10;
 
 Status BadBlock(const SstBlockHandle& handle, const std::string& what) {
@@ -41,7 +41,7 @@ Status CheckHandle(const SstFooter& footer, const SstBlockHandle& handle,
   return Status::OK();
 }
 
-// *bytes: payload and trailer, checksum verified.
+// Reads payload and trailer into *bytes and verifies the checksum.
 Status ReadVerified(const ByteSource& source, const SstFooter& footer,
                     const SstBlockHandle& handle, uint64_t max_bytes,
                     std::string* scratch, Slice* bytes) {
@@ -205,8 +205,8 @@ Status SstBlockCursor::ReadTail() {
   return hashed ? CheckBuckets(end, buckets_end) : s;
 }
 
-// A RocksDB that does not know a mark takes it for restarts; one that knows
-// values apart asserts that they are where the properties say so.
+// A RocksDB that does not know a mark reads it as part of the restart count;
+// one that knows separated values asserts that the properties declare them.
 Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   const bool separated = (packed & kSeparatedBit) != 0;
   const bool uniform = (packed & kUniformBit) != 0;
@@ -294,7 +294,7 @@ Status SstBlockCursor::DecodeHandle(bool is_shared, Slice* input) {
     if (!sst::GetSignedVarint64(input, &delta)) {
       return Bad("handle delta: expected a varint, found none");
     }
-    // Unsigned arithmetic wraps; whoever reads the block checks the handle.
+    // Unsigned arithmetic wraps; the reader of the block checks the handle.
     handle_ = {handle_.offset + handle_.size + kSstBlockTrailerBytes,
                handle_.size + static_cast<uint64_t>(delta)};
   } else if (!GetSstBlockHandle(input, &handle_)) {
@@ -312,7 +312,7 @@ Status SstBlockCursor::DecodeHandle(bool is_shared, Slice* input) {
   return Status::OK();
 }
 
-// Behind the last entry.
+// Checks the state behind the last entry.
 Status SstBlockCursor::CheckEnd() const {
   // An empty block still has its one restart at 0.
   const uint32_t unseen = num_restarts_ - next_restart_;
@@ -327,8 +327,8 @@ Status SstBlockCursor::CheckEnd() const {
   return Status::OK();
 }
 
-// From *input, or from the values at the block's end; sets value_ and what
-// follows from it, and moves *input behind the value.
+// Reads the value from *input, or from the values at the block's end. Sets
+// value_ and the members derived from it, and moves *input behind the value.
 Status SstBlockCursor::ReadValue(uint32_t shared, uint32_t value_bytes,
                                  Slice* input) {
   Slice values = separated_ ? Slice(contents_.data() + next_value_at_,

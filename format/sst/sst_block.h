@@ -20,10 +20,10 @@
 //   packed count   4 bytes: bits 0-27 number of restarts, bit 31 hash index
 //                  (data blocks of at most 64 KiB), bit 29 uniform keys
 //                  (index blocks), bit 28 separated values (data blocks),
-//                  both only where the file's properties tell of them
+//                  both only if the file's properties declare them
 //
-// Stricter than RocksDB, which asserts or does not look: every restart must
-// be the offset of an entry with shared 0, and lengths must add up exactly.
+// Stricter than RocksDB, which asserts or does not check: every restart must be
+// the offset of an entry with shared 0, and lengths must add up exactly.
 #pragma once
 
 #include <cstddef>
@@ -40,22 +40,23 @@
 
 namespace sstferry {
 
-// One entry may be as large as the largest value; a block holds at least one.
+// A block holds at least one entry, which may be as large as the largest value.
 inline constexpr uint64_t kMaxSstBlockBytes =
     kMaxValueBytes + 2 * uint64_t{kMaxKeyBytes} + kMinChunkBytes;
-// Metaindex, properties and dictionary: far above what any writer makes.
+// Metaindex, properties or dictionary block: far above what any writer makes.
 inline constexpr uint64_t kMaxSstMetaBlockBytes = 64u << 20;
 // Alignment pads data blocks to at most one block or super block.
 inline constexpr uint64_t kMaxSstPaddingBytes = 4u << 20;
 
-// A block's decompressed bytes. Not copyable: contents may lie in the buffers.
+// Owns a block's decompressed bytes. Not copyable: contents() may point into
+// the buffers.
 class SstBlock {
  public:
   SstBlock() = default;
   SstBlock(const SstBlock&) = delete;
   SstBlock& operator=(const SstBlock&) = delete;
 
-  // Valid until the next ReadSstBlock() into this object, or its end.
+  // Valid until the next ReadSstBlock() into this object or its destruction.
   const rocksdb::Slice& contents() const { return contents_; }
   SstCompression compression() const { return compression_; }
 
@@ -92,9 +93,9 @@ class SstBlock {
                                                   const SstBlockHandle& handle,
                                                   const rocksdb::Slice& bytes);
 
-// The two ways in which a block fails verification, for whoever has its bytes
-// or computed their checksum (context modifier included) by itself. The first
-// is always Corruption. `trailer` holds kSstBlockTrailerBytes.
+// The errors for a block that fails verification, for callers that have its
+// bytes or computed its checksum (context modifier included) themselves. The
+// first is always Corruption. `trailer` holds kSstBlockTrailerBytes.
 [[nodiscard]] rocksdb::Status WrongSstBlockLength(const SstBlockHandle& handle,
                                                   uint64_t found);
 [[nodiscard]] rocksdb::Status CompareSstChecksums(SstChecksum type,
@@ -104,22 +105,22 @@ class SstBlock {
 
 struct SstBlockLayout {
   bool is_data = false;             // may have a hash index
-  bool separated = false;           // values apart from keys, bit 28: must be
-  bool uniform = false;             // marked as uniform, bit 29: may be
+  bool separated = false;           // bit 28 (separated values) must be set
+  bool uniform = false;             // bit 29 (uniform keys) may be set
   bool values_are_handles = false;  // an index block
   bool delta_handles = false;       // no value size; size deltas behind shared
   bool has_first_key = false;       // a handle is followed by a first key
 };
 
-// Walks the entries of one block from first to last, checking everything.
+// Iterates over the entries of one block in order and checks each of them.
 //   SstBlockCursor cursor;
 //   s = cursor.Init(contents, layout, offset);
 //   while (s.ok() && (s = cursor.Next()).ok() && cursor.valid()) ...
 // Borrows the contents. One thread.
 class SstBlockCursor {
  public:
-  // `file_offset` is only for messages. Corruption: the tail of the block is
-  // malformed.
+  // `file_offset` is used only in messages. Corruption: the tail of the block
+  // is malformed.
   [[nodiscard]] rocksdb::Status Init(const rocksdb::Slice& contents,
                                      const SstBlockLayout& layout,
                                      uint64_t file_offset);
@@ -129,11 +130,11 @@ class SstBlockCursor {
   [[nodiscard]] rocksdb::Status Next();
 
   bool valid() const { return valid_; }
-  // Until the next call of Next(); behind the last entry its key again.
+  // Valid until the next call of Next(). Behind the last entry: the last key.
   const std::string& key() const { return key_; }
   // For index blocks the encoded handle (and first key).
   const rocksdb::Slice& value() const { return value_; }
-  // Only for values_are_handles.
+  // REQUIRES: values_are_handles.
   const SstBlockHandle& handle() const { return handle_; }
   const rocksdb::Slice& first_key() const { return first_key_; }
   uint64_t entries() const { return entries_; }

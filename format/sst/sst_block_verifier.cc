@@ -68,7 +68,7 @@ void SstBlockVerifier::AddPayload(const Slice& bytes) {
   }
 }
 
-// Of the payload and the compression type behind it.
+// Returns the checksum of the payload and the compression type behind it.
 uint32_t SstBlockVerifier::Computed() const {
   switch (checksum_) {
     case SstChecksum::kNone:

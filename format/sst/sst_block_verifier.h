@@ -1,5 +1,5 @@
-// The checksum of a block whose bytes come in parts, for blocks too large to
-// be held at once.
+// Verifies the checksum of a block whose bytes arrive in parts, for blocks too
+// large to keep in memory.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// Feed payload and trailer in order, then ask. One thread.
+// Usage: Add() payload and trailer in order, then Finish(). One thread.
 class SstBlockVerifier {
  public:
   SstBlockVerifier(const SstFooter& footer, const SstBlockHandle& handle);
@@ -21,8 +21,8 @@ class SstBlockVerifier {
   SstBlockVerifier& operator=(const SstBlockVerifier&) = delete;
 
   void Add(const rocksdb::Slice& bytes);
-  // As VerifySstBlockBytes(): Corruption when the checksum differs, or the
-  // bytes added are not the handle's and a trailer.
+  // As VerifySstBlockBytes(): Corruption if the checksum differs, or if the
+  // bytes added are not as many as the handle's and a trailer.
   [[nodiscard]] rocksdb::Status Finish() const;
 
  private:

@@ -1,4 +1,4 @@
-// Which blocks lie before a table file's properties.
+// Finds the blocks before a table file's properties.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -14,7 +14,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Walks the body's blocks in file order.
+// Visits the body's blocks in file order.
 class BodyWalk {
  public:
   BodyWalk(const SstReader& reader, const SstTail& tail,
@@ -23,7 +23,7 @@ class BodyWalk {
 
   [[nodiscard]] Status Run() {
     Status s = reader_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
-      // Nothing is padded before the first block.
+      // There is no padding before the first block.
       return Visit(entry.handle, end_ == 0 ? 0 : kMaxSstPaddingBytes);
     });
     if (s.ok()) {
@@ -45,7 +45,7 @@ class BodyWalk {
   }
 
  private:
-  // One block, or the blocks that the block at `handle` tells of.
+  // One block, or the partitions that the block at `handle` lists.
   struct Stretch {
     uint64_t offset;
     SstBlockHandle handle;
@@ -71,7 +71,7 @@ class BodyWalk {
     return visitor_(handle);
   }
 
-  // Alignment pads the last data block, too; writers count that as data.
+  // Alignment pads the last data block too; writers count the padding as data.
   [[nodiscard]] Status SkipLastPadding() {
     const uint64_t data_bytes = reader_.properties().data_bytes;
     if (data_bytes < end_ || data_bytes - end_ > kMaxSstPaddingBytes) {
@@ -129,12 +129,12 @@ class BodyWalk {
   const SstTail& tail_;
   const SstBlockVisitor& visitor_;
   std::vector<Stretch> stretches_;
-  uint64_t end_ = 0;  // behind the previous block
+  uint64_t end_ = 0;  // offset behind the previous block
 };
 
 }  // namespace
 
-// Both kinds of top-level blocks have an index's form.
+// Both kinds of top-level blocks have the format of an index block.
 Status ForEachSstPartition(const SstReader& reader, const SstBlockHandle& top,
                            const SstBlockVisitor& visitor) {
   SstBlockLayout layout;

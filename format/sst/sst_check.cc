@@ -106,21 +106,21 @@ class ChunkChecker {
   [[nodiscard]] Status CheckRangeDeletion() const;
   [[nodiscard]] Status CheckFirstKey(uint64_t offset) const;
   [[nodiscard]] Status CheckLastKey() const;
-  // Entries without a value.
+  // Number of entries without a value.
   uint64_t point_deletions() const { return expected_.deletes_last ? 1 : 0; }
   uint64_t range_deletions() const { return expected_.clears ? 1 : 0; }
   [[nodiscard]] Status CheckBlock(const SstBlockHandle& handle,
                                   const Slice& separator);
 
   const ByteSource& source_;
-  const ReadAhead body_;  // read from front to back, beside the index
+  const ReadAhead body_;  // read from front to back, while the index is read
   const ChunkExpectation& expected_;
   SstReader reader_;
   uint64_t blocks_ = 0;
   uint64_t data_end_ = 0;
   uint64_t entries_seen_ = 0;
   SstBlockHandle last_;
-  // The separators before and of `last_`.
+  // Separators of the block before `last_` and of `last_` itself.
   std::string before_separator_;
   std::string separator_;
   std::string block_first_key_;  // user keys of the block checked last
@@ -163,8 +163,8 @@ Status ChunkChecker::CheckProperties() const {
     return Bad("comparator: expected " + expected_.comparator + ", found " +
                DescribeSstProperty("", properties.comparator));
   }
-  // RocksDB counts a deletion as an entry, and takes the end of a range
-  // deletion for its value.
+  // RocksDB counts a deletion as an entry, and the end of a range deletion as
+  // its value.
   const uint64_t deletions = point_deletions() + range_deletions();
   if (properties.num_entries < deletions) {
     return Bad("entries: expected at least " + std::to_string(deletions) +
@@ -324,7 +324,8 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
   return Status::OK();
 }
 
-// Runs while the index is walked: separator_ still is the one before.
+// Called for each index entry in order; separator_ is still that of the block
+// before.
 Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   if (blocks_ != 0 && expected_.order(separator_, entry.separator) >= 0) {
     return Bad("index order: expected a key above " +
@@ -358,7 +359,8 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   return s;
 }
 
-// All keys ordered, above before_separator_ and not above `separator`.
+// Checks that all keys are ordered, above before_separator_ and not above
+// `separator`.
 Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
                                 const Slice& separator) {
   uint64_t entries = 0;
@@ -444,8 +446,8 @@ Status ChunkChecker::CheckLastKey() const {
                    last_.offset);
 }
 
-// From 10.9 on, RocksDB does not count the blocks that it held back to make a
-// dictionary of.
+// Returns false if num_data_blocks may be too small: from 10.9 on RocksDB does
+// not count the blocks that it buffers to build a dictionary.
 bool CountsAllBlocks(const SstProperties& properties) {
   const std::string& options = properties.compression_options;
   const size_t at = options.find("max_dict_bytes=");

@@ -1,6 +1,6 @@
-// Is a received chunk the table file that was promised, and one that RocksDB
-// can open without aborting the process? Decided from bytes alone, before
-// RocksDB sees the file.
+// Checks a received chunk before RocksDB sees the file, from its bytes alone:
+// the chunk must be the table file that the source announced, and RocksDB must
+// be able to open it without aborting the process.
 #pragma once
 
 #include <cstdint>
@@ -17,39 +17,39 @@
 
 namespace sstferry {
 
-// <0, 0, >0 for user keys, in the column family's order.
+// Compares user keys in the column family's order: <0, 0 or >0.
 using SstKeyOrder =
     std::function<int(const rocksdb::Slice& a, const rocksdb::Slice& b)>;
 
 struct ChunkExpectation {
-  // User keys of the first and the last entry, values and deletions.
+  // User keys of the first and the last entry (values and deletions).
   std::string smallest;
   std::string largest;
-  // A range deletion over [smallest, largest), and nothing of the kind else;
-  // all entries but the deletion of `largest` lie in there.
+  // The file holds a range deletion of [smallest, largest) and no other; all
+  // entries but the deletion of `largest` are inside it.
   bool clears = false;
   // The last entry is a deletion of `largest`. No other entry is one, and
   // merge operands, which a resolved iterator does not show, do not occur.
   bool deletes_last = false;
-  uint64_t num_entries = 0;  // that have values
-  // Sums over these, user keys without trailers. Unset: not compared.
+  uint64_t num_entries = 0;  // entries with values
+  // Sums over these entries, user keys without trailers. Unset: not compared.
   std::optional<uint64_t> key_bytes;
   std::optional<uint64_t> value_bytes;
-  // Accept wide-column entities besides plain values.
+  // Accept wide-column entities as well as plain values.
   bool allow_entities = false;
-  // Accept blocks marked in ways that only newer RocksDB reads: values apart
-  // from keys, uniform keys.
+  // Accept blocks with marks that only newer RocksDB reads: values apart from
+  // keys, uniform keys.
   bool allow_marked_blocks = false;
   // Empty / 0: not compared.
   std::string comparator;
   uint32_t format_version = 0;
-  // Decode every data block instead of the first and the last: proves order,
-  // types and the entry count, too.
+  // Decode every data block instead of only the first and the last. This also
+  // proves order, types and the entry count.
   bool all_blocks = false;
   SstKeyOrder order;
 };
 
-// What the journal and the logs want to know about an accepted chunk.
+// Facts about an accepted chunk, for the journal and the logs.
 struct ChunkFacts {
   uint64_t file_bytes = 0;
   uint64_t data_bytes = 0;
@@ -58,20 +58,22 @@ struct ChunkFacts {
   uint32_t format_version = 0;
   SstChecksum checksum = SstChecksum::kNone;
   SstIndexType index_type = SstIndexType::kBinarySearch;
-  // Together they identify the file; RocksDB makes its unique id of them.
+  // Together they identify the file; RocksDB derives its unique id from them.
   std::string db_id;
   std::string db_session_id;
   uint64_t original_file_number = 0;
 };
 
-// Reads the whole file. OK means: every block has its checksum (partitions of
-// index and filters, too); footer, metaindex, properties, the whole index, and
-// the first and last data block are sound; keys of those blocks
-// and of the index are ordered, every internal key has its trailer with
-// sequence 0 and an allowed type; the block of range deletions is decoded and
-// holds the one expected; data blocks follow each other without gaps
-// (but zero padding) from offset 0; and all expected values are met. The file
-// is one that SstFileWriter made (version 2, global sequence number 0).
+// Reads the whole file. OK means:
+// - the checksum of every block matches (also of partitions of index and
+//   filters), and data blocks follow each other from offset 0 without gaps
+//   except zero padding;
+// - footer, metaindex, properties, the whole index, and the first and the last
+//   data block are sound; their keys are ordered, and every internal key has a
+//   trailer with sequence 0 and an allowed type;
+// - the block of range deletions holds exactly the expected one;
+// - all expected values match, and the file has the marks of one that
+//   SstFileWriter made (external version 2, global sequence number 0).
 // Corruption: anything else. NotSupported: see SstReader::Open().
 // REQUIRES: expected.order is set. facts may be null.
 [[nodiscard]] rocksdb::Status CheckChunk(const ByteSource& source,

@@ -1,5 +1,5 @@
 // Integers inside table files. Decoding is bounded: each Get consumes from the
-// front of *input and returns false, with *input untouched, when the bytes do
+// front of *input. It returns false and leaves *input unchanged if the bytes do
 // not hold the value.
 #pragma once
 
@@ -20,8 +20,8 @@ inline uint64_t DecodeLittle64(const char* p) {
   return DecodeLittle32(p) | (uint64_t{DecodeLittle32(p + 4)} << 32);
 }
 
-// LEB128, at most ten bytes, no bits beyond 64. Longer encodings than needed
-// are refused: no writer makes them, and one value then has one form.
+// LEB128, at most ten bytes, no bits beyond 64. Refuses longer encodings than
+// needed: no writer makes them, and each value then has one encoding.
 inline bool GetVarint64(rocksdb::Slice* input, uint64_t* value) {
   uint64_t result = 0;
   for (size_t i = 0; i < input->size() && i < 10; ++i) {
@@ -72,7 +72,7 @@ inline bool GetSignedVarint64(rocksdb::Slice* input, int64_t* value) {
   return true;
 }
 
-// A key for a message: hex, cut after 32 bytes.
+// Formats a key for a message: hex, cut after 32 bytes.
 inline std::string HexKey(const rocksdb::Slice& key) {
   constexpr size_t kShown = 32;
   const rocksdb::Slice head(key.data(), key.size() < kShown ? key.size()

@@ -20,8 +20,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Larger claims than these per input byte cannot come true, so no memory is
-// reserved for them. (zstd and bzip2 have no useful such bound.)
+// Largest possible output per input byte. No memory is reserved for a payload
+// that announces more. (zstd and bzip2 have no useful bound.)
 constexpr uint64_t kLz4MaxRatio = 255;
 constexpr uint64_t kZlibMaxRatio = 1032;
 constexpr uint64_t kSnappyMaxRatio = 64;
@@ -138,7 +138,7 @@ uint64_t MaxRatio(SstCompression type) {
   }
 }
 
-// The types whose payload begins with the decompressed size.
+// Decompresses the types whose payload begins with the decompressed size.
 Status DecompressSized(SstCompression type, Slice payload, const Slice& dict,
                        size_t max_bytes, SstBuffer* out) {
   uint32_t size = 0;

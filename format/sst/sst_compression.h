@@ -1,6 +1,6 @@
-// Decompression of table blocks with a bound on what comes out.
+// Decompresses table blocks with a bound on the size of the result.
 //
-// Payload by type (format versions 2-7), `dict` where the file has one:
+// Payload by type (format versions 2-7), with `dict` if the file has one:
 //   1 snappy           snappy's own format, no dictionary
 //   2 zlib             varint32 size, raw deflate stream
 //   3 bzip2            varint32 size, bzip2 stream, no dictionary
@@ -31,15 +31,16 @@ enum class SstCompression : uint8_t {
 
 const char* SstCompressionName(SstCompression type);
 
-// Memory that is not touched before it is written: a claimed size costs
-// nothing until bytes arrive.
+// Owns memory that is not touched before it is written, so that an announced
+// size costs nothing until bytes arrive.
 struct SstBuffer {
   std::unique_ptr<char[]> data;
   size_t size = 0;
 };
 
-// Corruption   the payload is damaged, its size is not the one it announces,
-//              or that is above max_bytes.
+// Decompresses `payload`.
+// Corruption   the payload is damaged, its size differs from the announced one,
+//              or the announced size is above max_bytes.
 // NotSupported an unknown type; below format version 2 any of 2-5.
 // REQUIRES: type != kNone.
 [[nodiscard]] rocksdb::Status DecompressSstBlock(

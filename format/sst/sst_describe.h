@@ -1,4 +1,4 @@
-// A table file in words, for `sstferry inspect`.
+// Describes a table file as text, for `sstferry inspect`.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace sstferry {
 
-// Appends (name, value) pairs in reading order: sizes, footer, index, meta
-// blocks with their places, bound keys in hex, every property. Values are
-// printable. On failure *out holds what could be read before it.
+// Appends (name, value) pairs in this order: sizes, footer, index, meta blocks
+// with their positions, first and last key in hex, all properties. Values are
+// printable. On failure *out holds what was read before it.
 [[nodiscard]] rocksdb::Status DescribeSst(
     const ByteSource& source,
     std::vector<std::pair<std::string, std::string>>* out);

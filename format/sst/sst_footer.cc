@@ -205,7 +205,7 @@ uint32_t SstFooter::ContextModifier(uint64_t offset) const {
 
 Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
   const uint64_t file_bytes = source.size();
-  // The magic comes first: a short file may still be of a named kind.
+  // Checks the magic before the size, to name the kind of a short file too.
   if (file_bytes < kMagicBytes) {
     return Bad("file size: expected at least " +
                    std::to_string(kSstFooterBytes) + ", found " +

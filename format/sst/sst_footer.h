@@ -1,6 +1,6 @@
-// The footer of a RocksDB block-based table file: where the metaindex is,
-// which checksum guards the blocks. Normative text with the byte tables of
-// all versions: format/SST_LAYOUT.md, "Footer"; keep both in step.
+// Reads the footer of a RocksDB block-based table file: the position of the
+// metaindex and the type of the blocks' checksums. Normative text with the byte
+// tables of all versions: format/SST_LAYOUT.md, "Footer"; keep both in step.
 //
 // A footer is the file's last 53 bytes. Integers are little-endian; a handle
 // is two varint64: offset, size (the size without the block's 5-byte trailer).
@@ -37,7 +37,7 @@ inline constexpr size_t kSstFooterBytes = 53;
 inline constexpr size_t kSstBlockTrailerBytes = 5;
 inline constexpr uint32_t kMaxSstFormatVersion = 7;
 
-// Where a block lies; its trailer follows directly behind it.
+// Position of a block in its file; the block's trailer follows it directly.
 struct SstBlockHandle {
   uint64_t offset = 0;
   uint64_t size = 0;
@@ -47,11 +47,11 @@ struct SstBlockHandle {
   bool operator==(const SstBlockHandle&) const = default;
 };
 
-// Consumes a handle from the front of *input; false if there is none.
+// Consumes a handle from the front of *input. Returns false if there is none.
 [[nodiscard]] bool GetSstBlockHandle(rocksdb::Slice* input,
                                      SstBlockHandle* handle);
 
-// Whether block and trailer lie wholly below `limit`, without overflow.
+// Returns true if block and trailer end at or before `limit`, without overflow.
 [[nodiscard]] bool HandleFits(const SstBlockHandle& handle, uint64_t limit);
 
 enum class SstChecksum : uint8_t {
@@ -64,32 +64,32 @@ enum class SstChecksum : uint8_t {
 
 const char* SstChecksumName(SstChecksum type);
 
-// Checksum of a block together with its compression type byte, or of a
-// footer, without context modifier. REQUIRES: bytes is not empty.
+// Returns the checksum of a block together with its compression type byte, or
+// of a footer, without context modifier. REQUIRES: bytes is not empty.
 uint32_t ComputeSstChecksum(SstChecksum type, const rocksdb::Slice& bytes);
 
-// Of kXxh3: what the hash of all bytes but the last becomes with that one.
+// For kXxh3: combines the hash of all bytes but the last with the last byte.
 uint32_t MixLastByte(uint64_t xxh3, char last);
 
 struct SstFooter {
   uint32_t format_version = 0;
   SstChecksum checksum = SstChecksum::kNone;
-  uint64_t footer_offset = 0;          // in the file
+  uint64_t footer_offset = 0;          // offset in the file
   uint32_t base_context_checksum = 0;  // 0 below version 6
   SstBlockHandle metaindex;
   bool has_index_handle = false;       // below version 6
   SstBlockHandle index;
 
-  // What is added to a checksum at `offset`: makes a block that is valid but
-  // in the wrong place fail. 0 below version 6.
+  // Returns the value that is added to the checksum of a block at `offset`, so
+  // that a valid block in the wrong position fails. 0 below version 6.
   uint32_t ContextModifier(uint64_t offset) const;
 };
 
 // Reads and checks the footer of a table file.
-// Corruption   no table file, a field out of its range, padding not zero.
-// NotSupported another kind of table (named), the format of LevelDB's time,
+// Corruption   not a table file, a field out of its range, padding not zero.
+// NotSupported another kind of table (named), the format of LevelDB,
 //              a format version above kMaxSstFormatVersion.
-// Both handles then fit into the bytes before the footer.
+// If OK, both handles fit into the bytes before the footer.
 [[nodiscard]] rocksdb::Status ReadSstFooter(const ByteSource& source,
                                             SstFooter* footer);
 

@@ -21,7 +21,7 @@ bool HoldsOnlyPlainValues(const Slice& contents) {
   }
   const size_t body = contents.size() - sizeof(uint32_t);
   const uint32_t restarts = sst::DecodeLittle32(contents.data() + body);
-  // The upper bits tell of forms that are not known here.
+  // The upper bits mark formats that this function does not know.
   if (restarts > kMaxRestarts || restarts > body / sizeof(uint32_t)) {
     return false;
   }

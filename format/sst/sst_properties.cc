@@ -47,7 +47,7 @@ constexpr NumberRow kNumbers[] = {
     {"rocksdb.top-level.index.size", &SstProperties::top_level_index_bytes},
 };
 
-// Numbers that are only shown.
+// Numeric properties that are only displayed.
 constexpr const char* kShownNumbers[] = {
     "rocksdb.data.block.restart.interval",
     "rocksdb.index.block.restart.interval",
@@ -108,7 +108,8 @@ bool IsVarint(const std::string& name) {
   return false;
 }
 
-// False: the value is not a number of the right size.
+// Decodes a property that SstProperties has a member for. Returns false if the
+// value is not a number of the right size.
 bool DecodeKnown(const std::string& name, const Slice& value,
                  SstProperties* out) {
   for (const NumberRow& row : kNumbers) {
@@ -173,7 +174,8 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
   std::string previous;
   uint64_t total_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    // Shared prefixes would let a small block become large names.
+    // Bounds the names, because shared prefixes let a small block expand to
+    // long ones.
     total_bytes += cursor.key().size() + cursor.value().size();
     if (total_bytes > kMaxSstMetaBlockBytes) {
       return Bad("names and values: expected at most " +

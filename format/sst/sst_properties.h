@@ -1,7 +1,7 @@
-// The properties block of a table file, decoded.
+// Decodes the properties block of a table file.
 //
-// One entry per property, keys strictly increasing bytewise. Numbers are
-// varint64 except where noted; all else is text or raw bytes.
+// The block has one entry per property, keys strictly increasing bytewise.
+// Numbers are varint64 except where noted; other values are text or raw bytes.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +34,9 @@ struct SstProperties {
   uint64_t num_range_deletions = 0;
   uint64_t num_data_blocks = 0;
   uint64_t num_filter_entries = 0;
-  uint64_t raw_key_bytes = 0;    // internal keys
+  uint64_t raw_key_bytes = 0;    // of internal keys
   uint64_t raw_value_bytes = 0;
-  uint64_t data_bytes = 0;       // data blocks with trailers and padding
+  uint64_t data_bytes = 0;       // of data blocks, trailers and padding
   uint64_t index_bytes = 0;
   uint64_t filter_bytes = 0;
   uint64_t index_partitions = 0;
@@ -46,10 +46,10 @@ struct SstProperties {
   uint64_t fixed_key_bytes = 0;
   uint64_t property_format_version = 0;
   uint64_t has_separated_values = 0;  // in data blocks
-  uint64_t num_uniform_blocks = 0;    // index blocks marked so
+  uint64_t num_uniform_blocks = 0;    // index blocks marked as uniform
   uint64_t column_family_id = 0;
   uint64_t original_file_number = 0;
-  uint64_t creation_time = 0;  // seconds since 1970, as the next two
+  uint64_t creation_time = 0;  // seconds since 1970, like the next two
   uint64_t oldest_key_time = 0;
   uint64_t file_creation_time = 0;
   SstIndexType index_type = SstIndexType::kBinarySearch;  // 4 bytes
@@ -66,11 +66,11 @@ struct SstProperties {
   std::string db_session_id;
   std::string db_host_id;
 
-  // Only in files made for ingestion.
+  // Present only in files made for ingestion.
   std::optional<uint32_t> external_version;       // 4 bytes
   std::optional<uint64_t> external_global_seqno;  // 8 bytes
 
-  // Every property as stored, the decoded ones included.
+  // All properties as stored, including the decoded ones.
   std::map<std::string, std::string> all;
 
   uint64_t key_trailer_bytes() const {
@@ -82,13 +82,13 @@ struct SstProperties {
   }
 };
 
-// Corruption   malformed block, keys not strictly increasing, a number that
-//              is none, an unknown index type.
-// `file_offset` is only for messages.
+// Corruption   malformed block, keys not strictly increasing, a malformed
+//              number, an unknown index type.
+// `file_offset` is used only in messages.
 [[nodiscard]] rocksdb::Status DecodeSstProperties(
     const rocksdb::Slice& contents, uint64_t file_offset, SstProperties* out);
 
-// A property's value for a person: its number, its text, or hex.
+// Formats a property's value for display: its number, its text, or hex.
 std::string DescribeSstProperty(const std::string& name,
                                 const std::string& value);
 

@@ -15,11 +15,12 @@ namespace {
 constexpr char kPropertiesName[] = "rocksdb.properties";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
 constexpr char kSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
-// What of it is stored for certain: a block shares prefixes of its keys.
+// Suffix of kSeqnoName that is always stored: a block shares prefixes of its
+// keys.
 constexpr std::string_view kStampName = "_sst_file.global_seqno";
 constexpr size_t kStampBytes = 8;
 
-// A file as it was before ingestion wrote its sequence number into it.
+// Reads a file as it was before ingestion wrote a sequence number into it.
 class UnstampedSource : public ByteSource {
  public:
   UnstampedSource(const ByteSource* file, uint64_t stamp_offset)
@@ -50,7 +51,8 @@ class UnstampedSource : public ByteSource {
 };
 constexpr char kIndexName[] = "rocksdb.index";
 constexpr char kDictionaryName[] = "rocksdb.compression_dict";
-// Who compressed, before the first semicolon; nobody if nothing was.
+// Prefixes of the compression property: the name of the compression manager up
+// to the first semicolon, empty if no block is compressed.
 constexpr char kBuiltinCompressions[] = "BuiltinV2;";
 constexpr char kNoCompressions[] = ";";
 
@@ -68,8 +70,8 @@ std::string Describe(const SstBlockHandle& handle) {
 
 struct SstReader::IndexWalk {
   const IndexVisitor* visitor = nullptr;
-  uint64_t data_end = 0;       // behind the previous data block
-  uint64_t partition_end = 0;  // behind the previous index partition
+  uint64_t data_end = 0;       // offset behind the previous data block
+  uint64_t partition_end = 0;  // offset behind the previous index partition
   std::string partition_last;  // last key of the previous index partition
 };
 
@@ -120,7 +122,8 @@ Status SstReader::ReadMetaindex() {
   }
   uint64_t name_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    // Shared prefixes would let a small block become large names.
+    // Bounds the names, because shared prefixes let a small block expand to
+    // long ones.
     name_bytes += cursor.key().size();
     if (name_bytes > kMaxSstMetaBlockBytes) {
       return Bad("metaindex names: expected at most " +
@@ -166,8 +169,8 @@ Status SstReader::ReadProperties() {
   return s.ok() ? s : WithContext(s, EndState::kCorrupt, "properties");
 }
 
-// Ingestion may write a file's sequence number over the zero it was built
-// with and leave the block's checksum as it was.
+// Reads properties into which ingestion wrote the file's sequence number, over
+// the zero it was built with, without updating the block's checksum.
 bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
   std::string scratch;
   Slice raw;
@@ -267,7 +270,7 @@ Status SstReader::VisitDataHandle(const SstBlockCursor& cursor,
   return (*walk->visitor)(entry);
 }
 
-// The partitions of a two-level index are read one at a time.
+// Reads the partitions of a two-level index one at a time.
 Status SstReader::WalkIndexBlock(const SstBlockHandle& handle, bool top_level,
                                  IndexWalk* walk) const {
   SstBlock block;
@@ -402,7 +405,7 @@ Status SstReader::ReadBoundKeys(std::string* first, std::string* last) const {
 Status SstReader::Anchors(size_t max_count,
                           std::vector<SstAnchor>* anchors) const {
   anchors->clear();
-  // A property that lies makes the spread uneven, nothing worse.
+  // A wrong property only makes the spread uneven.
   const uint64_t total =
       std::min(properties_.data_bytes, footer_.footer_offset);
   SstAnchor last;

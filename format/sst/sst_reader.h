@@ -8,8 +8,8 @@
 // Memory:    the properties, plus one index block and one data block while a
 //            call runs; each bounded by kMaxSstBlockBytes.
 // Errors:    Corruption "what: expected X, found Y, where"; NotSupported for
-//            tables that are intact but not of a known kind; whatever the
-//            source's Read() returned.
+//            tables that are intact but not of a known kind; errors of the
+//            source's Read().
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@
 
 namespace sstferry {
 
-// Types in a trailer of kSstKeyTrailerBytes.
+// Values of the type byte in a trailer of kSstKeyTrailerBytes.
 inline constexpr uint8_t kSstTypeDeletion = 0x00;
 inline constexpr uint8_t kSstTypeValue = 0x01;
 inline constexpr uint8_t kSstTypeRangeDeletion = 0x0f;
@@ -38,19 +38,19 @@ struct SstMetaBlock {
   SstBlockHandle handle;
 };
 
-// One data block as the index tells of it. Slices are valid during a visit.
+// One entry of the index: a data block. Slices are valid during a visit.
 struct SstIndexEntry {
-  // At or above every user key of the block, below all of the next (in some
-  // old formats equal to the first of the next).
+  // At or above every user key of the block, below every user key of the next
+  // block (in some old formats equal to its first).
   rocksdb::Slice separator;  // user key
-  // Handle of the data block; it fits before the footer, and comes in file
+  // Handle of the data block. It ends before the footer; handles are in file
   // order without overlap.
   SstBlockHandle handle;
   // Internal key, only for kBinarySearchWithFirstKey; else empty.
   rocksdb::Slice first_key;
 };
 
-// A place to split a file: every user key up to and including `user_key` lies
+// A position to split a file: all user keys up to and including `user_key` are
 // in the first `file_bytes` bytes.
 struct SstAnchor {
   std::string user_key;
@@ -61,7 +61,7 @@ class SstReader {
  public:
   using IndexVisitor =
       std::function<rocksdb::Status(const SstIndexEntry& entry)>;
-  // key: internal. Called in file order.
+  // `key` is an internal key. Called in file order.
   using EntryVisitor = std::function<rocksdb::Status(
       const rocksdb::Slice& key, const rocksdb::Slice& value)>;
 
@@ -70,17 +70,17 @@ class SstReader {
 
   const SstFooter& footer() const { return footer_; }
   const SstProperties& properties() const { return properties_; }
-  // In the metaindex's order, strictly increasing names.
+  // In the metaindex's order: names strictly increase.
   const std::vector<SstMetaBlock>& meta_blocks() const { return meta_blocks_; }
-  // Null if there is none of that name.
+  // Returns null if there is no block of that name.
   const SstMetaBlock* FindMetaBlock(const std::string& name) const;
-  // Of the (top-level) index block.
+  // Handle of the (top-level) index block.
   const SstBlockHandle& index_handle() const { return index_handle_; }
 
-  // Visits every data block's index entry; stops at the visitor's first
-  // failure and returns it. Checks that handles fit, increase and do not
-  // overlap, and for two levels every partition. A table of only range
-  // deletions has no entries.
+  // Visits the index entry of every data block; stops at the visitor's first
+  // failure and returns it. Checks that handles end before the footer, increase
+  // and do not overlap, and checks every partition of a two-level index. A
+  // table of only range deletions has no entries.
   [[nodiscard]] rocksdb::Status ForEachIndexEntry(
       const IndexVisitor& visitor) const;
 
@@ -89,13 +89,14 @@ class SstReader {
   [[nodiscard]] rocksdb::Status ForEachEntry(const SstBlockHandle& handle,
                                              const EntryVisitor& visitor) const;
 
-  // Internal keys of the file's first and last entries. Corruption: no entry.
+  // Returns the internal keys of the file's first and last entries. Corruption:
+  // no entry.
   [[nodiscard]] rocksdb::Status ReadBoundKeys(std::string* first,
                                               std::string* last) const;
 
-  // At most max_count anchors, evenly spread over the bytes of the data
-  // blocks; the last one is the file's last block. Holds no more than
-  // max_count keys. REQUIRES: max_count > 0.
+  // Returns at most max_count anchors, spread evenly over the bytes of the data
+  // blocks; the last one is the file's last block. Keeps at most max_count keys
+  // in memory. REQUIRES: max_count > 0.
   [[nodiscard]] rocksdb::Status Anchors(size_t max_count,
                                         std::vector<SstAnchor>* anchors) const;
 

@@ -24,7 +24,7 @@ using PropertyMap = std::map<std::string, std::string>;
 constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
 constexpr uint32_t kMinTailFormatVersion = 2;
 constexpr uint32_t kExternalVersion = 2;
-// What RocksDB calls an unknown column family.
+// RocksDB's id of an unknown column family.
 constexpr uint64_t kUnknownFamilyId = 2147483647;
 constexpr size_t kVersionOffset = 41;
 constexpr size_t kFooterChecksumOffset = 5;
@@ -39,8 +39,9 @@ constexpr char kRangeDeletionCountName[] = "rocksdb.num.range-deletions";
 constexpr uint64_t kTypeRangeDeletion = 0x0f;
 constexpr char kSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
 
-// Properties that say nothing of the file's place in a database: what RocksDB
-// 5.0 to 11.9 writes into block-based tables, its own collectors included.
+// Properties that do not depend on the file's place in a database: all those
+// that RocksDB 5.0 to 11.9 and its own collectors write into block-based
+// tables.
 constexpr std::string_view kCopied[] = {
     "rocksdb.block.based.table.decoupled.partitioned.filters",
     "rocksdb.block.based.table.index.type",
@@ -102,7 +103,8 @@ constexpr std::string_view kCopied[] = {
     "rocksdb.user.defined.timestamps.persisted",
 };
 
-// Copied while they are zero; otherwise the file is not one to ingest.
+// Properties that are copied if they are zero; otherwise the file is not
+// carried.
 struct ZeroRow {
   std::string_view name;
   const char* reason;
@@ -113,8 +115,8 @@ constexpr ZeroRow kZero[] = {
     {"rocksdb.udi.is.primary.index", "has a user-defined primary index"},
 };
 
-// Blocks that RocksDB 5.0 to 11.9 names in the metaindex and that tell of no
-// bytes but their own.
+// Blocks that RocksDB 5.0 to 11.9 names in the metaindex and that refer to no
+// other blocks.
 constexpr std::string_view kSingleBlocks[] = {
     "rocksdb.compression_dict", "rocksdb.hashindex.metadata",
     "rocksdb.hashindex.prefixes", kIndexName, kRangeDeletionsName};
@@ -141,7 +143,7 @@ bool IsKnownBlock(std::string_view name) {
                      });
 }
 
-// The body's bytes from one source, then the tail's.
+// Reads the body's bytes from one source, then the tail's.
 class RejoinedSource : public ByteSource {
  public:
   RejoinedSource(const ByteSource* body, uint64_t body_bytes,
@@ -212,8 +214,9 @@ Status CheckProperties(const SstProperties& properties) {
   return CheckExternal(properties);
 }
 
-// Its own range deletions would be a second set; without a whole identity the
-// stamped file could not be told from the one it is made of.
+// Refuses a file with range deletions of its own, which would be a second set,
+// and one without a complete identity, which could not be distinguished from
+// its stamped copy.
 Status CheckStampable(const SstReader& reader) {
   const SstProperties& properties = reader.properties();
   if (reader.FindMetaBlock(kRangeDeletionsName) != nullptr ||
@@ -227,7 +230,7 @@ Status CheckStampable(const SstReader& reader) {
   return Status::OK();
 }
 
-// Finds the properties block, behind which only metaindex and footer may lie.
+// Finds the properties block; only metaindex and footer may follow it.
 Status CheckLayout(const SstReader& reader, SstBlockHandle* properties) {
   const SstFooter& footer = reader.footer();
   if (footer.format_version < kMinTailFormatVersion) {
@@ -275,7 +278,7 @@ PropertyMap RewriteProperties(const PropertyMap& source) {
   return rewritten;
 }
 
-// Counts that a range deletion adds to, as its writer would have.
+// Adds the range deletion to the counts, as the file's writer would have.
 void CountStamp(const SstProperties& source, const SstStamp& stamp,
                 PropertyMap* properties) {
   const auto set = [properties](const char* name, uint64_t value) {
@@ -292,7 +295,7 @@ void CountStamp(const SstProperties& source, const SstStamp& stamp,
   (*properties)[kSessionName] = stamp.session_id;
 }
 
-// A block with a restart at every entry. Keys must come in order.
+// Builds a block with a restart at every entry. Keys must be added in order.
 class PlainBlockBuilder {
  public:
   void Add(const Slice& key, const Slice& value) {
@@ -315,7 +318,8 @@ class PlainBlockBuilder {
   std::string restarts_;
 };
 
-// Appends blocks, uncompressed, to a file whose first bytes lie elsewhere.
+// Builds the end of a file, in uncompressed blocks; the file's first bytes are
+// elsewhere.
 class TailBuilder {
  public:
   TailBuilder(const SstFooter& source, uint64_t body_bytes)
@@ -448,8 +452,8 @@ Status RewriteSstTail(const SstReader& reader, const SstStamp* stamp,
   if (s.ok()) {
     s = CheckProperties(reader.properties());
   }
-  // Below version 6 nothing but the block itself tells whether the footer's
-  // index handle is right.
+  // Below version 6 only the block itself shows whether the footer's index
+  // handle is right.
   if (s.ok()) {
     s = VerifySstBlock(reader.source(), reader.footer(),
                        reader.index_handle());
@@ -474,7 +478,7 @@ Status RewriteSstTail(const SstReader& reader, const SstStamp* stamp,
   rewritten.properties = reader.properties();
   rewritten.checksum = reader.footer().checksum;
   rewritten.format_version = reader.footer().format_version;
-  // Without shared prefixes a block may grow beyond what readers take.
+  // Without shared prefixes a block may exceed the readers' maximum.
   if (rewritten.bytes.size() > kMaxSstMetaBlockBytes) {
     return RefuseToCarry("has a tail of " +
                          std::to_string(rewritten.bytes.size()) + " bytes");

@@ -1,4 +1,5 @@
-// Names of a table file's blocks that its tail and its body go by.
+// Names of a table file's blocks, for the code that reads its tail and its
+// body.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ inline constexpr char kIndexName[] = "rocksdb.index";
 inline constexpr std::string_view kPartitionedFilterPrefix =
     "partitionedfilter.";
 
-// The file cannot be carried, for this reason.
+// Returns the status for a file that cannot be carried for this reason.
 [[nodiscard]] inline rocksdb::Status RefuseToCarry(const std::string& reason) {
   return MakeStatus(EndState::kRefused, reason);
 }
