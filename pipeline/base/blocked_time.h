@@ -1,5 +1,5 @@
-// How long a call kept its thread from working: for the other end of a
-// connection, for a rate limit, for a CPU.
+// Measures how long a call blocked its thread: waiting for the other end of a
+// connection, for a rate limit, or for a CPU.
 #pragma once
 
 #include <time.h>
@@ -10,7 +10,7 @@
 
 namespace sstferry {
 
-// Adds a scope's duration to *micros without what this thread ran meanwhile:
+// Adds the duration of a scope to *micros, minus the CPU time of this thread:
 // copying into a socket is work, not waiting.
 class BlockedScope {
  public:

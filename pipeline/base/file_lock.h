@@ -1,17 +1,18 @@
-// The flock that says whose a directory is: taken by who works in it, asked for
-// by who only wants to know whether somebody does.
+// The flock that marks a directory as in use. The process that works in the
+// directory holds it; other processes only test it.
 #pragma once
 
 #include <string>
 
 namespace sstferry {
 
-// Takes the lock of an open file; false when somebody else holds it. Somebody
-// who only looks (below) holds it for microseconds: that is waited for.
+// Takes the lock of an open file. Returns false if another process holds it.
+// Waits up to 100 ms, because IsFileLocked() of another process holds the lock
+// for microseconds.
 bool LockFile(int fd);
 
-// Whether somebody holds the lock of the file at `path`. Changes nothing; false
-// where there is no such file.
+// Returns true if a process holds the lock of the file at `path`. Changes
+// nothing. Returns false if there is no such file.
 bool IsFileLocked(const std::string& path);
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// A file as the bytes that format/'s parsers read.
+// Reads a file for the parsers in format/.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 namespace sstferry {
 
 // Threads: Read() from any thread.
-// Errors:  kCorrupt for a file that ends too soon; kNoSpace; what cannot be
-//   opened or read otherwise is what Open() was told it is.
+// Errors:  kCorrupt for a file that ends too soon; kNoSpace; otherwise, for a
+// file that cannot be opened or read, the state given to Open().
 class FileSource : public ByteSource {
  public:
   [[nodiscard]] static rocksdb::Status Open(rocksdb::FileSystem* file_system,

@@ -12,11 +12,11 @@ using rocksdb::Status;
 
 namespace {
 
-// Entries, and bytes, between two looks at `cancelled`.
+// Entries, and bytes, between two calls of `cancelled`.
 constexpr uint64_t kCancelInterval = 4096;
 constexpr uint64_t kCancelIntervalBytes = 16u << 20;
-// Bytes read for one page of entries, after which it is sent as it is: nobody
-// can stop it before.
+// Bytes read for one page of entries, after which the page is sent as it is,
+// because reading a page cannot be cancelled.
 constexpr uint64_t kMaxPageReadBytes = 256u << 20;
 
 }  // namespace
@@ -63,8 +63,9 @@ void IntervalReader::SeekAfter(const Slice& key) {
 
 bool IntervalReader::is_entity() const {
   const rocksdb::WideColumns& columns = iterator_->columns();
-  // The name of the default column is empty. A plain value shows as just that
-  // one, and so does an entity of no other: the API does not tell them apart.
+  // The name of the default column is empty. RocksDB shows a plain value, and
+  // an entity with only that column, as a single column without a name; the API
+  // does not distinguish them.
   return columns.size() != 1 || !columns[0].name().empty();
 }
 

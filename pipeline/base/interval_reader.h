@@ -1,6 +1,6 @@
-// Reads every live entry of a key interval, the one way this project does it:
-// in total order whatever the family's prefix extractor, checksums verified,
-// the block cache left alone, tombstones gone.
+// Reads every live entry of a key interval. All code of this project that reads
+// entries uses it: in total order whatever the family's prefix extractor, with
+// checksums verified, without filling the block cache, without tombstones.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 
 namespace sstferry {
 
+// Iterates over the entries of one interval in key order.
+//
 // Ownership: borrows db and family; owns its iterator and a copy of the bounds.
 // Threads:   one at a time.
 class IntervalReader {
@@ -26,25 +28,27 @@ class IntervalReader {
   IntervalReader(const IntervalReader&) = delete;
   IntervalReader& operator=(const IntervalReader&) = delete;
 
-  // To the first entry, or to the first one after `key`.
+  // Moves to the first entry, or to the first one after `key`.
   void SeekToBegin();
   void SeekAfter(const rocksdb::Slice& key);
-  // To the first entry at `key` or behind it. REQUIRES: inside the interval.
+  // Moves to the first entry at or after `key`. REQUIRES: `key` is inside the
+  // interval.
   void SeekFrom(const rocksdb::Slice& key) { iterator_->Seek(key); }
 
   bool Valid() const { return iterator_->Valid(); }
   void Next() { iterator_->Next(); }
   rocksdb::Slice key() const { return iterator_->key(); }
   rocksdb::Slice value() const { return iterator_->value(); }
-  // Not OK: the interval was not read to its end. REQUIRED after every loop.
+  // Not OK: the interval was not read to its end. Callers must check it after
+  // every loop.
   [[nodiscard]] rocksdb::Status status() const { return iterator_->status(); }
 
-  // True when the entry is a wide-column entity that value() cannot express.
+  // True if the entry is a wide-column entity that value() cannot represent.
   bool is_entity() const;
   rocksdb::Iterator* iterator() { return iterator_.get(); }
 
-  // The value as ContentDigest wants it: the value, or an entity's columns
-  // laid out in *scratch. *entity (may be null) says which.
+  // The value in the form that ContentDigest takes: the value, or an entity's
+  // columns encoded in *scratch. *entity (may be null) says which.
   rocksdb::Slice DigestValue(std::string* scratch,
                              bool* entity = nullptr) const;
 
@@ -56,13 +60,13 @@ class IntervalReader {
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 
-// The content digest of an interval. `cancelled` (may be null) is polled.
+// Computes the content digest of an interval. Polls `cancelled` (may be null).
 [[nodiscard]] rocksdb::Status DigestInterval(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     const KeyInterval& interval, uint64_t readahead_bytes,
     const std::function<bool()>& cancelled, DigestReply* reply);
 
-// One page of keys and value digests, at most about `page_bytes` encoded.
+// Reads one page of keys and value digests, at most about `page_bytes` encoded.
 [[nodiscard]] rocksdb::Status ReadEntries(rocksdb::DB* db,
                                           rocksdb::ColumnFamilyHandle* family,
                                           const EntriesRequest& request,

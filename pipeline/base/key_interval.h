@@ -1,4 +1,4 @@
-// Where keys lie beside an interval of keys, in a comparator's order.
+// Compares keys with an interval of keys, in a comparator's order.
 #pragma once
 
 #include "format/message/messages.h"
@@ -26,8 +26,8 @@ inline bool Holds(const KeyInterval& interval,
          EndsAfter(interval, order, key);
 }
 
-// All of [smallest, largest]. REQUIRES: smallest is not above largest; as
-// below.
+// True if the interval contains all of [smallest, largest]. REQUIRES (here and
+// below): smallest is not above largest.
 inline bool HoldsSpan(const KeyInterval& interval,
                       const rocksdb::Comparator* order,
                       const rocksdb::Slice& smallest,
@@ -36,7 +36,7 @@ inline bool HoldsSpan(const KeyInterval& interval,
          EndsAfter(interval, order, largest);
 }
 
-// Something of [smallest, largest].
+// True if the interval contains a part of [smallest, largest].
 inline bool MeetsSpan(const KeyInterval& interval,
                       const rocksdb::Comparator* order,
                       const rocksdb::Slice& smallest,

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// Far above a summary with the most families.
+// Far above the largest summary, with kMaxFamilies families.
 constexpr size_t kMaxSummaryBytes = 16u << 20;
 
 const json* Member(const json& object, const char* name) {

@@ -1,4 +1,4 @@
-// What a finished pull recorded beside the database it made.
+// Reads the record that a finished pull left beside its database.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@ namespace sstferry {
 
 inline constexpr char kLastTransferName[] = "last_transfer.json";
 
-// Members are empty where the file does not say, or says something else than
-// README's table has.
+// Contents of the record. Members are empty if the file does not have them, or
+// not in the documented form.
 struct LastTransfer {
   std::string transfer_id;  // 32 hex digits
-  std::string source;       // as the operator named it
+  std::string source;       // as given by the operator
   std::string finished_at;  // RFC 3339
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
-  std::vector<std::string> column_families;  // that were moved
-  // What was asked for; keys as KeyToText() writes them.
+  std::vector<std::string> column_families;  // transferred ones
+  // The requested selection; keys as KeyToText() writes them.
   std::vector<std::string> asked_families;   // empty: all
   std::optional<std::string> begin;
   std::optional<std::string> end;
@@ -27,11 +27,12 @@ struct LastTransfer {
   friend bool operator==(const LastTransfer&, const LastTransfer&) = default;
 };
 
-// False when `directory` holds no such record of a transfer with an id. The
-// file may be anybody's: bounded, and nothing in it is believed but these.
+// Returns false if `directory` has no such record of a transfer with an id. The
+// file is not trusted, because any program may have written it: its size is
+// bounded, and only the members above are taken from it.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 
-// The first bytes of a regular file, at most so many; "" when it cannot be
+// Returns at most the first `bytes` bytes of a regular file; "" if it cannot be
 // read.
 std::string ReadStart(const std::string& path, size_t bytes);
 

@@ -1,5 +1,5 @@
-// What depends on the version of the linked RocksDB. Nothing else may look at
-// ROCKSDB_MAJOR and ROCKSDB_MINOR.
+// Everything that depends on the version of the linked RocksDB. No other file
+// may use ROCKSDB_MAJOR and ROCKSDB_MINOR.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,14 @@ constexpr bool RocksDbIsAtLeast(int major, int minor) {
          (ROCKSDB_MAJOR == major && ROCKSDB_MINOR >= minor);
 }
 
-// The newest format_version of block-based tables that can be read and
-// written: 6 came with 8.6, 7 with 10.4.
+// Newest format_version of block-based tables that can be read and written: 6
+// since RocksDB 8.6, 7 since 10.4.
 inline constexpr uint32_t kMaxTableFormatVersion =
     RocksDbIsAtLeast(10, 4) ? 7 : RocksDbIsAtLeast(8, 6) ? 6 : 5;
-// The oldest that every supported version still writes.
+// Oldest format_version that every supported version writes.
 inline constexpr uint32_t kMinTableFormatVersion = 2;
-// Of families whose source files do not say: every supported version reads it.
+// Format_version for families without source files: every supported version
+// reads it.
 inline constexpr uint32_t kPortableTableFormatVersion = 5;
 
 constexpr uint32_t MaxReadableFormatVersion() { return kMaxTableFormatVersion; }
@@ -38,7 +39,7 @@ constexpr uint32_t DefaultFormatVersion() {
   return kPortableTableFormatVersion;
 }
 
-// "7.8.3", of the library that is loaded.
+// Version of the loaded library: "7.8.3".
 inline std::string RocksDbVersion() {
   return rocksdb::GetRocksVersionAsString(true);
 }
@@ -47,27 +48,28 @@ inline std::string RocksDbVersion() {
 inline constexpr bool kUniversalIngestsToLastLevel = RocksDbIsAtLeast(9, 0);
 
 // Below 7.10 ingestion over entries of a memtable may order files of level 0
-// wrongly: nothing may be in memtables then.
+// wrongly: memtables must be empty then.
 inline constexpr bool kIngestsOverMemtables = RocksDbIsAtLeast(7, 10);
 
-// Below 9.0 a universal compaction may return older data for newer once files
-// were ingested over others.
+// Below 9.0 a universal compaction may return older data instead of newer after
+// files were ingested over others.
 inline constexpr bool kUniversalIngestsOverData = RocksDbIsAtLeast(9, 0);
 
-// Below 9.3 a FIFO family puts ingested files into a level it never reads for
-// compaction, so they would never expire.
+// Below 9.3 a FIFO family puts ingested files into a level that its compaction
+// never reads, so they would never expire.
 inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 
-// Below 8.6 (Debian's build of it) reading an ingested file that holds a
+// Below 8.6 (in Debian's build) reading an ingested file that holds a
 // wide-column entity aborts the process.
 inline constexpr bool kIngestsEntities = RocksDbIsAtLeast(8, 6);
 
-// From 11.1 on, data blocks may keep values apart from keys and index blocks
-// may be marked as uniform; older versions take such blocks for damaged.
+// From 11.1 on, data blocks may store values apart from keys, and index blocks
+// may be marked as uniform; older versions report such blocks as damaged.
 inline constexpr bool kReadsMarkedBlocks = RocksDbIsAtLeast(11, 1);
 
-// The output of DB::Open() and its kin: DB::Open(options, path, IntoDb(&db)).
-// A plain pointer, which 11.0 removed, or the unique_ptr that came with 9.11.
+// Output argument of DB::Open() and similar functions: DB::Open(options, path,
+// IntoDb(&db)). Converts to the plain pointer, which 11.0 removed, or to the
+// unique_ptr that came with 9.11.
 #if ROCKSDB_MAJOR > 9 || (ROCKSDB_MAJOR == 9 && ROCKSDB_MINOR >= 11)
 inline std::unique_ptr<rocksdb::DB>* IntoDb(std::unique_ptr<rocksdb::DB>* db) {
   return db;
@@ -79,7 +81,7 @@ class IntoDb {
   IntoDb(const IntoDb&) = delete;
   IntoDb& operator=(const IntoDb&) = delete;
   ~IntoDb() { db_->reset(opened_); }
-  operator rocksdb::DB**() { return &opened_; }  // NOLINT: that is its use
+  operator rocksdb::DB**() { return &opened_; }  // NOLINT: implicit by intent
 
  private:
   std::unique_ptr<rocksdb::DB>* const db_;
@@ -87,11 +89,11 @@ class IntoDb {
 };
 #endif
 
-// The functions below set members of option structs that some supported
-// versions have and others lack; they are templates because only there a
-// requires-expression may name what is not there.
+// The functions below set members of option structs that only some supported
+// versions have. They are templates because only in a template a
+// requires-expression may name a member that does not exist.
 
-// What a target without kReadsMarkedBlocks would take for damage.
+// Disables block marks that older targets report as damage.
 template <typename TableOptions>
 void UnmarkBlocks(TableOptions* table) {
   if constexpr (requires { table->separate_key_value_in_data_block; }) {
@@ -102,8 +104,8 @@ void UnmarkBlocks(TableOptions* table) {
   }
 }
 
-// Blocks moved to the borders of large storage units may lie that far apart
-// that a reader would take the bytes between them for lost ones.
+// Bounds the padding between blocks: alignment to large storage units may leave
+// gaps so wide that a reader reports missing bytes.
 template <typename TableOptions>
 void BoundPadding(uint64_t max_bytes, TableOptions* table) {
   if constexpr (requires { table->super_block_alignment_size; }) {
@@ -114,8 +116,8 @@ void BoundPadding(uint64_t max_bytes, TableOptions* table) {
   }
 }
 
-// An index of the application's making lies beside the standard one, which is
-// always whole, and needs code that is not here.
+// Disables user-defined indexes. They need code of the application; the
+// standard index beside them is always complete.
 template <typename TableOptions>
 void UseStandardIndex(TableOptions* table) {
   if constexpr (requires { table->user_defined_index_factory; }) {
@@ -129,7 +131,8 @@ void UseStandardIndex(TableOptions* table) {
   }
 }
 
-// Compression of the application's making: format_version 7 and later.
+// True if the application defines its own compression (format_version 7 and
+// later).
 template <typename FamilyOptions>
 bool HasCompressionManager(const FamilyOptions& family) {
   if constexpr (requires { family.compression_manager; }) {
@@ -144,12 +147,12 @@ void UseBuiltInCompression(FamilyOptions* family) {
   }
 }
 
-// For a family that is only read or only filled by ingestion: no option may
-// make reads write or flush, keep the last level free or refuse to be opened.
+// For a family that is only read or only filled by ingestion. Disables options
+// that make reads write or flush, keep the last level free, or refuse to open.
 template <typename FamilyOptions>
 void QuietFamily(FamilyOptions* family) {
   if constexpr (requires { family->max_write_buffer_number_to_maintain; }) {
-    family->max_write_buffer_number_to_maintain = 0;  // gone in 10.2
+    family->max_write_buffer_number_to_maintain = 0;  // removed in 10.2
   }
   if constexpr (requires { family->disallow_memtable_writes; }) {
     family->disallow_memtable_writes = false;
@@ -172,18 +175,18 @@ void QuietFamily(FamilyOptions* family) {
   }
 }
 
-// For the copy of a database that is opened to be read: errors of its files
-// show when it is opened, and nothing more is written than must be.
+// For the copy of a database that is opened for reading: opening it reports
+// errors of its files and writes no more than it must.
 template <typename DatabaseOptions>
 void QuietDatabase(DatabaseOptions* db) {
   if constexpr (requires { db->skip_checking_sst_file_sizes_on_db_open; }) {
-    db->skip_checking_sst_file_sizes_on_db_open = false;  // gone in 11.0
+    db->skip_checking_sst_file_sizes_on_db_open = false;  // removed in 11.0
   }
   if constexpr (requires { db->open_files_async; }) {
     db->open_files_async = false;
   }
   if constexpr (requires { db->track_and_verify_wals; }) {
-    db->track_and_verify_wals = false;  // a copy may go without any
+    db->track_and_verify_wals = false;  // a copy may have no WAL
   }
   if constexpr (requires { db->reuse_manifest_on_open; }) {
     db->reuse_manifest_on_open = false;
@@ -202,13 +205,14 @@ void QuietDatabase(DatabaseOptions* db) {
   }
 }
 
-// Base of file systems that watch syncs. Since 10.6 ingestion syncs with
-// SyncFile(), which a plain wrapper hands down past the files of its own.
+// Base class of file systems that intercept syncs. Since 10.6 ingestion syncs
+// with SyncFile(), which FileSystemWrapper passes to its target without calling
+// the wrapper's own files.
 class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
 
-  // Overrides from 10.6 on; nobody calls it before.
+  // Overrides a method from 10.6 on; RocksDB does not call it before.
   virtual rocksdb::IOStatus SyncFile(const std::string& name,
                                      const rocksdb::FileOptions& file_options,
                                      const rocksdb::IOOptions& options,
@@ -226,8 +230,8 @@ class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Appends the wide-column entity the iterator stands on. SstFileWriter can
-// since 8.6; below, NotSupported (kRefused).
+// Appends the wide-column entity at the iterator's position. Below RocksDB 8.6,
+// SstFileWriter cannot, and the result is NotSupported (kRefused).
 [[nodiscard]] inline rocksdb::Status PutEntityInto(
     rocksdb::SstFileWriter* writer, const rocksdb::Slice& key,
     const rocksdb::Iterator& entity) {

@@ -1,4 +1,4 @@
-// A text as one word of a command that a person can paste into a shell.
+// Quotes a text as one word of a shell command.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A pull neither needs nor leaves LOG files.
+// A RocksDB logger that drops everything, so that a pull leaves no LOG files.
 #pragma once
 
 #include <cstdarg>

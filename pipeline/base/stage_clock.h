@@ -1,5 +1,5 @@
-// Where a lane's time goes: every microsecond between Start() and Stop()
-// belongs to exactly one stage, waiting included.
+// Measures how a lane spends its time: every microsecond between Start() and
+// Stop(), waiting included, belongs to exactly one stage.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace sstferry {
 
 enum class Stage : uint8_t {
-  kIdle = 0,  // no work is at hand
+  kIdle = 0,  // no work available
   // source
   kReadBuild,
   kSendWait,
@@ -23,7 +23,7 @@ enum class Stage : uint8_t {
 };
 inline constexpr size_t kStages = 8;
 
-// The sums of many lanes; any thread.
+// Sums over many lanes. Safe from any thread.
 class StageTotals {
  public:
   void Add(Stage stage, uint64_t micros) {
@@ -38,7 +38,8 @@ class StageTotals {
   std::array<std::atomic<uint64_t>, kStages> micros_{};
 };
 
-// One thread's clock. Starts in `first`; the destructor books the rest.
+// Measures the stages of one thread. Starts in `first`; the destructor adds the
+// time of the last stage.
 class StageClock {
  public:
   StageClock(StageTotals* totals, Stage first)
@@ -47,7 +48,7 @@ class StageClock {
   StageClock(const StageClock&) = delete;
   StageClock& operator=(const StageClock&) = delete;
 
-  // Books the time since the last call to the old stage; returns that stage.
+  // Adds the time since the last call to the old stage; returns that stage.
   Stage Enter(Stage next) {
     const Stage old = stage_;
     const int64_t now = Now();
@@ -68,7 +69,7 @@ class StageClock {
   int64_t since_;
 };
 
-// Books a stage for a scope and returns to the stage before it.
+// Enters a stage for a scope, then returns to the stage before it.
 class StageScope {
  public:
   StageScope(StageClock* clock, Stage stage)

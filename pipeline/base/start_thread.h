@@ -1,5 +1,5 @@
-// std::thread throws when the system has no more threads; a Status does not
-// cross anybody's path by surprise.
+// Starts a thread and returns a Status, because std::thread throws when the
+// system has no more threads.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace sstferry {
 
-// *thread runs work(), or is as it was and the status (kInternal) says why.
+// Runs work() in *thread. On failure *thread is unchanged and the status is
+// kInternal.
 template <typename Work>
 [[nodiscard]] rocksdb::Status StartThread(Work work, std::thread* thread) {
   try {

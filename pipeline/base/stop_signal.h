@@ -1,4 +1,4 @@
-// A wait that a request to stop ends at once.
+// Lets threads wait for a time or for a request to stop.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ class StopSignal {
     std::lock_guard<std::mutex> lock(mu_);
     return stopped_;
   }
-  // True: stopped; false: the time has passed.
+  // Returns true once stopped, false after `time`.
   bool WaitFor(std::chrono::milliseconds time) {
     std::unique_lock<std::mutex> lock(mu_);
     return changed_.wait_for(lock, time, [this] { return stopped_; });

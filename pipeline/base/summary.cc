@@ -29,8 +29,8 @@ constexpr const char* kTargetStages[] = {"receive", "stage_write", "check",
                                          "ingest",  "verify",      "sync",
                                          "swap",    "delete",    "idle"};
 
-// Length of the UTF-8 sequence at the start of `text` when it is well formed
-// and shows as text (no control character), else 0.
+// Length of the UTF-8 sequence at the start of `text` if it is well formed and
+// printable (no control character), else 0.
 size_t PrintableSequence(const Slice& text) {
   const auto byte = [&text](size_t i) {
     return static_cast<unsigned char>(text[i]);
@@ -248,7 +248,7 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   } else if (command == "plan") {
     AddPlan(summary, &json);
   }
-  // Paths and family names need not be UTF-8 either.
+  // Paths and family names may not be valid UTF-8.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
@@ -285,7 +285,7 @@ uint64_t PeakRssBytes() {
       return kibibytes * 1024;
     }
   }
-  rusage usage{};  // no /proc: the same figure, but never reset by exec
+  rusage usage{};  // without /proc: the same value, but exec does not reset it
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }

@@ -11,14 +11,14 @@
 namespace sstferry {
 namespace {
 
-// Of <linux/ioprio.h>, which not every system has.
+// Values from <linux/ioprio.h>, which some systems lack.
 constexpr int kOfThread = 1;
 constexpr int kClassShift = 13;
 constexpr int kIdleClass = 3;
 constexpr int kLargestNice = 19;
 constexpr uint64_t kShortSliceNanos = 100'000;
 
-// Of <linux/sched/types.h>, in its first version.
+// First version of sched_attr in <linux/sched/types.h>.
 struct SchedulerAttributes {
   uint32_t size = sizeof(SchedulerAttributes);
   uint32_t policy = 0;
@@ -32,8 +32,8 @@ struct SchedulerAttributes {
 static_assert(sizeof(SchedulerAttributes) == 48);
 constexpr uint32_t kSchedNormal = 0;
 
-// Others that wake need not wait until a slice of milliseconds is over. Linux
-// before 6.12 takes no notice.
+// Asks for a short time slice, so that other threads that wake do not wait for
+// milliseconds. Linux before 6.12 ignores it.
 void ShortenSlice() {
   SchedulerAttributes attributes;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) == 0 &&
@@ -47,7 +47,8 @@ bool SetThreadIoPriority(int priority) {
   return syscall(SYS_ioprio_set, kOfThread, 0, priority) == 0;
 }
 
-// False: it is lower already, or could not be told or set.
+// Lowers the thread's I/O priority. Returns false if it is lower already, or if
+// it could not be read or set.
 bool LowerIo() {
   const int now = ThreadIoPriority();
   return now >= 0 && now >> kClassShift != kIdleClass &&

@@ -1,18 +1,20 @@
-// Threads that give way to what an application serves with the others.
+// Lowers the priority of threads, so that the application's other threads go
+// first.
 #pragma once
 
 namespace sstferry {
 
 inline constexpr int kLowerByNice = 10;
 
-// The calling thread, and all it starts from now on, gets so much nicer, short
-// slices of CPU, and the lowest level of best-effort I/O. Without a privilege nothing takes that
-// back: not for threads that others wait for. What the system refuses stays as
-// it was.
+// Raises the nice value of the calling thread, and of all threads that it
+// starts later, by kLowerByNice. Also gives it short CPU slices and the lowest
+// level of best-effort I/O. A process without privileges cannot undo this: do
+// not use it for threads that other threads wait for. Settings that the system
+// refuses stay unchanged.
 void LowerThreadPriority();
 
-// The I/O of the calling thread alone is at that level for as long as this
-// lives.
+// Lowers only the I/O priority of the calling thread, for the lifetime of this
+// object.
 class LowIoScope {
  public:
   explicit LowIoScope(bool applies = true);
@@ -21,10 +23,11 @@ class LowIoScope {
   LowIoScope& operator=(const LowIoScope&) = delete;
 
  private:
-  int before_ = -1;  // -1: nothing to take back
+  int before_ = -1;  // priority to restore; -1: none
 };
 
-// Of the calling thread, as ioprio_get(2) says it; -1: it cannot be told.
+// I/O priority of the calling thread as ioprio_get(2) returns it; -1 if it
+// cannot be read.
 int ThreadIoPriority();
 inline constexpr int kLowestBestEffortIo = (2 << 13) | 7;
 

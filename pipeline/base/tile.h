@@ -1,9 +1,11 @@
-// Where one chunk of a refresh ends and the next begins. A chunk replaces
-// [smallest, largest) by a range deletion, and every entry lies in there: a
-// value outside would stand above an older one that nothing deletes. Files
-// that share a user key count as overlapping and are placed a level higher
-// each, so most chunks also hold a deletion of `largest`, a key that is no
-// entry, and the next chunk begins right behind it.
+// Computes the boundaries of replacement intervals (tiles): where one chunk of
+// a refresh ends and the next begins.
+//
+// A chunk replaces [smallest, largest) by a range deletion, and all its entries
+// are inside: a value outside would hide an older one that nothing deletes.
+// RocksDB treats files that share a user key as overlapping and places each a
+// level higher. So most chunks also hold a deletion of `largest`, a key without
+// an entry, and the next chunk begins directly behind it.
 #pragma once
 
 #include <string>
@@ -15,8 +17,9 @@
 
 namespace sstferry {
 
-// The last key that can stand before `end` in this order: bytewise for ends in
-// a NUL byte, reverse bytewise for all. False: there is none, or nobody knows.
+// Sets *last to the last possible key before `end` in this order. Known in
+// bytewise order for ends with a final NUL byte, in reverse bytewise order for
+// all ends. Returns false if there is no such key or it is not known.
 inline bool LastKeyBefore(const rocksdb::Comparator* order,
                           const rocksdb::Slice& end, std::string* last) {
   if (order == rocksdb::BytewiseComparator() && !end.empty() &&
@@ -32,8 +35,9 @@ inline bool LastKeyBefore(const rocksdb::Comparator* order,
   return false;
 }
 
-// The first key that can stand behind `key`: bytewise for all, reverse
-// bytewise for keys that end in a NUL byte. False as above.
+// Sets *first to the first possible key behind `key`. Known in bytewise order
+// for all keys, in reverse bytewise order for keys with a final NUL byte.
+// Returns false if there is no such key or it is not known.
 inline bool FirstKeyAfter(const rocksdb::Comparator* order,
                           const rocksdb::Slice& key, std::string* first) {
   if (order == rocksdb::BytewiseComparator()) {
@@ -49,13 +53,14 @@ inline bool FirstKeyAfter(const rocksdb::Comparator* order,
   return false;
 }
 
-// Any key behind `key`, no longer than keys may be. False: there is none
-// (behind the empty key in reverse order), or the order tells of none.
+// Sets *behind to some key behind `key`, at most kMaxKeyBytes long. Returns
+// false if there is none (behind the empty key in reverse order) or if the
+// comparator does not offer one.
 inline bool KeyBehind(const rocksdb::Comparator* order, const std::string& key,
                       std::string* behind) {
   *behind = key;
   if (order == rocksdb::ReverseBytewiseComparator()) {
-    // Any shorter one.
+    // Every prefix sorts behind the key.
     if (key.empty()) {
       return false;
     }
@@ -70,8 +75,8 @@ inline bool KeyBehind(const rocksdb::Comparator* order, const std::string& key,
   return order->Compare(key, *behind) < 0 && behind->size() <= kMaxKeyBytes;
 }
 
-// An end of an interval behind `key` and nothing else, such that the last key
-// before it is known and hardly ever an entry.
+// Returns an end of an interval directly behind `key` such that the last
+// possible key before that end is known and is hardly ever an entry.
 inline std::string ClosedEnd(const rocksdb::Comparator* order,
                              std::string key) {
   if (order == rocksdb::BytewiseComparator()) {
@@ -80,7 +85,7 @@ inline std::string ClosedEnd(const rocksdb::Comparator* order,
   return key;
 }
 
-// How a chunk ends: behind `key`, or right before it.
+// End of a chunk: behind `key`, or directly before it if `exclusive`.
 struct TileEnd {
   std::string key;
   bool exclusive = false;
@@ -90,8 +95,8 @@ inline TileEnd EndOf(const ChunkEnd& chunk) {
   return {chunk.largest, chunk.clears && !chunk.deletes_last};
 }
 
-// Where the next chunk begins. (At the key itself where nobody knows what
-// stands behind it: then this one was the family's last.)
+// Returns the begin of the next chunk. (If the key behind end.key is not known,
+// returns end.key itself: the chunk was then the family's last.)
 inline std::string NextBegin(const rocksdb::Comparator* order,
                              const TileEnd& end) {
   std::string next;

@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 
 constexpr char kOptionsPrefix[] = "OPTIONS-";
-// Of one directory; further up nobody has a database.
+// Maximum for one directory; databases are not nested deeper.
 constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
 
-// Changes with every start of the machine; empty where it does not say.
+// Identifies one run of the machine; empty if the system has no boot id.
 std::string BootId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -33,7 +33,8 @@ std::string BootId() {
   return id;
 }
 
-// What stands behind a backslash stands for itself, but for line ends.
+// Removes backslash escapes: an escaped character stands for itself, except for
+// line ends.
 std::string Unescaped(const std::string& value) {
   std::string text;
   for (size_t i = 0; i < value.size(); ++i) {
@@ -47,7 +48,8 @@ std::string Unescaped(const std::string& value) {
   return text;
 }
 
-// `dir`, or the nearest above it that is there, with every link followed.
+// Returns `dir`, or its nearest existing parent, with all symbolic links
+// resolved.
 std::string NearestThere(const std::string& dir, bool* is_there) {
   std::error_code error;
   fs::path path = fs::absolute(dir, error);
@@ -58,8 +60,8 @@ std::string NearestThere(const std::string& dir, bool* is_there) {
   return fs::canonical(path, error).string();
 }
 
-// The digests of a directory and of all it lies in, nearest first. *is_there:
-// the first is of the directory itself.
+// Returns the digests of a directory and of all its parents, nearest first.
+// *is_there: the directory exists, so that the first digest is its own.
 std::vector<Digest128> ChainOf(const std::string& dir,
                                const std::string& machine, bool* is_there) {
   std::vector<Digest128> chain;

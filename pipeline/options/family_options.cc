@@ -23,7 +23,8 @@ using OptionMap = std::unordered_map<std::string, std::string>;
 constexpr size_t kPullWriteBufferBytes = 1u << 20;
 constexpr size_t kPullCacheBytes = 4u << 20;
 constexpr uint64_t kMaxDictBufferBytes = 8u << 20;
-// Above any number of level-0 files; RocksDB adds one to it.
+// Above any number of level-0 files. RocksDB adds one to it, so it is not
+// INT_MAX.
 constexpr int kNeverByFileCount = 1 << 30;
 
 rocksdb::ConfigOptions StrictConfig() {
@@ -49,7 +50,7 @@ Status FromMap(const OptionMap& map, DBOptions* out) {
   return rocksdb::GetDBOptionsFromMap(StrictConfig(), base, map, out);
 }
 
-// Sets one option that, together with others, RocksDB did not take.
+// Sets one option alone, after RocksDB did not accept all options together.
 template <typename Options>
 Status ApplyOne(OptionScope scope, const std::string& where,
                 const std::string& name, const std::string& value,
@@ -58,7 +59,7 @@ Status ApplyOne(OptionScope scope, const std::string& where,
   Status s = FromMap({{name, value}}, &next);
   const OptionRule* rule = FindOptionRule(scope, name);
   if (!s.ok() && rule->kind == OptionKind::kObject) {
-    // A newer RocksDB gives its objects members that this one does not know.
+    // Objects of a newer RocksDB may have members that this one does not know.
     std::string id;
     next = *out;
     if (CheckObject(value, *rule, &id, nullptr).ok() && id != value) {
@@ -116,7 +117,8 @@ std::string ValueOf(const std::vector<NamedValue>& options,
   return "";
 }
 
-// RocksDB returns OK and no object for an id its registry does not have.
+// Adds a note if an object is missing: RocksDB returns OK and no object for an
+// id that its registry does not have.
 void NoteMissingObject(const std::string& where, const std::string& name,
                        const std::string& value, bool made,
                        std::vector<std::string>* notes) {
@@ -125,7 +127,7 @@ void NoteMissingObject(const std::string& where, const std::string& name,
     rule = FindOptionRule(OptionScope::kTable, name);
   }
   std::string id;
-  // CheckOptions has already spoken about ids that are not allowed.
+  // CheckOptions has already added a note for ids that are not allowed.
   if (!made && !IsNullObject(value) &&
       CheckObject(value, *rule, &id, nullptr).ok()) {
     AddNote(notes, where + ": option " + Quoted(name) + " was dropped: " +
@@ -165,7 +167,7 @@ class FamilyBuilder {
   }
 
  private:
-  // An extractor of the application goes before RocksDB's own.
+  // An extractor of the application takes precedence over RocksDB's own.
   Status SetFamilyOptions() {
     ColumnFamilyOptions* options = &out_->final_options;
     std::vector<NamedValue> rest = description_.options;
@@ -212,7 +214,7 @@ class FamilyBuilder {
                             ": expected block-based or plain tables, found " +
                             Quoted(description_.table_factory));
     }
-    // RocksDB's default may be newer than what is readable everywhere.
+    // RocksDB's default may be newer than every supported version can read.
     table_.format_version = kPortableTableFormatVersion;
     Status s = Apply(OptionScope::kTable, where_, description_.table_options,
                      &table_, &out_->notes);
@@ -225,7 +227,7 @@ class FamilyBuilder {
     return s;
   }
 
-  // Lowers *version to what both ends read; raises what nobody writes.
+  // Clamps `version` to the versions that both sides read and RocksDB writes.
   uint32_t Fit(uint32_t version, const std::string& what) {
     const uint32_t max_version =
         std::min(limits_.max_format_version, kMaxTableFormatVersion);
@@ -347,7 +349,8 @@ OptionMap AsMap(const std::vector<NamedValue>& options) {
   return map;
 }
 
-// Compares two lists; `settable` holds the names an open database can change.
+// Compares two lists. `settable` has the names that an open database can
+// change.
 void Compare(const std::vector<NamedValue>& from,
              const std::vector<NamedValue>& to, const OptionMap& settable,
              const std::string& prefix, OptionChanges* out) {
@@ -365,7 +368,8 @@ void Compare(const std::vector<NamedValue>& from,
   }
 }
 
-// The names in text written with mutable_options_only, a line an option.
+// Returns the names in a text written with mutable_options_only, one option per
+// line.
 OptionMap NamesOf(const std::string& text) {
   OptionMap names;
   for (size_t begin = 0; begin < text.size();) {
@@ -477,7 +481,7 @@ Status ChangesTo(const ColumnFamilyOptions& from, const ColumnFamilyOptions& to,
   }
   const OptionMap settable = NamesOf(names);
   Compare(before.options, after.options, settable, "", out);
-  // Of table options an open database takes only a few, in its own syntax.
+  // An open database accepts only a few table options, in another syntax.
   Compare(before.table_options, after.table_options, {}, "table.", out);
   if (before.merge_operator != after.merge_operator) {
     out->need_reopen.push_back("merge_operator");

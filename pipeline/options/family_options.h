@@ -1,6 +1,6 @@
-// From descriptions of options (options_file.h), which a peer sent and nobody
-// vouches for, to RocksDB's option structs: those a database is left with,
-// those it is filled with, and those chunks are built with.
+// Builds RocksDB's option structs from descriptions of options
+// (options_file.h), which an untrusted peer sent: the final options of a
+// database, those for filling it, and those for building its chunks.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -20,67 +20,68 @@
 namespace sstferry {
 
 struct BuildLimits {
-  // What the operator asked for; 0: the highest in the source's files.
+  // Requested by the operator; 0: the highest in the source's files.
   uint32_t format_version = 0;
-  // The highest in the source's files; 0: it has none (or only plain tables).
+  // Highest in the source's files; 0: no files (or only plain tables).
   uint32_t source_files_format_version = 0;
-  // What both ends can read.
+  // Highest that both sides can read.
   uint32_t max_format_version = kMaxTableFormatVersion;
-  // How ingestion of the RocksDB that opens the target behaves.
+  // Ingestion behaviour of the RocksDB that opens the target.
   bool universal_ingests_to_last_level = kUniversalIngestsToLastLevel;
   bool fifo_ingests_to_level0 = kFifoIngestsToLevel0;
-  // The block cache of all options built; null: each family gets a small one.
+  // Block cache for all built options; null: each family gets a small one.
   std::shared_ptr<rocksdb::Cache> cache;
 };
 
 struct BuiltFamily {
-  // What the application finds in OPTIONS afterwards: the source's.
+  // Final options of the family, as in the source's OPTIONS.
   rocksdb::ColumnFamilyOptions final_options;
-  // While data arrives: no compaction, small memtables, index and filter
-  // blocks inside the small cache, leveled where ingestion needs it.
+  // For the transfer: no compaction, small memtables, index and filter blocks
+  // inside the small cache, leveled if ingestion needs it.
   rocksdb::ColumnFamilyOptions pull_options;
-  uint32_t format_version = 0;  // of the chunks
+  uint32_t format_version = 0;  // for the chunks
   bool keeps_level0 = false;    // FIFO, or one level: files stay in level 0
-  // Options dropped or changed, each with the reason.
+  // Dropped or changed options, each with the reason.
   std::vector<std::string> notes;
 };
 
-// Errors name the family and what stands against it:
+// Builds all options of one family. Errors name the family and the obstacle:
 //   NotSupported (kRefused)          timestamps, a FIFO family where RocksDB
 //                                    cannot ingest into one, a table format
 //                                    that is neither block-based nor plain
-//   InvalidArgument (kIncompatible)  comparator or compression missing here,
-//                                    a value out of bounds, a format_version
-//                                    asked for that cannot be read
+//   InvalidArgument (kIncompatible)  comparator or compression missing in this
+//                                    process, a value out of bounds, a
+//                                    requested format_version that cannot be
+//                                    read
 [[nodiscard]] rocksdb::Status BuildFamily(const FamilyDescription& description,
                                           const OperatorRegistry& registry,
                                           const BuildLimits& limits,
                                           BuiltFamily* out);
 
-// The database's own options, as they shall stand in OPTIONS afterwards. A
-// pull opens with smaller ones (max_open_files above all) and restores these
-// by a reopen, or by SetDBOptions where ChangesTo() says so.
+// Builds the final options of the database. A pull opens the database with
+// smaller ones (above all max_open_files) and restores these by a reopen, or by
+// SetDBOptions where ChangesTo() allows it.
 //   InvalidArgument (kIncompatible)  as BuildFamily
 [[nodiscard]] rocksdb::Status BuildDatabaseOptions(
     const std::vector<NamedValue>& description, rocksdb::DBOptions* out,
     std::vector<std::string>* notes);
 
-// The options SstFileWriter builds this family's chunks with, from the
-// family's own: the given format_version, no caches, nothing of flushes and
-// compactions, dictionary buffering bounded (SstFileWriter would otherwise
-// keep a whole chunk in memory). Where the family builds its last level
-// without filters, so are its chunks. Marked blocks (kReadsMarkedBlocks) only
-// where the target reads them. The caller sets env.
+// Derives the options of SstFileWriter for this family's chunks from the
+// family's own: the given format_version, no caches, no settings of flushes and
+// compactions, bounded dictionary buffering (SstFileWriter would otherwise keep
+// a whole chunk in memory). Chunks have no filters if the family builds its
+// last level without. They have marked blocks (kReadsMarkedBlocks) only if the
+// target reads them. The caller sets env.
 //   InvalidArgument (kIncompatible)  format_version out of range
 //   NotSupported (kRefused)          no block-based or plain table factory
 [[nodiscard]] rocksdb::Status ChunkOptions(
     const rocksdb::ColumnFamilyOptions& family, uint32_t format_version,
     bool marked_blocks, rocksdb::Options* out);
 
-// What leads from one set of options to another.
+// Difference between two sets of options.
 struct OptionChanges {
-  std::vector<NamedValue> settable;       // by SetOptions or SetDBOptions
-  std::vector<std::string> need_reopen;   // names that only an open can change
+  std::vector<NamedValue> settable;       // for SetOptions or SetDBOptions
+  std::vector<std::string> need_reopen;   // names that need a reopen
 };
 
 [[nodiscard]] rocksdb::Status ChangesTo(

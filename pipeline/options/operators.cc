@@ -32,7 +32,7 @@ std::string Where(const std::string& family) {
   return "column family " + Quoted(family);
 }
 
-// The id in "id" or "{id=...;...}"; "" if it is neither.
+// Returns the id in "id" or "{id=...;...}"; "" for anything else.
 std::string IdOf(const std::string& value) {
   if (!value.starts_with('{')) {
     return value;

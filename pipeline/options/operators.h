@@ -1,5 +1,5 @@
-// Comparators, merge operators and prefix extractors by name: RocksDB's
-// built-in ones and those the application registers.
+// Finds comparators, merge operators and prefix extractors by name: RocksDB's
+// built-in ones and those that the application registers.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -16,24 +16,24 @@
 
 namespace sstferry {
 
-// The comparator called `name`, which family `family` was written with.
-//   NotSupported (kRefused)          it carries user-defined timestamps
+// Finds the comparator `name`, with which family `family` was written.
+//   NotSupported (kRefused)          it uses user-defined timestamps
 //   InvalidArgument (kIncompatible)  this process does not have it
 [[nodiscard]] rocksdb::Status FindComparator(const std::string& family,
                                              const std::string& name,
                                              const OperatorRegistry& registry,
                                              const rocksdb::Comparator** out);
 
-// The merge operator of an OPTIONS value, a name or {id=NAME;...}; "" is none.
-// One that this process does not have gives OK, null and a note: only where
-// merge operands exist must the caller stop.
+// Finds the merge operator of an OPTIONS value: a name or {id=NAME;...}; "" is
+// none. If this process does not have it, returns OK, null and a note: the
+// caller must stop only if merge operands exist.
 [[nodiscard]] rocksdb::Status FindMergeOperator(
     const std::string& family, const std::string& value,
     const OperatorRegistry& registry,
     std::shared_ptr<rocksdb::MergeOperator>* out,
     std::vector<std::string>* notes);
 
-// The registered prefix extractor of that name, or null.
+// Returns the registered prefix extractor of that name, or null.
 std::shared_ptr<const rocksdb::SliceTransform> FindRegisteredPrefixExtractor(
     const std::string& name, const OperatorRegistry& registry);
 

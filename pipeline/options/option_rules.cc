@@ -24,7 +24,7 @@ using rocksdb::Status;
 using NameSet = std::unordered_set<std::string>;
 
 constexpr int kMaxBraceDepth = 4;
-constexpr size_t kMaxListItems = 64;  // as many as levels
+constexpr size_t kMaxListItems = 64;  // RocksDB's maximum of levels
 
 std::span<const OptionRule> RulesOf(OptionScope scope) {
   switch (scope) {
@@ -54,7 +54,8 @@ bool IsBool(std::string_view text) {
   return text == "true" || text == "false" || text == "0" || text == "1";
 }
 
-// A name of an enumeration: what RocksDB then looks up in its own table.
+// True if `text` can be a name of an enumeration, which RocksDB then looks up
+// in its own table.
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 64 &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -101,7 +102,7 @@ std::vector<std::string_view> SplitAt(std::string_view text, char separator) {
   }
 }
 
-// The linked RocksDB's spellings of the compressions it can do.
+// Names of the compressions that the linked RocksDB supports.
 const NameSet& SupportedCompressions() {
   static const NameSet names = [] {
     NameSet found;
@@ -152,8 +153,8 @@ Status CheckList(const OptionRule& rule, const std::string& value) {
   return Status::OK();
 }
 
-// What the linked RocksDB writes for its default options: the names it knows,
-// and per struct the members it knows.
+// Names of options, and of members of structs, that the linked RocksDB knows,
+// taken from the text that it writes for its default options.
 class LinkedOptions {
  public:
   static const LinkedOptions& Get() {
@@ -174,9 +175,9 @@ class LinkedOptions {
     FamilyDescription family;
     DescribeDatabase(rocksdb::DBOptions(), &database).PermitUncheckedError();
     rocksdb::ColumnFamilyOptions options;
-    options.compression_per_level = {rocksdb::kNoCompression};  // else unwritten
+    options.compression_per_level = {rocksdb::kNoCompression};  // else omitted
     DescribeFamily("", options, &family)
-        .PermitUncheckedError();  // fails by having no names: tests see it
+        .PermitUncheckedError();  // a failure leaves no names: tests find it
     Add(OptionScope::kDatabase, database);
     Add(OptionScope::kFamily, family.options);
     Add(OptionScope::kTable, family.table_options);
@@ -216,7 +217,7 @@ Status CheckScalar(const OptionRule& rule, const std::string& value) {
     case OptionKind::kVitalName:
       return IsName(value) ? Status::OK() : Unexpected("a name", value);
     case OptionKind::kCompression:
-      // "As the other levels" has a meaning for this one option only.
+      // "As the other levels" is valid only for this option.
       return value == "kDisableCompressionOption" &&
                      rule.name == std::string_view("bottommost_compression")
                  ? Status::OK()
@@ -226,7 +227,8 @@ Status CheckScalar(const OptionRule& rule, const std::string& value) {
   }
 }
 
-// Old versions wrote compression options as "bits:level:strategy:...".
+// Splits compression options in the form of old versions:
+// "bits:level:strategy:...".
 std::vector<NamedValue> MembersOfColonList(const std::string& value) {
   static constexpr const char* kNames[] = {
       "window_bits",          "level",
@@ -237,14 +239,14 @@ std::vector<NamedValue> MembersOfColonList(const std::string& value) {
   const std::vector<std::string_view> parts = SplitAt(value, ':');
   std::vector<NamedValue> members;
   for (size_t i = 0; i < std::min(parts.size(), std::size(kNames)); ++i) {
-    // With six parts the last one is "enabled".
+    // In a list of six parts the last one is "enabled".
     const char* name = parts.size() == 6 && i == 5 ? "enabled" : kNames[i];
     members.push_back({name, std::string(parts[i])});
   }
   return members;
 }
 
-// Rebuilds a struct from those of its members that are allowed and known.
+// Rebuilds a struct from its allowed and known members.
 Status CheckStruct(const OptionRule& rule, const std::string& where,
                    std::string* value, std::vector<std::string>* notes) {
   std::vector<NamedValue> members;
@@ -288,7 +290,7 @@ bool IsArgument(std::string_view text, const OptionRule& rule) {
   return IsBool(text) || IsRealWithin(text, rule.low, rule.high);
 }
 
-// What may follow an id: ":1:true" or ".8", each part an argument.
+// True if `text` is a list of arguments behind an id: ":1:true" or ".8".
 bool AreArguments(std::string_view text, const OptionRule& rule) {
   if (text.empty()) {
     return true;

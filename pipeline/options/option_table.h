@@ -1,5 +1,5 @@
-// The table behind option_rules.h, apart because it is data: one line an
-// option. Only option_rules.cc includes it.
+// The table behind option_rules.h, one line per option. Only option_rules.cc
+// includes it.
 // Over 250 lines because it is one table.
 #pragma once
 
@@ -100,7 +100,8 @@ inline constexpr OptionRule kMetadataCacheMembers[] = {
     Name("unpartitioned_pinning"),
 };
 
-// --- objects that RocksDB itself can make --------------------------------------
+// --- objects that RocksDB itself can make
+// --------------------------------------
 inline constexpr const char* kPrefixIds[] = {
     "rocksdb.FixedPrefix", "rocksdb.CappedPrefix", "rocksdb.Noop", "fixed",
     "capped", nullptr};
@@ -134,7 +135,7 @@ inline constexpr const char* kChecksumFactoryIds[] = {
 
 // --- ColumnFamilyOptions -----------------------------------------------------
 inline constexpr OptionRule kFamilyRules[] = {
-    // Shape of the tree.
+    // Levels and compactions.
     VitalName("compaction_style"),
     Integer("num_levels", 1, 64),
     Name("compaction_pri"),
@@ -203,7 +204,7 @@ inline constexpr OptionRule kFamilyRules[] = {
     Integer("memtable_avg_op_scan_flush_trigger", 0, kAnyUint),
     Integer("min_tombstones_for_range_conversion", 0, kAnyUint),
     Bool("memtable_batch_lookup_optimization"),
-    // The misspelling is that of 10.4 to 11.7.
+    // Name misspelled by RocksDB 10.4 to 11.7.
     Bool("memtable_veirfy_per_key_checksum_on_seek"),
     Bool("memtable_verify_per_key_checksum_on_seek"),
     Bool("disallow_memtable_writes"),
@@ -229,7 +230,7 @@ inline constexpr OptionRule kFamilyRules[] = {
     Bool("report_bg_io_stats"),
     Integer("block_protection_bytes_per_key", 0, 8),
     Integer("uncache_aggressiveness", 0, kAnyUint),
-    // Never taken over.
+    // Never accepted.
     Dropped("compaction_filter", kObjectOfApplication),
     Dropped("compaction_filter_factory", kObjectOfApplication),
     Dropped("compaction_thread_limiter", kObjectOfApplication),
@@ -238,7 +239,7 @@ inline constexpr OptionRule kFamilyRules[] = {
     Dropped("blob_direct_write_partition_strategy", kObjectOfApplication),
     Dropped("compression_manager", kObjectOfApplication),
     Dropped("cf_paths", kHostPath),
-    // Comparator, merge operator and table factory travel apart.
+    // Sent separately: comparator, merge operator and table factory.
     Dropped("comparator", nullptr),
     Dropped("merge_operator", nullptr),
     Dropped("table_factory", nullptr),
@@ -246,7 +247,8 @@ inline constexpr OptionRule kFamilyRules[] = {
     Dropped("plain_table_factory", nullptr),
 };
 
-// --- BlockBasedTableOptions ----------------------------------------------------
+// --- BlockBasedTableOptions
+// ----------------------------------------------------
 inline constexpr OptionRule kTableRules[] = {
     Integer("format_version", 0, 1000),
     VitalName("checksum"),
@@ -301,7 +303,8 @@ inline constexpr OptionRule kTableRules[] = {
     Dropped("reserve_table_reader_memory", nullptr),
 };
 
-// --- DBOptions -----------------------------------------------------------------
+// --- DBOptions
+// -----------------------------------------------------------------
 inline constexpr OptionRule kDatabaseRules[] = {
     // Threads, files, buffers.
     Integer("max_background_jobs", -1, 1024),
@@ -404,7 +407,7 @@ inline constexpr OptionRule kDatabaseRules[] = {
     Bool("enable_thread_tracking"),
     Name("lowest_used_cache_tier"),
     Object("file_checksum_gen_factory", kChecksumFactoryIds, 0, 0),
-    // Never taken over.
+    // Never accepted.
     Dropped("wal_dir", kHostPath),
     Dropped("db_log_dir", kHostPath),
     Dropped("db_paths", kHostPath),
@@ -422,7 +425,7 @@ inline constexpr OptionRule kDatabaseRules[] = {
     Dropped("write_buffer_manager", kObjectOfApplication),
     Dropped("wal_filter", kObjectOfApplication),
     Dropped("compaction_service", kObjectOfApplication),
-    // Of followers only.
+    // Used only by followers.
     Dropped("follower_catchup_retry_count", nullptr),
     Dropped("follower_catchup_retry_wait_ms", nullptr),
     Dropped("follower_refresh_catchup_period_ms", nullptr),

@@ -36,7 +36,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// A '#' begins a comment unless a backslash stands before it.
+// Removes a comment: a '#' begins one unless a backslash precedes it.
 std::string_view WithoutComment(std::string_view line) {
   for (size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '\\') {
@@ -106,7 +106,7 @@ Status ParseStatement(std::string_view line, size_t number, NamedValue* out) {
   return Status::OK();
 }
 
-// Reads one line after the other into the section it stands in.
+// Parses the lines of an OPTIONS text, section by section.
 class OptionsTextParser {
  public:
   OptionsTextParser(DatabaseDescription* out, std::vector<std::string>* notes)
@@ -201,7 +201,8 @@ class OptionsTextParser {
                                  Quoted(section.argument));
     }
     family_ = it->second;
-    // The section's name is what the options below were written for.
+    // The section's name is that of the family that the following options are
+    // for.
     FamilyDescription& family = out_->families[family_];
     family.table_factory = section.title.substr(kTablePrefix.size());
     if (family.table_factory.size() > kMaxIdentifierBytes) {
@@ -260,13 +261,13 @@ class OptionsTextParser {
   DatabaseDescription* const out_;
   std::vector<std::string>* const notes_;
   Where where_ = Where::kNowhere;
-  size_t family_ = 0;  // index of the family that a section is about
+  size_t family_ = 0;  // index of the family of the current section
   std::unordered_map<std::string, size_t> families_;
-  std::unordered_set<std::string> seen_;   // sections
-  std::unordered_set<std::string> names_;  // options of this section
+  std::unordered_set<std::string> seen_;   // sections so far
+  std::unordered_set<std::string> names_;  // options of the current section
 };
 
-// Feeds lines to a parser, numbered from 1.
+// Passes the lines to a parser, numbered from 1.
 Status ParseLines(const Slice& text, OptionsTextParser* parser) {
   std::string_view rest(text.data(), text.size());
   for (size_t number = 1; !rest.empty(); ++number) {

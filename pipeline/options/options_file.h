@@ -1,8 +1,8 @@
-// The options of a database as bounded lists of names and values: read from
+// Reads the options of a database into bounded lists of names and values: from
 // the text of an OPTIONS file, which a much newer RocksDB may have written, or
 // from option structs. Values keep the escapes of OPTIONS files.
 //
-// Nothing here judges a value; option_rules.h does, on the side that uses it.
+// The side that uses the options checks the values (option_rules.h).
 // All functions may be called from any thread.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace sstferry {
 
-// A family takes about 6 KB; this is room for tens of thousands.
+// Room for tens of thousands of families, which take about 6 KB each.
 inline constexpr size_t kMaxOptionsTextBytes = 256u << 20;
 
 struct DatabaseDescription {
@@ -25,15 +25,15 @@ struct DatabaseDescription {
   std::vector<FamilyDescription> families;
 };
 
-// Parses the text of an OPTIONS file. Sections of a kind not known here are
-// left out and named in *notes. On error *out is unspecified.
+// Parses the text of an OPTIONS file. Skips sections of an unknown kind and
+// names them in *notes. On error *out is unspecified.
 //   Corruption  not an OPTIONS file, or a bound of format/limits.h exceeded;
 //               the message names the line.
 [[nodiscard]] rocksdb::Status ParseOptionsText(const rocksdb::Slice& text,
                                                DatabaseDescription* out,
                                                std::vector<std::string>* notes);
 
-// The same lists from the options of an open database.
+// Makes the same lists from the options of an open database.
 //   Corruption  a value exceeds a bound of format/limits.h.
 [[nodiscard]] rocksdb::Status DescribeFamily(
     const std::string& name, const rocksdb::ColumnFamilyOptions& options,
@@ -41,13 +41,13 @@ struct DatabaseDescription {
 [[nodiscard]] rocksdb::Status DescribeDatabase(
     const rocksdb::DBOptions& options, std::vector<NamedValue>* out);
 
-// True for the spellings of "no object" in OPTIONS files.
+// Returns true for the spellings of "no object" in OPTIONS files.
 bool IsNullObject(const rocksdb::Slice& value);
 
-// `text` in quotes, unprintable bytes as \xNN, at most 64 bytes of it.
+// Returns at most 64 bytes of `text` in quotes, unprintable bytes as \xNN.
 std::string Quoted(const rocksdb::Slice& text);
 
-// Appends a note; beyond kMaxNotes says once that more were left out.
+// Appends a note. Beyond kMaxNotes, appends one note that more were left out.
 void AddNote(std::vector<std::string>* notes, const std::string& note);
 
 }  // namespace sstferry

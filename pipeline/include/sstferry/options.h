@@ -27,11 +27,11 @@ class SliceTransform;
 namespace sstferry {
 
 enum class LogLevel { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
-// Called from any thread, one call at a time is not promised.
+// May be called from any thread, also concurrently.
 using LogFunction = std::function<void(LogLevel, const std::string&)>;
 
-// What an application adds to RocksDB's built-in operators. Borrowed objects
-// must outlive every transfer that uses them.
+// Operators that an application adds to RocksDB's built-in ones. Borrowed
+// objects must outlive every transfer that uses them.
 struct OperatorRegistry {
   std::vector<const rocksdb::Comparator*> comparators;
   std::vector<std::shared_ptr<rocksdb::MergeOperator>> merge_operators;
@@ -39,27 +39,27 @@ struct OperatorRegistry {
       prefix_extractors;
 };
 
-// Where data comes from: a database directory, or sst://HOST[:PORT]/NAME.
+// Address of a source: a database directory, or sst://HOST[:PORT]/NAME.
 struct SourceAddress {
   std::string directory;  // set, or:
   std::string host;
   uint16_t port = 0;
-  std::string name;       // empty only where a list of names is asked for
+  std::string name;       // empty only to ask for a list of names
   bool is_directory() const { return host.empty(); }
   std::string ToString() const;
 };
-// InvalidArgument says what is wrong with the text.
+// InvalidArgument: the message says what is wrong with the text.
 [[nodiscard]] rocksdb::Status ParseSourceAddress(const std::string& text,
                                                  SourceAddress* out);
 // [A-Za-z0-9._-]{1,64}
 bool IsValidDatabaseName(const std::string& name);
 
 enum class Durability {
-  kChunk,  // each chunk is synced before it is recorded; a crash loses none
-  kNone,   // everything is synced once, before the final rename
+  kChunk,  // sync each chunk before recording it; a crash loses none
+  kNone,   // sync everything once, before the final rename
 };
 
-// What to take of a source; the same for pull, plan and verify.
+// Part of a source's data that a pull, plan or verify covers.
 struct Selection {
   std::vector<std::string> families;  // empty: all
   KeyInterval interval;
@@ -69,90 +69,92 @@ struct PullOptions {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kSeed;
-  // Seeds: a non-empty target_dir is exchanged, not refused.
+  // Seeds only: replace a non-empty target_dir instead of refusing it.
   bool replace = false;
-  // Refreshes, from here on. A non-empty target_dir has to remember that it
-  // was pulled from this source, by the source's database id.
+  // Refreshes only, up to delete_rate_bytes_per_sec. A non-empty target_dir
+  // must have a record that it was pulled from this source, by the source's
+  // database id.
   Visibility visibility = Visibility::kAll;
-  bool adopt = false;     // whatever it remembers
-  std::string source_id;  // of a source that has no database id that lasts
+  bool adopt = false;     // refresh it whatever its record says
+  std::string source_id;  // for a source without a lasting database id
   CompareMode compare = CompareMode::kFiles;
-  // Families that the source does not have any more are dropped. Not with a
-  // selection.
+  // Drop families that the source no longer has. Not allowed with a selection.
   bool drop_missing = false;
-  // While the target is behind with its compactions, ingestion goes on at no
-  // more than this; 0: it does not wait for them.
+  // Rate of ingestion while the target's compactions lag behind, in bytes per
+  // second. 0: ingestion does not wait for compactions.
   uint64_t min_rate_bytes_per_sec = 8'000'000;
-  bool compact = true;  // replaced intervals, at the end
-  // Of what that compaction reads; 0: no limit. Not set: of a database that
-  // an application has open 100 MB/s, of a directory nobody else reads none.
+  bool compact = true;  // compact the replaced intervals at the end
+  // Limit of the bytes that this compaction reads; 0: no limit. Not set: 100
+  // MB/s for a database that an application has open, no limit for a directory.
   std::optional<uint64_t> compact_rate_bytes_per_sec;
-  // Lanes of kAll and kChunk let other threads of this process and machine go
-  // first, but not where a writer of the database could wait for them; the
-  // deletion after a swap does so with its I/O.
+  // Lanes of kAll and kChunk run at low priority, except where a writer of the
+  // database may wait for them. The deletion after a swap uses low I/O
+  // priority.
   bool low_priority = true;
-  // Of the file system that holds target_dir: below it no chunk is begun. If
-  // that lasts, the refresh ends with kNoSpace. 0: all of it may be used.
+  // Minimum of free space on target_dir's file system. Below it no chunk
+  // begins; if that lasts, the refresh ends with kNoSpace. 0: all space may be
+  // used.
   double min_free_percent = 5;
-  // Of a swap, around the exchange. Once before_swap was called, after_swap is,
-  // whatever happens; if the process dies in between, by the next pull.
+  // Swap only: called around the exchange. Every call of before_swap is
+  // followed by one of after_swap; if the process dies in between, the next
+  // pull calls it.
   SwapHook before_swap;
   SwapHook after_swap;
-  // Of the old database's files while they are deleted; 0: no limit.
+  // Limit for deleting the old database's files; 0: no limit.
   uint64_t delete_rate_bytes_per_sec = 50'000'000;
   Selection selection;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
-  // SST bytes that all lanes write; 0: no limit. Operation::SetMaxRate()
-  // changes it while a pull runs.
+  // Limit of the SST bytes that all lanes together write; 0: no limit.
+  // Operation::SetMaxRate() changes it while a pull runs.
   uint64_t max_rate_bytes_per_sec = 0;
   WireCompression compression = WireCompression::kAuto;
   uint32_t compression_level = 0;  // 1 to 19; 0: the source's choice
   Durability durability = Durability::kChunk;
   bool verify = false;          // compare with the source before the rename
-  uint32_t format_version = 0;  // of SST files; 0: as the source's files
+  uint32_t format_version = 0;  // of SST files; 0: same as the source's files
   CarryMode carry = CarryMode::kAuto;
   std::string timeline_file;    // CSV, one line a second; empty: none
   std::string snapshot_dir;     // for a directory source; empty: beside it
-  std::string wal_dir;          // of a directory source; empty: as it tells
+  std::string wal_dir;          // of a directory source; empty: from OPTIONS
   TlsFiles tls;                 // for a source over TCP; empty: plain
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
-  // A source that answers but neither reads nor sends for so long, or a target
-  // that takes nothing of an in-process source: TOO_SLOW.
+  std::chrono::milliseconds peer_timeout{10'000};  // two ping intervals
+  // If a source answers but neither reads nor sends for this time, or a target
+  // takes nothing from an in-process source, the pull ends with TOO_SLOW.
   std::chrono::milliseconds stall_timeout{120'000};
-  // Time for the source's first answer in this run, of a resumed pull, too;
-  // after that retry_for holds. Not set: 10 s, or retry_for if that is less.
+  // Time to wait for the source's first answer in this run, also of a resumed
+  // pull; after that retry_for holds. Not set: 10 s, or retry_for if less.
   std::optional<std::chrono::milliseconds> wait_for_source;
-  // A lost connection is tried again for so long without progress.
+  // Time for which the target retries a lost connection without progress.
   std::chrono::milliseconds retry_for{600'000};
-  // For the whole pull; 0: none.
+  // Maximum duration of the whole pull; 0: none.
   std::chrono::milliseconds deadline{0};
-  // Begins anew where an unfinished pull could go on.
+  // Starts over instead of resuming an unfinished pull.
   bool restart = false;
-  // For a directory source: how long its snapshot outlives this process.
+  // Directory source only: time for which its snapshot outlives this process.
   std::chrono::seconds snapshot_ttl{3600};
   OperatorRegistry registry;
-  // Everything the target writes goes through this; null: the default one.
+  // File system of everything that the target writes; null: the default one.
   std::shared_ptr<rocksdb::FileSystem> file_system;
   LogFunction log;
 };
 
-// Whether directories are exchanged, of what is asked for.
+// True if the options ask for a refresh that exchanges directories.
 inline bool IsSwap(const PullOptions& options) {
   return options.mode == PullMode::kRefresh &&
          options.visibility == Visibility::kSwap;
 }
 
-// Of one verify: they are kept in memory, with keys cut.
+// Maximum of one verify, which keeps them in memory with keys cut off.
 inline constexpr uint32_t kMaxDifferencesShown = 100'000;
 
 struct VerifyOptions {
   SourceAddress left;
   SourceAddress right;
   Selection selection;
-  // A snapshot that left holds for a pull that has not ended, by that pull's
-  // transfer id; none: left as it is.
+  // Transfer id of an unfinished pull whose retained snapshot on the left side
+  // is compared. Not set: a new snapshot of the left side.
   std::optional<TransferId> left_snapshot;
   uint32_t lanes = 4;
   uint32_t max_differences_shown = 10;  // all are counted
@@ -160,13 +162,13 @@ struct VerifyOptions {
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds stall_timeout{120'000};  // as a pull's
   std::string snapshot_dir;
-  std::string wal_dir;  // of a directory on the left; empty: as it tells
+  std::string wal_dir;  // of a directory on the left; empty: from OPTIONS
   TlsFiles tls;  // for each side over TCP; empty: plain
   OperatorRegistry registry;
   LogFunction log;
 };
 
-// Where a transfer stands; every member only grows, but for the rates.
+// Progress of a transfer. Every member only grows, except the rates.
 struct Progress {
   std::string phase;  // connect, snapshot, plan, transfer, sync, verify,
                       // swap, compact, delete
@@ -195,7 +197,7 @@ struct PlanItemSummary {
   std::string reason;
 };
 
-// Bytes of a key that a report of differences holds; the rest is cut off.
+// Maximum length of a key in a report of differences; the rest is cut off.
 inline constexpr size_t kMaxShownKeyBytes = 256;
 
 struct DifferenceSummary {
@@ -205,20 +207,20 @@ struct DifferenceSummary {
   std::string what;        // "only left", "only right", "value differs", ...
 };
 
-// A side of a comparison, as it was pinned for it.
+// One side of a comparison, as pinned for it.
 struct ComparedSide {
   std::string address;
-  std::string held_transfer_id;  // whose snapshot was asked for; empty: none
+  std::string held_transfer_id;  // whose snapshot was compared; empty: none
   std::string database_id;
   uint64_t snapshot_sequence = 0;
-  // Of a directory that a pull of the other side's database made, and nothing
-  // else; else empty, and zero.
+  // Set only for a directory that a pull of the other side's database made;
+  // else empty and zero.
   std::string pulled_transfer_id;
   uint64_t pulled_sequence = 0;
 };
 
-// What a command reports; one struct so that JSON has one shape. Numbers that
-// do not apply stay zero.
+// Report of a command. One struct for all commands, so that JSON has one shape.
+// Numbers that do not apply stay zero.
 struct Summary {
   rocksdb::Status status;
   std::string error_where;
@@ -227,19 +229,20 @@ struct Summary {
   SideVersions source_versions;
   SideVersions target_versions;
   std::string mode;         // "seed", "refresh"
-  std::string visibility;   // of a refresh: "all", "chunk", "swap"
-  std::string state;        // of the target: "complete", "mixed", ""
+  std::string visibility;   // refresh: "all", "chunk", "swap"
+  std::string state;        // the target's: "complete", "mixed", ""
   std::string source;
   std::string target;
-  Selection selection;      // as it was asked for
-  std::string replaced;     // where --replace left the old directory
+  Selection selection;      // as requested
+  std::string replaced;     // new path of the old directory (--replace)
   std::string transfer_id;  // 32 hex digits
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
-  // Of a refresh: the source's sequences that the target held and holds.
+  // Refresh: the source's sequence numbers of the target's old and new
+  // contents.
   uint64_t sequence_old = 0;
   uint64_t sequence_new = 0;
-  double outage_seconds = 0;  // of a swap, both hooks included
+  double outage_seconds = 0;  // swap only, including both hooks
   std::vector<std::string> column_families;
   uint64_t ranges = 0;
   uint64_t chunks = 0;
@@ -251,27 +254,27 @@ struct Summary {
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;
   uint64_t sst_bytes_carried = 0;
-  // The parts of both that an earlier, unfinished pull had received.
+  // Parts of both that an earlier, unfinished pull had received.
   uint64_t sst_bytes_resumed = 0;
   uint64_t key_value_bytes_resumed = 0;
   uint64_t wire_bytes = 0;
-  // Of the frames that were compressed: how many, bytes before and after.
+  // Compressed frames: number, bytes before and after compression.
   uint64_t compressed_frames = 0;
   uint64_t compressed_bytes_before = 0;
   uint64_t compressed_bytes_after = 0;
   uint64_t ingest_calls = 0;
-  // Of a refresh. Ranges that were found unchanged, by their files or by
-  // digests; that were sent; whose digests were compared; not there yet.
+  // Refresh: numbers of ranges found unchanged (by their files or by digests),
+  // sent, compared by digest, and not yet done.
   uint64_t ranges_unchanged = 0;
   uint64_t ranges_sent = 0;
   uint64_t ranges_compared = 0;
   uint64_t ranges_left = 0;
-  uint64_t bytes_skipped = 0;  // estimated SST bytes of the unchanged ones
-  // Of the target's ingest calls, each an upper bound of how long it let
-  // nobody write: "p50", "p99", "max".
+  uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged ranges
+  // Upper bounds of the time for which an ingest call blocked writers of the
+  // target: "p50", "p99", "max".
   std::map<std::string, uint64_t> write_blocked_micros;
-  uint64_t compaction_debt_bytes = 0;  // as RocksDB estimates it, at the end
-  // Of a refresh: level -> chunks that lay there once they were ingested.
+  uint64_t compaction_debt_bytes = 0;  // RocksDB's estimate at the end
+  // Refresh: level -> number of chunks that were ingested into it.
   std::map<int, uint64_t> ingested_levels;
   std::map<int, uint64_t> levels;  // level -> files of the finished target
   double seconds = 0;
@@ -289,20 +292,20 @@ struct Summary {
   uint64_t entries_right = 0;
   uint64_t differences = 0;
   std::vector<DifferenceSummary> first_differences;  // in order
-  std::string next;  // after a difference: what to type
+  std::string next;  // after a difference: the command to run next
   // plan
   std::vector<PlanItemSummary> items;
   std::vector<std::string> served_names;  // plan sst://HOST:PORT
 };
 
-// The object of `--json` and of last_transfer.json: keys as README lists them.
-// `command` is "pull", "verify", "plan" or "serve".
+// Formats the object of `--json` and of last_transfer.json. `command` is
+// "pull", "verify", "plan" or "serve".
 std::string SummaryToJson(const Summary& summary, const std::string& command);
-// Keys hold bytes that need not be UTF-8: printable text stays as it is,
-// anything else (and text that begins with 0x) becomes "0x..." in hex. Either
-// form is what --begin and --end take.
+// Formats a key, whose bytes may not be UTF-8: printable text is unchanged,
+// anything else (and text that begins with 0x) becomes "0x..." in hex. --begin
+// and --end accept both forms.
 std::string KeyToText(const rocksdb::Slice& key);
-// Without the deletion of what was replaced: what rates are counted over.
+// Duration without the deletion of replaced files: the base of rates.
 double TransferSeconds(const Summary& summary);
 std::string NowRfc3339();
 std::string SoftwareVersion();  // "sstferry 0.1.0"

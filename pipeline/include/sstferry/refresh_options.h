@@ -1,5 +1,5 @@
-// What a refresh adds to the options of a pull: how the target becomes
-// current, and what an application does around an exchange of its directory.
+// Options of a pull that only a refresh uses: how the target becomes current,
+// and hooks around an exchange of its directory.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,30 @@
 namespace sstferry {
 
 enum class PullMode {
-  kSeed,     // fills a TARGET_DIR that is empty or not there (or --replace)
-  kRefresh,  // makes a replica of the same source current
+  kSeed,     // fills a TARGET_DIR that is empty or absent (or --replace)
+  kRefresh,  // updates a replica of the same source
 };
 
 enum class Visibility {
-  kAll,    // in the open database, all of it at once
-  kChunk,  // in the open database, chunk by chunk
-  kSwap,   // a new database is built beside, and the directories exchanged
+  kAll,    // updates the open database, all at once
+  kChunk,  // updates the open database chunk by chunk
+  kSwap,   // builds a new database beside it, then exchanges the directories
 };
 
 struct SwapEvent {
   std::string target_dir;
   std::string transfer_id;  // 32 hex digits
-  // After: target_dir is the new database; false: it is what it was before.
+  // In after_swap: true if target_dir is the new database, false if it is
+  // unchanged.
   bool exchanged = false;
-  // Before: true once the pull was cancelled or its deadline has passed; the
-  // hook should return soon. After: always false.
+  // In before_swap: returns true once the pull was cancelled or its deadline
+  // has passed; the hook should then return soon. In after_swap: always returns
+  // false.
   std::function<bool()> stopped;
 };
 
-// Closes the target's database before, or opens it after. Called from the
-// thread that runs the pull.
+// Closes the target's database before the exchange, or opens it afterwards.
+// Called from the thread that runs the pull.
 using SwapHook = std::function<rocksdb::Status(const SwapEvent&)>;
 
 }  // namespace sstferry

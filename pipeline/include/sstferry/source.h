@@ -1,5 +1,5 @@
-// The source's public face: serve databases to targets. Never writes into a
-// served database.
+// Public interface of the source: serves databases to targets. The source never
+// writes into a served database.
 #pragma once
 
 #include <chrono>
@@ -19,28 +19,29 @@ class DB;
 
 namespace sstferry {
 
-// A directory (closed, a checkpoint, or open and written by another process:
-// the same), or an application's open database.
+// A database to serve: a directory (closed, a checkpoint, or open and written
+// by another process, all treated alike), or an application's open database.
 struct ServedDatabase {
   std::string name;
   std::string directory;       // set, or:
-  rocksdb::DB* db = nullptr;   // borrowed; flushed, then as a directory
-  // Of db: families whose operators RocksDB does not know by name.
+  rocksdb::DB* db = nullptr;   // borrowed; flushed, then read as a directory
+  // For db: handles of families whose operators RocksDB does not know by name.
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  // Names (PeerIdentity::names), one of which a target's certificate must
-  // have; empty: any target that may connect. Compared byte for byte.
+  // Names (PeerIdentity::names) of which a target's certificate must have one;
+  // empty: any target that may connect. Compared byte for byte.
   std::vector<std::string> allowed{};
-  // Of a directory: where its WALs are, whatever its OPTIONS say; empty: where
-  // its OPTIONS and MANIFEST tell.
+  // For a directory: its WAL directory, which overrides OPTIONS. Empty: found
+  // from OPTIONS and MANIFEST.
   std::string wal_dir{};
 };
 
-// How a target's connection ended, for the log and for --once.
+// How a target's connection ended. For the log and for --once.
 struct TransferReport {
-  // 0: the transfer is over, its snapshot is gone. Otherwise only its target's
-  // connection is, and the snapshot is kept for so long: another report comes.
+  // 0: the transfer has ended and its snapshot is removed. Otherwise only the
+  // target's connection has ended, the source retains the snapshot for this
+  // time, and another report follows.
   std::chrono::seconds kept_for{0};
-  bool lost = false;  // the connection went, and the target did not say why
+  bool lost = false;  // the connection closed without an end state
   std::string transfer_id;
   std::string name;
   std::string peer;
@@ -52,13 +53,14 @@ struct TransferReport {
   double seconds = 0;
 };
 
-// How a server sees time pass; unset: as the system does. For tests.
+// Clocks and disk space as a server reads them; unset: from the system. For
+// tests.
 struct LeaseEnvironment {
   std::function<uint64_t()> steady_seconds;
   std::function<uint64_t()> wall_seconds;  // since 1970
-  // Of the file system that holds the directory, in percent of its size.
+  // Free space of the file system that holds the directory, in percent.
   std::function<double(const std::string& directory)> free_percent;
-  // Between two looks at what is held.
+  // Interval between two checks of the retained snapshots.
   std::chrono::milliseconds tick{1000};
 };
 
@@ -70,50 +72,55 @@ struct ServeOptions {
   uint32_t max_transfers = 64;
   uint32_t max_connections = 1024;      // handshakes and lanes included
   uint32_t max_connections_per_address = 256;
-  // Connections that have not shaken hands: one more, and the oldest goes.
+  // Maximum of connections without a finished handshake. For a further one the
+  // server closes the oldest.
   uint32_t max_half_open = 256;
-  uint32_t max_half_open_per_address = 128;  // two pulls of 64 lanes
+  uint32_t max_half_open_per_address = 128;  // enough for two 64-lane pulls
   std::chrono::milliseconds handshake_timeout{10'000};
-  // A control connection that asks for no transfer.
+  // Deadline for a control connection to ask for a transfer.
   std::chrono::milliseconds request_timeout{60'000};
-  std::chrono::milliseconds peer_timeout{10'000};  // two silent intervals
+  std::chrono::milliseconds peer_timeout{10'000};  // two ping intervals
   std::chrono::milliseconds ping_interval{5'000};
-  // A target that answers but takes no byte of a lane for so long: TOO_SLOW.
+  // If a target answers but takes no byte of a lane for this time, its transfer
+  // ends with TOO_SLOW.
   std::chrono::milliseconds stall_timeout{120'000};
-  // How long a snapshot of an unfinished pull is kept with no target connected,
-  // over a restart of the source, too; 0: not at all.
+  // Time for which the source retains the snapshot of an unfinished pull while
+  // no target is connected, also across a restart of the source. 0: not at all.
   std::chrono::seconds snapshot_ttl{3600};
-  // Of the file system that holds the snapshots: below it idle ones are
-  // released, the oldest first, then the largest in use.
+  // Minimum of free space on the file system that holds the snapshots. Below it
+  // the source releases idle snapshots, the oldest first, then the largest in
+  // use.
   double min_free_percent = 5;
   LeaseEnvironment leases;
   OperatorRegistry registry;
   LogFunction log;
-  // Called once per ended pull (but not for one that its target drops to begin
-  // anew), and before that for each connection of its target that was lost
-  // while its snapshot is kept; from a thread of the
-  // server.
+  // Called once per ended pull, except for one that its target drops to start
+  // over. Before that, called for each lost connection of the pull's target
+  // while the snapshot is retained. Called from a thread of the server.
   std::function<void(const TransferReport&)> on_transfer_end;
 };
 
-// Ownership: owns the listener and all snapshots; when it is gone, so are they,
-//   but for those whose lease the next server goes on with.
+// Serves databases to targets until Stop().
+//
+// Ownership: owns the listener and all snapshots. The destructor removes the
+// snapshots except those with a lease, with which the next server resumes.
 // Threads:   Run() blocks until Stop() and joins every thread before it
-//   returns; Stop() from any thread, within five seconds.
+// returns. Stop() may be called from any thread and takes at most five seconds.
 class SourceServer {
  public:
   virtual ~SourceServer() = default;
   [[nodiscard]] virtual rocksdb::Status Run() = 0;
   virtual void Stop() = 0;
-  // Of all transfers together, from now on; 0: no limit. From any thread.
+  // Sets the limit for all transfers together from now on; 0: no limit. May be
+  // called from any thread.
   virtual void SetMaxRate(uint64_t wire_bytes_per_sec) = 0;
-  // Waits until no connection is open; false after `limit`.
+  // Waits until no connection is open. Returns false after `limit`.
   virtual bool AwaitIdle(std::chrono::milliseconds limit) = 0;
   virtual const std::string& address() const = 0;
 };
 
-// kRefused for a doubled or bad name; removes what dead processes left in the
-// snapshot directories.
+// kRefused: a name is invalid or given twice. Removes the leftovers of dead
+// processes in the snapshot directories.
 [[nodiscard]] rocksdb::Status MakeSourceServer(
     const ServeOptions& options, std::unique_ptr<Listener> listener,
     std::unique_ptr<SourceServer>* server);

@@ -1,5 +1,5 @@
-// The target's public face: pull a database, plan a pull, verify two sides.
-// What the command-line tool uses, and nothing more.
+// Public interface of the target: pulls a database, plans a pull, verifies two
+// sides. The command-line tool uses only this interface.
 #pragma once
 
 #include <functional>
@@ -15,34 +15,36 @@ class DB;
 
 namespace sstferry {
 
-// A database that the application has open for reading and writing, and keeps
-// open until Run() has returned.
+// A database that the application has opened for reading and writing. It must
+// stay open until Run() has returned.
 struct OpenReplica {
   rocksdb::DB* db = nullptr;
-  // Of all its column families but those that are none of the refresh's
-  // business.
+  // Handles of all its column families, except families that the refresh does
+  // not involve.
   std::vector<rocksdb::ColumnFamilyHandle*> families;
-  // Takes the handle of a column family that was created, when Run() ends.
-  // Null: the application finds it when it opens the database next.
+  // Receives the handle of each created column family at the end of Run().
+  // Null: the application finds the family when it next opens the database.
   std::function<void(rocksdb::ColumnFamilyHandle*)> on_created;
 };
 
-// One command against one or two sources. Make one, Run() it once.
+// A command on one or two sources: a pull, a refresh, a plan or a verify. Run()
+// it once.
 //
-// Ownership: options are copied; what the registry borrows must outlive Run().
-// Threads:   Run() blocks its thread and starts lanes of its own, all joined
-//   when it returns. All else may be called from any thread.
-// Results:   *summary is complete whatever Run() returns, and
-//   summary->status equals the returned status.
+// Ownership: copies the options; borrowed objects of the registry must outlive
+// Run().
+// Threads:   Run() blocks the calling thread and starts lanes of its own, which
+// it joins before it returns. All other members may be called from any thread.
+// Results:   *summary is complete whatever Run() returns, and summary->status
+// equals the returned status.
 class Operation {
  public:
   virtual ~Operation() = default;
   [[nodiscard]] virtual rocksdb::Status Run(Summary* summary) = 0;
-  // Run() returns kCancelled within five seconds.
+  // Makes Run() return kCancelled within five seconds.
   virtual void Cancel() = 0;
-  // Instead of PullOptions::max_rate_bytes_per_sec, before or while it runs: at
-  // once, and for what waits, too. 0: no limit. A verify or a plan has no rate
-  // and ignores it.
+  // Replaces PullOptions::max_rate_bytes_per_sec, before or during Run(). Takes
+  // effect at once, also for lanes that wait. 0: no limit. A verify or a plan
+  // has no rate and ignores it.
   virtual void SetMaxRate(uint64_t bytes_per_sec) = 0;
   virtual Progress progress() const = 0;
 };
@@ -52,24 +54,28 @@ class Operation {
 //   kRefused     target_dir is not empty (without replace), is a mount point,
 //                or the source holds what cannot be moved faithfully
 //   kBusy        another process has the target
-//   others       as their names say; target_dir is as it was before
+//   others       see EndState; target_dir is unchanged
 std::unique_ptr<Operation> MakePull(const PullOptions& options);
 
-// Makes an open database current from options.source, while it is read (and
-// written: in refreshed column families what the source does not hold goes).
-// options.mode, target_dir and replace do not apply; visibility is kAll or
-// kChunk. A family that options.drop_missing drops is gone when Run() returns;
-// its handle stays the application's.
-//   OK           the database shows what the snapshot holds
-//   kRefused     made from another source, or nobody says from which, without
-//                options.adopt; RocksDB's version cannot do it safely
-//   others       with kAll as it was before; with kChunk each key interval is
-//                wholly old or wholly new, which last_transfer.json tells
+// Refreshes an open database from options.source while the application reads
+// (and writes) it. Entries that the source does not hold are removed from
+// refreshed column families, also entries written meanwhile. options.mode,
+// target_dir and replace do not apply; visibility is kAll or kChunk. A family
+// that options.drop_missing drops no longer exists when Run() returns; its
+// handle still belongs to the application.
+//   OK           the database holds the contents of the snapshot
+//   kRefused     the database was made from another or an unknown source and
+//                options.adopt is not set, or RocksDB's version cannot refresh
+//                it safely
+//   others       with kAll the database is unchanged; with kChunk each
+//                replacement interval is wholly old or wholly new, and
+//                last_transfer.json says so
 std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
                                        const OpenReplica& replica);
 
-// Reports what MakePull() would do and why; writes nothing but the source's
-// private snapshot. With an address that has no name: what the server serves.
+// Reports what MakePull() would do and why. Writes only the source's private
+// snapshot. For an address without a name: lists the databases that the server
+// serves.
 std::unique_ptr<Operation> MakePlan(const PullOptions& options);
 
 // Compares two sides entry by entry. kDifferent when they differ.

@@ -1,6 +1,6 @@
-// Reads a file from front to back into memory of the caller. The one place
-// that knows how: pread, since a mapping of a file on a failing disk would end
-// the process instead of the transfer.
+// Reads a file from front to back into memory of the caller. Uses pread,
+// because an mmap of a file on a failing disk would end the process instead of
+// the transfer.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class BodyReader {
   BodyReader(const BodyReader&) = delete;
   BodyReader& operator=(const BodyReader&) = delete;
 
-  // Exactly `bytes`. kSourceError: reading failed; kCorrupt: the file ends
-  // before them.
+  // Reads exactly `bytes` bytes. kSourceError: reading failed; kCorrupt: the
+  // file is too short.
   [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t bytes,
                                      char* buffer);
 

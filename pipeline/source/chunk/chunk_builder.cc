@@ -12,7 +12,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Entries between two looks at `cancelled`.
+// Entries between two calls of `cancelled`.
 constexpr uint64_t kLookInterval = 64;
 
 }  // namespace
@@ -136,8 +136,8 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
     bytes_to_look += entry_bytes;
     const bool empty_key = key.empty();
     reader->Next();
-    // Newer SstFileWriters assert that both bounds of a file are empty or
-    // none: the empty key is a chunk of its own.
+    // Newer SstFileWriters assert that either both bounds of a file are empty
+    // or none, so the empty key gets a chunk of its own.
     if (empty_key || (reader->Valid() && reader->key().empty()) ||
         (lone_key_.has_value() && reader->Valid() &&
          reader->key() == *lone_key_) ||
@@ -164,8 +164,8 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
         chunk->entries - reported_entries,
         chunk->key_bytes + chunk->value_bytes - reported_bytes);
   }
-  // Next() leaves Valid() false on an error too: a range that could not be
-  // read must not end as if it were complete.
+  // Valid() is false also after an error: a range that could not be read must
+  // not end as if it were complete.
   return ReadFailure(reader->status(),
                      "read column family '" + family_->GetName() + "'");
 }

@@ -1,5 +1,5 @@
-// Turns one range into chunks: an iterator feeds SstFileWriter, whose bytes
-// leave through a ChunkSink while they are being made.
+// Builds the chunks of a range: an iterator feeds SstFileWriter, whose bytes go
+// to a ChunkSink while the file is being built.
 #pragma once
 
 #include <cstdint>
@@ -17,46 +17,49 @@
 
 namespace sstferry {
 
-// kRefused: `entry` ("key 0x6B") is a wide-column entity, which the target
-// cannot take.
+// Returns the kRefused for `entry` ("key 0x6B"), a wide-column entity that the
+// target cannot accept.
 [[nodiscard]] rocksdb::Status RefuseEntity(const std::string& entry);
 
-// Where chunks go. Calls come in the order Begin, Append..., End, Begin ...
+// Receives chunks. The builder calls Begin, Append..., End, Begin ... in this
+// order.
 class ChunkSink : public ByteSink {
  public:
   [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
-  // Announces it, with the digest of what was sent.
+  // Ends the chunk, with the digest of the bytes sent.
   [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
 };
 
 struct ChunkBuilderOptions {
   uint64_t chunk_bytes = 64'000'000;
   uint64_t readahead_bytes = 0;
-  bool target_takes_entities = true;  // of wide columns; else they are refused
-  // Of a refresh: each chunk replaces its interval (pipeline/base/tile.h).
+  bool target_takes_entities = true;  // else wide-column entities are refused
+  // Refresh only: each chunk replaces its interval (pipeline/base/tile.h).
   std::optional<ReplacedFamily> replaces;
   std::function<bool()> cancelled;  // polled; may be null
-  // Counts entries as they are built, for the timeline; may be null.
+  // Receives counts as entries are built, for the timeline; may be null.
   std::function<void(uint64_t entries, uint64_t key_value_bytes)> on_progress;
 };
 
+// Builds chunks of one family.
+//
 // Ownership: borrows db, the family and the sink.
 // Threads:   one builder per lane, one range at a time.
 class ChunkBuilder {
  public:
-  // `chunk_options` are the family's own with the format version chosen; their
-  // env is replaced by the sink.
+  // `chunk_options` are the family's own with the chosen format version; the
+  // builder replaces their env by the sink.
   ChunkBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const rocksdb::Options& chunk_options,
                const ChunkBuilderOptions& options, ChunkSink* sink);
   ~ChunkBuilder();
 
-  // Builds what `request` asks of `range`.
-  // A chunk is cut between two user keys once it holds chunk_bytes; one entry
-  // may overrun that. An empty range makes no chunk, unless it is replaced.
+  // Builds the chunks of `range` that `request` asks for. A chunk ends between
+  // two user keys once it has chunk_bytes; one entry may make it larger. An
+  // empty range has no chunk, except in a refresh.
   //   kRefused      an entry that cannot be moved (key too long, wide columns
   //                 without support), naming the key
-  //   kCorrupt, kSourceError  reading failed; the sink's own errors as they are
+  //   kCorrupt, kSourceError  reading failed; also the sink's own errors
   [[nodiscard]] rocksdb::Status Build(const Range& range,
                                       const RangeRequest& request);
 
@@ -66,7 +69,7 @@ class ChunkBuilder {
   [[nodiscard]] rocksdb::Status BuildChunk(class IntervalReader* reader,
                                            const Range& range,
                                            uint32_t ordinal);
-  // The same, for a target that holds data.
+  // The same for a refresh.
   [[nodiscard]] rocksdb::Status BuildTiles(const Range& range,
                                            const RangeRequest& request);
   [[nodiscard]] rocksdb::Status BuildTile(class IntervalReader* reader,
@@ -84,7 +87,7 @@ class ChunkBuilder {
   std::shared_ptr<rocksdb::FileSystem> file_system_;
   std::unique_ptr<rocksdb::Env> env_;
   rocksdb::Options chunk_options_;
-  std::optional<std::string> lone_key_;  // shares its chunk with no other
+  std::optional<std::string> lone_key_;  // gets a chunk of its own
 };
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// Chunks that replace their intervals at a target that holds data.
+// Builds the chunks of a refresh, which replace their intervals at the target.
 #include "format/limits.h"
 #include "format/message/key_for_message.h"
 #include "pipeline/base/interval_reader.h"
@@ -12,23 +12,23 @@ using rocksdb::Comparator;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// What of a range is left to replace, from begin() on, and where the tile that
-// begins there ends.
+// Iterates over the replacement intervals (tiles) of one range: the rest of the
+// range from begin(), and the end of the tile that begins there.
 class ChunkBuilder::Tiles {
  public:
   Tiles(const Range& range, const ReplacedFamily& target,
         const Comparator* order)
       : range_(range), target_(target), order_(order) {}
 
-  // Moves the reader to the first entry of what is left.
+  // Moves the reader to the first entry of the rest.
   void Start(const RangeRequest& request, IntervalReader* reader);
-  // Something is left.
+  // True while a part of the range is left.
   bool more() const { return more_; }
   const std::string& begin() const { return begin_; }
 
-  // Ends the tile that holds the entries before the reader: fills chunk's
-  // bounds and marks, and moves on to what follows.
-  // kRefused for the empty key in an order of the application's.
+  // Ends the tile of the entries before the reader's position: fills the
+  // chunk's bounds and marks, and advances to the rest.
+  // kRefused: the empty key in an order of the application's.
   [[nodiscard]] Status End(const IntervalReader& reader, ChunkEnd* chunk);
 
  private:
@@ -41,9 +41,9 @@ class ChunkBuilder::Tiles {
   }
   void StartAtOutermost(const IntervalReader& reader);
   void SetMore(const IntervalReader& reader);
-  // The tile ends before `end`, where the following one begins.
+  // Ends the tile before `end`, where the next one begins.
   void EndBefore(const std::string& end, ChunkEnd* chunk);
-  // The same behind the last entry, before the next one.
+  // Ends the tile behind its last entry, before the next entry.
   void CutBefore(const std::string& next, ChunkEnd* chunk);
   void EndFamily(ChunkEnd* chunk);
 
@@ -125,14 +125,14 @@ void ChunkBuilder::Tiles::EndBefore(const std::string& end, ChunkEnd* chunk) {
 
 void ChunkBuilder::Tiles::CutBefore(const std::string& next, ChunkEnd* chunk) {
   const std::string end = ClosedEnd(order_, chunk->largest);
-  // Else the next entry stands so near that it begins the next tile.
+  // If it does not fit, the next entry begins the next tile.
   const bool fits = order_ == rocksdb::BytewiseComparator() &&
                     chunk->entries != 0 && end.size() <= kMaxKeyBytes &&
                     !Before(next, end);
   EndBefore(fits ? end : next, chunk);
 }
 
-// Up to the outermost key of both sides, and beyond it.
+// Ends the last tile of the family, behind the outermost key of both sides.
 void ChunkBuilder::Tiles::EndFamily(ChunkEnd* chunk) {
   std::string last = chunk->largest;
   if (target_.last.has_value() &&
@@ -145,7 +145,8 @@ void ChunkBuilder::Tiles::EndFamily(ChunkEnd* chunk) {
     chunk->largest = behind;
     chunk->clears = true;
   } else if (chunk->smallest == last) {
-    // A tile of its own, without a range deletion: none could reach so far.
+    // A tile of its own without a range deletion, which could not include the
+    // key.
     chunk->largest = last;
     chunk->deletes_last = chunk->entries == 0;
   } else {
@@ -177,7 +178,8 @@ Status ChunkBuilder::BuildTiles(const Range& range,
   return status;
 }
 
-// The source's last key, if a range deletion cannot reach behind it.
+// Sets lone_key_ to the source's last key if a range deletion cannot include
+// it.
 void ChunkBuilder::FindLoneKey(const Range& range, IntervalReader* reader) {
   lone_key_.reset();
   if (range.interval.end.has_value()) {

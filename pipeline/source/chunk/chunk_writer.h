@@ -1,4 +1,4 @@
-// The writer of one chunk, of a ChunkBuilder's own.
+// The writer of one chunk, used only by ChunkBuilder.
 #pragma once
 
 #include "pipeline/base/interval_reader.h"
@@ -34,7 +34,7 @@ class ChunkBuilder::Writer {
     return writer_.Delete(key);
   }
 
-  // Of flushed blocks, and of what waits for its block as it is.
+  // Bytes of flushed blocks, plus the uncompressed bytes of the current block.
   uint64_t bytes_so_far(uint64_t added_bytes) {
     const uint64_t flushed = writer_.FileSize();
     if (flushed != flushed_bytes_) {
@@ -45,8 +45,9 @@ class ChunkBuilder::Writer {
     return flushed_bytes_ + pending_bytes_;
   }
   uint64_t file_bytes() { return writer_.FileSize(); }
-  // Without its info: 9.10 asserts there that the smallest and the largest key
-  // are either both empty or both not, and the empty key is a key.
+  // Passes no ExternalSstFileInfo: with one, 9.10 asserts that the smallest and
+  // the largest key are either both empty or both not, although the empty key
+  // is valid.
   rocksdb::Status Finish() { return writer_.Finish(); }
 
  private:

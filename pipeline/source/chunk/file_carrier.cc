@@ -17,12 +17,13 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// The part of a file that is in memory: the sent, the verified and the rest.
+// Streams the body of a file through a buffer: sent, verified and unverified
+// bytes.
 //
 //   begin_ <= verified_ <= end_ <= body_bytes_, all offsets in the file
 //
-// [begin_, end_) lies in the buffer; everything before begin_ was sent, or lies
-// before first_byte_ and is not to be sent.
+// [begin_, end_) is in the buffer; all bytes before begin_ were sent, or are
+// before first_byte_ and not to be sent.
 class BodyStream : public ByteSource {
  public:
   BodyStream(const FileSource& file, BodyReader* reader, uint64_t first_byte,
@@ -33,7 +34,7 @@ class BodyStream : public ByteSource {
         sink_(sink),
         buffer_(buffer) {}
 
-  // The file as its parsers read it: what is in memory is not read again.
+  // Reads the file for its parsers; bytes in the buffer are not read again.
   Status Read(uint64_t offset, size_t n, std::string* scratch,
               Slice* out) const override {
     if (offset >= begin_ && n <= end_ - begin_ &&
@@ -45,14 +46,14 @@ class BodyStream : public ByteSource {
   }
   uint64_t size() const override { return file_.size(); }
 
-  // Where the body ends. REQUIRED before all below.
+  // Sets the end of the body. REQUIRED before all calls below.
   void SetBodyBytes(uint64_t body_bytes) { body_bytes_ = body_bytes; }
-  // Takes zeros up to `offset` as verified.
+  // Verifies that the bytes up to `offset` are zeros.
   [[nodiscard]] Status Padding(uint64_t offset);
-  // Verifies the block that begins where the last one ended.
+  // Verifies the block that begins at the end of the last one.
   [[nodiscard]] Status Block(const SstFooter& footer,
                              const SstBlockHandle& handle);
-  // Passes over a block that need not be sent. False: it must be.
+  // Skips a block that need not be sent. Returns false if it must be sent.
   bool PassOver(const SstBlockHandle& handle) {
     const bool before = handle.end() <= first_byte_;
     if (before) {
@@ -60,10 +61,10 @@ class BodyStream : public ByteSource {
     }
     return before;
   }
-  // Sends what is verified.
+  // Sends the verified bytes.
   [[nodiscard]] Status Flush();
-  // Whether the block verified last is in memory, uncompressed, and holds
-  // nothing but plain values.
+  // True if the block verified last is in memory, uncompressed, and holds only
+  // plain values.
   bool IsPlain(const SstBlockHandle& handle) const {
     return handle.offset >= begin_ && handle.end() <= end_ &&
            *At(handle.offset + handle.size) == 0 &&
@@ -71,14 +72,14 @@ class BodyStream : public ByteSource {
                Slice(At(handle.offset), static_cast<size_t>(handle.size)));
   }
   uint64_t sent() const { return begin_; }
-  // The failure was the receiver's, not the file's.
+  // True if the sink failed, not the file.
   bool sink_failed() const { return sink_failed_; }
 
  private:
   const char* At(uint64_t offset) const {
     return buffer_->data() + (offset - begin_);
   }
-  // Brings [verified_, end) into memory. REQUIRES: it fits there.
+  // Loads [verified_, end) into the buffer. REQUIRES: it fits.
   [[nodiscard]] Status Load(uint64_t end);
   [[nodiscard]] Status LargeBlock(const SstFooter& footer,
                                   const SstBlockHandle& handle);
@@ -162,7 +163,8 @@ Status BodyStream::Block(const SstFooter& footer,
   return status;
 }
 
-// Sent before its checksum is known: a chunk that does not end is nothing.
+// Sends a large block before its checksum is known: the target drops a chunk
+// without an end.
 Status BodyStream::LargeBlock(const SstFooter& footer,
                               const SstBlockHandle& handle) {
   SstBlockVerifier verifier(footer, handle);
@@ -183,7 +185,7 @@ Status BodyStream::LargeBlock(const SstFooter& footer,
   return verifier.Finish();
 }
 
-// One file on its way; lives for one call of Carry().
+// Carries one file; exists for one call of Carry().
 class Carriage {
  public:
   Carriage(const FileCarrierOptions& options, ChunkSink* sink,
@@ -202,7 +204,7 @@ class Carriage {
   uint64_t file_bytes() const {
     return tail_.body_bytes + tail_.bytes.size();
   }
-  // Names the file where the failure is its own.
+  // Adds the file's name to failures of the file.
   [[nodiscard]] Status Named(const Status& status) const {
     return stream_ != nullptr && stream_->sink_failed()
                ? status
@@ -239,7 +241,7 @@ Status Carriage::Open() {
   if (!status.ok()) {
     return status;
   }
-  // The stream serves the parsers too, so that a block is read once.
+  // The stream also serves the parsers, so that each block is read once.
   buffer_->resize(kCarryBufferBytes);
   stream_ = std::make_unique<BodyStream>(*source_, body_.get(),
                                          first_byte_, sink_, buffer_);
@@ -330,7 +332,8 @@ Status Carriage::CheckTypes(const SstBlockHandle& handle) const {
       });
 }
 
-// In proportion to the bytes sent: nobody counts entries here.
+// Reports entries in proportion to the bytes sent, because carrying does not
+// count entries.
 void Carriage::Report() {
   if (!options_.on_progress) {
     return;

@@ -1,12 +1,12 @@
-// What it is called when RocksDB cannot read the source's data.
+// Maps a failure of RocksDB to read the source's data to an end state.
 #pragma once
 
 #include "format/end_state.h"
 
 namespace sstferry {
 
-// Bytes that are there and wrong are kCorrupt, anything else is kSourceError,
-// unless the status says already what it is. OK stays OK.
+// Damaged data is kCorrupt, any other failure kSourceError, unless the status
+// already carries an end state. OK stays OK.
 [[nodiscard]] inline rocksdb::Status ReadFailure(const rocksdb::Status& status,
                                                  const rocksdb::Slice& where) {
   return WithContext(

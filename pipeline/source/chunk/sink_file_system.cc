@@ -13,7 +13,8 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// RocksDB wants an IOStatus; its message keeps the end state's prefix.
+// Converts to the IOStatus that RocksDB requires; the message keeps the end
+// state's prefix.
 IOStatus ToIOStatus(const rocksdb::Status& status) {
   return status.ok() ? IOStatus::OK()
                      : rocksdb::status_to_io_status(rocksdb::Status(status));

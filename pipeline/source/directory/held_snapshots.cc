@@ -21,7 +21,8 @@ bool IsGone(const std::string& path) {
   return ReadLease(path, &lease) != LeaseState::kGood;
 }
 
-// Its owner removes the directory, or the question.
+// Asks the owner, which answers by removing the directory (yes) or the request
+// file (no).
 Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds patience) {
   const std::string what =
       "the snapshot of transfer " + ToHex(dir.lease.transfer_id);
@@ -50,7 +51,8 @@ Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds patience) {
                           what + " is held by a process that does not answer");
 }
 
-// By whoever holds it, or here, under its lock.
+// Releases the snapshot: the process that has it open does so if there is one,
+// else this process under the directory's lock.
 Status Release(const LeasedDir& dir, std::chrono::milliseconds patience) {
   std::unique_ptr<PrivateDir> adopted;
   const Status status = PrivateDir::Adopt(dir.path, &adopted);
@@ -116,7 +118,7 @@ HeldSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
   held.snapshot_sequence = dir.lease.snapshot_sequence;
   const uint64_t now = rules.Now();
   held.age_seconds = now - std::min(now, dir.lease.created_seconds);
-  // Who died cannot have taken his targets off.
+  // A process that died could not update the number of its targets.
   held.readers = dir.open ? dir.lease.readers : 0;
   held.ttl_left_seconds =
       held.readers > 0 ? dir.lease.ttl_seconds : rules.Left(dir.lease);

@@ -1,6 +1,5 @@
-// Snapshots that lie beside a source with a lease, as somebody else than their
-// owner sees them, and how one is let go by hand. Only the private directories
-// are looked at, of this user alone.
+// Lists the retained snapshots beside a source and releases one by hand, in any
+// process. Reads only private directories that belong to the current user.
 #pragma once
 
 #include <chrono>
@@ -15,38 +14,38 @@ namespace sstferry {
 struct LeasedDir {
   std::string path;
   Lease lease;
-  bool open = false;  // a process holds it
+  bool open = false;  // a process has it open
 };
 
 struct LeasedDirs {
-  std::vector<LeasedDir> dirs;  // the oldest first
-  uint64_t foreign = 0;  // directories of another user, by their names
+  std::vector<LeasedDir> dirs;  // oldest first
+  uint64_t foreign = 0;  // number of other users' directories, by name
 };
 
-// Those in `parent` whose lease is `wanted`, those that have run out and are
-// not removed yet among them.
+// Lists the directories in `parent` whose lease is `wanted`, including those
+// that have expired and are not yet removed.
 [[nodiscard]] rocksdb::Status ListLeasedDirs(
     const std::string& parent,
     const std::function<bool(const Lease&)>& wanted, LeasedDirs* out);
 
-// What a lease says of the snapshot, with all of its transfer's id.
+// Describes the snapshot of a lease, with the complete transfer id.
 HeldSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules);
 
-// A source directory with no link in it, and where its snapshots are.
-// `snapshot_dir` may be empty: beside it.
+// Resolves the links of a source directory, and finds the parent directory of
+// its snapshots. `snapshot_dir` may be empty: beside the source.
 std::string RealPath(const std::string& path);
 std::string SnapshotParent(const std::string& real_directory,
                            const std::string& snapshot_dir);
 
-// The snapshots of the source at `directory`. A parent that cannot be read
-// holds none.
+// Lists the snapshots of the source at `directory`. None if the parent
+// directory cannot be read.
 LeasedDirs ListSnapshotsOf(const std::string& directory,
                            const std::string& snapshot_dir);
 
-// Lets the snapshot of a source directory go whose transfer's id begins with
-// `id` (8 to 32 hex digits): by its owner, who is asked and must answer within
-// `patience`, or itself where nobody has it open.
-//   kRefused  there is none such, or more than one; says which are held
+// Releases the retained snapshot of a source directory whose transfer id begins
+// with `id` (8 to 32 hex digits). If a process has it open, asks that process,
+// which must answer within `patience`; else removes it.
+//   kRefused  no such snapshot, or more than one; the message lists all
 //   kBusy     a target is connected to it, or its owner does not answer
 [[nodiscard]] rocksdb::Status ReleaseSnapshotOf(
     const std::string& directory, const std::string& snapshot_dir,

@@ -102,7 +102,7 @@ bool HoldsOnlyFiles(const std::string& path) {
     if (name == "." || name == "..") {
       continue;
     }
-    // A table is a link to the source's file, which may be anybody's.
+    // A table is a hard link to the source's file, which any user may own.
     only_files = only_files &&
                  fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
                  S_ISREG(info.st_mode);

@@ -1,6 +1,7 @@
-// The lease file of a private directory, and which directories may be removed.
-// What is read here is not trusted: a directory or a file of another user, or
-// one that others may write, is never followed, and every length is bounded.
+// Reads and writes the lease file of a private directory, and decides whether a
+// directory may be removed. Files are not trusted: directories and files of
+// another user, or writable by others, are never followed, and every length is
+// bounded.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +15,27 @@ namespace sstferry {
 enum class LeaseState {
   kNone,     // there is no lease
   kGood,
-  kBad,      // damaged, or something else than a file
-  kForeign,  // not a directory of this user alone: not for us to touch
+  kBad,      // damaged, or not a regular file
+  kForeign,  // not only this user's directory: must not be changed
 };
 
-// `path` is a private directory.
+// Reads the lease in the private directory `path`.
 LeaseState ReadLease(const std::string& path, Lease* lease);
 
-// Whole or not at all, and durable when it returns OK.
+// Writes the lease atomically; it is durable when this returns OK.
 [[nodiscard]] rocksdb::Status WriteLease(const std::string& path,
                                          const Lease& lease);
 
-// Whether `path` is a directory of this user alone that holds regular files and
-// nothing else.
+// Returns true if `path` is a directory of only this user that contains only
+// regular files.
 bool HoldsOnlyFiles(const std::string& path);
 
-// How long leases run.
+// Clock and time limits of leases.
 struct LeaseRules {
   // Seconds since 1970; null: the system's clock.
   std::function<uint64_t()> wall_seconds;
-  // Seconds that the reader grants to one, however much it says; null: all.
+  // Maximum of seconds that the reader grants to a lease; null: the lease's
+  // own.
   std::function<uint64_t(const Lease&)> max_ttl;
 
   uint64_t Now() const;

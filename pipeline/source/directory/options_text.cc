@@ -13,7 +13,7 @@ std::string Trim(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// RocksDB escapes ':' and '#', backslash and line ends in what it writes.
+// Removes RocksDB's escapes of ':', '#', backslash and line ends.
 std::string Unescape(const std::string& text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); i++) {
@@ -27,7 +27,7 @@ std::string Unescape(const std::string& text) {
   return plain;
 }
 
-// A comment starts at the first '#' that is not escaped.
+// Removes a comment, which starts at the first '#' that is not escaped.
 std::string WithoutComment(const std::string& line) {
   for (size_t i = 0; i < line.size(); i++) {
     if (line[i] == '\\') {
@@ -52,7 +52,8 @@ void ForEachLine(const std::string& text, const OnLine& on_line) {
   }
 }
 
-// [DBOptions], [CFOptions "name"]: a section's kind and the family's name.
+// Parses a title, as [DBOptions] or [CFOptions "name"]: the section's kind and
+// the family's name.
 bool ParseTitle(const std::string& line, std::string* kind,
                 std::string* family) {
   if (line.size() < 3 || line.front() != '[' || line.back() != ']') {

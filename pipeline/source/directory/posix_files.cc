@@ -174,7 +174,7 @@ Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
       return ErrnoStatus(EndState::kSourceError, "cannot read", from, errno);
     }
     if (done == 0) {
-      break;  // truncated by its owner meanwhile: the callers' checks decide
+      break;  // the owner truncated it meanwhile: the callers check the length
     }
     const Status status =
         WriteAll(target.get(), buffer.get(), static_cast<size_t>(done), to);

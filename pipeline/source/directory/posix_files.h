@@ -1,6 +1,6 @@
-// The few file operations a snapshot needs, on plain paths: RocksDB's Env is
-// not used here because these touch the source's own directory and must not do
-// more there than they say.
+// File operations for snapshots, on plain paths. They do not use RocksDB's Env,
+// because they work in the source's own directory and must do exactly what they
+// say there.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace sstferry {
 
-// OPTIONS grows with the families.
+// Maximum of an OPTIONS file, which grows with the families.
 inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
-// CURRENT and IDENTITY are one line.
+// Maximum of CURRENT and IDENTITY, which are one line each.
 inline constexpr uint64_t kMaxIdentityBytes = 64u << 10;
 
-// "what PATH: reason"; ENOSPC and EDQUOT become kNoSpace whatever `state`.
+// Returns "what PATH: reason" with `state`, or kNoSpace for ENOSPC and EDQUOT.
 [[nodiscard]] rocksdb::Status ErrnoStatus(EndState state,
                                           const std::string& what,
                                           const std::string& path, int error);
 
-// An open file, closed at the end.
+// Owns an open file descriptor and closes it.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -37,11 +37,12 @@ class Descriptor {
   int fd_;
 };
 
-// To read; *out is not open, and the status OK, when nothing has that name.
+// Opens a file for reading. If there is no such file, returns OK and *out is
+// not open.
 [[nodiscard]] rocksdb::Status OpenToRead(const std::string& path,
                                          Descriptor* out);
 
-// Which file it is and how long; a file that is gone has inode 0.
+// Identity and size of a file. Inode 0: the file does not exist.
 struct FileId {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -54,13 +55,13 @@ struct FileId {
 FileId FileIdOf(const std::string& path);
 FileId FileIdOf(int fd);
 
-// The bytes of an open file that may grow: size() is what it is at the call.
+// Reads an open file that may grow: size() is the size at the time of the call.
 class DescriptorSource : public ByteSource {
  public:
-  // Borrows `fd`; `name` stands in messages.
+  // Borrows `fd`. `name` is used in messages.
   DescriptorSource(int fd, std::string name)
       : fd_(fd), name_(std::move(name)) {}
-  // kSourceError; TryAgain for a file that its owner cut meanwhile.
+  // kSourceError; TryAgain if the owner truncated the file meanwhile.
   [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
                                      std::string* scratch,
                                      rocksdb::Slice* out) const override;
@@ -71,30 +72,31 @@ class DescriptorSource : public ByteSource {
   const std::string name_;
 };
 
-// Names in a directory without "." and "..", sorted. kSourceError.
+// Lists the names in a directory without "." and "..", sorted. kSourceError.
 [[nodiscard]] rocksdb::Status ListDirectory(const std::string& path,
                                             std::vector<std::string>* names);
 
-// A file that another process may remove at any moment: `*found` is false and
-// the status OK when it is not there.
+// Reads a file that another process may remove at any moment. If it does not
+// exist, returns OK and *found is false.
 [[nodiscard]] rocksdb::Status ReadSmallFile(const std::string& path,
                                             uint64_t max_bytes, bool* found,
                                             std::string* contents);
 
-// Copies the first `bytes` of an open file; `from` is for messages. `to` must
-// not exist. *copied is less when its owner truncated the file meanwhile.
+// Copies the first `bytes` of an open file; `from` is used in messages. `to`
+// must not exist. *copied is less than `bytes` if the owner truncated the file
+// meanwhile.
 [[nodiscard]] rocksdb::Status CopyPrefix(int from_fd, const std::string& from,
                                          const std::string& to, uint64_t bytes,
                                          uint64_t* copied);
 
-// A hard link. EXDEV and EPERM give kSourceError that says what to do.
+// Makes a hard link. For EXDEV and EPERM the kSourceError says what to do.
 [[nodiscard]] rocksdb::Status LinkFile(const std::string& from,
                                        const std::string& to, bool* found);
 
 [[nodiscard]] rocksdb::Status WriteSmallFile(const std::string& path,
                                              const std::string& contents);
 
-// Free for this user on the file system that holds `path`.
+// Bytes free for this user on the file system that holds `path`.
 uint64_t FreeBytes(const std::string& path);
 
 }  // namespace sstferry

@@ -26,7 +26,8 @@ using rocksdb::Status;
 constexpr char kRelease[] = "/release";
 constexpr char kMarker[] = ".sstferry-snapshot-";
 constexpr int kRandomDigits = 16;
-// A directory without a lock is being made or removed; either takes far less.
+// Age at which a directory without a lock counts as abandoned. Making and
+// removing one takes far less.
 constexpr auto kUnlockedGrace = std::chrono::minutes(1);
 
 std::string RandomHex() {
@@ -39,8 +40,9 @@ std::string RandomHex() {
   return text;
 }
 
-// NAME.sstferry-snapshot-PID-RANDOM, as Create() spells it and nothing else:
-// a directory of another origin is never removed.
+// Returns true only for names that Create() makes,
+// NAME.sstferry-snapshot-PID-RANDOM: directories of another origin are never
+// removed.
 bool IsPrivateName(const std::string& name) {
   const size_t marker = name.rfind(kMarker);
   if (marker == std::string::npos || marker == 0) {
@@ -57,8 +59,9 @@ bool IsPrivateName(const std::string& name) {
              std::string::npos;
 }
 
-// The lease goes first, so that nobody adopts half of it; the lock goes last, so
-// that a removal that is interrupted is found again.
+// Removes a private directory. Removes the lease first, so that no process
+// adopts an incomplete directory, and the lock last, so that an interrupted
+// removal is found again.
 Status RemoveTree(const std::string& path) {
   std::error_code error;
   for (const char* part : {"/lease", "/lease.new", "/options", "/replay",
@@ -75,8 +78,8 @@ Status RemoveTree(const std::string& path) {
                : Status::OK();
 }
 
-// The lock appears under its name only when it is already held, so nobody
-// ever sees a young directory with a free lock.
+// Makes the lock file. It gets its name only after this process has locked it,
+// so that no other process sees a new directory with a free lock.
 Status MakeLock(const std::string& path, int* lock_fd) {
   const std::string young = path + "/lock.new";
   const int fd =
@@ -100,7 +103,8 @@ bool IsAbandonedYoung(const std::string& path) {
   return !error && fs::file_time_type::clock::now() - born > kUnlockedGrace;
 }
 
-// REQUIRES: the lock is held.
+// Returns true if the lease of a directory has not expired. REQUIRES: the
+// caller has the directory's lock.
 bool IsLeased(const std::string& path, const LeaseRules& rules) {
   Lease lease;
   if (ReadLease(path, &lease) != LeaseState::kGood || rules.Left(lease) == 0) {
@@ -159,7 +163,7 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
   int lock_fd = -1;
   Status status = MakeLock(path, &lock_fd);
   if (!status.ok()) {
-    // Nothing is in it; if this fails too, the next start removes it.
+    // The directory is empty; if this fails too, the next start removes it.
     RemoveTree(path).PermitUncheckedError();
     return status;
   }
@@ -183,7 +187,7 @@ Status PrivateDir::Adopt(const std::string& path,
   if (fd < 0) {
     return Status::OK();
   }
-  // Once more under the lock: its owner may just have removed it.
+  // Reads the lease again under the lock: its owner may just have removed it.
   if (!LockFile(fd) || ReadLease(path, &lease) != LeaseState::kGood ||
       !HoldsOnlyFiles(path + "/db")) {
     close(fd);
@@ -196,8 +200,7 @@ Status PrivateDir::Adopt(const std::string& path,
 
 PrivateDir::~PrivateDir() {
   if (!keep_) {
-    // What cannot be removed now is removed by the next start, as after a
-    // kill.
+    // If this fails, the next start removes the rest, as after a kill.
     RemoveTree(path_).PermitUncheckedError();
   }
   close(lock_fd_);

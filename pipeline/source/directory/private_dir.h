@@ -1,15 +1,17 @@
-// The directory in which a snapshot lives: made beside (or under a parent on
-// the same file system as) the source, named so that it can be recognised,
-// locked as long as its owner lives, removed with it.
+// The private directory of a snapshot, beside the source (or under another
+// parent on the same file system). Its name marks it as sstferry's; its owner
+// holds its lock and removes it.
 //
 //   NAME.sstferry-snapshot-PID-RANDOM/
-//     lock    flock held by the owner; whoever can take it may remove all
+//     lock    flock held by the owner; a process that gets the lock may remove
+//             the directory
 //     held/   hard links that only keep the source's files alive
-//     db/     what RocksDB opens
-//     lease   for how long it is kept for a target that is gone, and what for;
-//             options: the source's OPTIONS, with which db/ is opened again;
-//             replay: what its WALs held
-//     release somebody asks the owner to let it go; removed where it does not
+//     db/     the database that RocksDB opens
+//     lease   the transfer that the snapshot is retained for, and how long
+//     options the source's OPTIONS, for opening db/ again
+//     replay  facts about the replayed WALs
+//     release request to the owner to release the snapshot; the owner removes
+//             it if it refuses
 #pragma once
 
 #include <atomic>
@@ -23,20 +25,23 @@
 
 namespace sstferry {
 
-// Ownership: the directory and everything in it belong to this object and are
-//   removed by its destructor, unless Keep() said otherwise; a process that
-//   dies leaves them to RemoveLeftoverSnapshots().
-// Threads:   none of its own; used by one thread.
+// Owns one private directory.
+//
+// Ownership: the destructor removes the directory and its contents, except
+// after Keep(true). If a process dies, RemoveLeftoverSnapshots() of a later one
+// removes its directories.
+// Threads:   used by one thread.
 class PrivateDir {
  public:
-  // kSourceError  the parent cannot be written (the message says what to do).
-  // kNoSpace      the parent's disk is full.
+  // kSourceError  the parent is not writable (the message says what to do).
+  // kNoSpace      the parent's file system is full.
   [[nodiscard]] static rocksdb::Status Create(
       const std::string& parent, const std::string& name,
       std::unique_ptr<PrivateDir>* result);
 
-  // One that a process left with a lease. OK and null: somebody else holds it,
-  // or it is not this user's, or not what this tool leaves.
+  // Takes over a directory that another process left with a lease. OK and null:
+  // another process holds it, or it belongs to another user, or sstferry did
+  // not make it.
   [[nodiscard]] static rocksdb::Status Adopt(
       const std::string& path, std::unique_ptr<PrivateDir>* result);
 
@@ -51,10 +56,10 @@ class PrivateDir {
   std::string options() const { return path_ + "/options"; }
   std::string replay() const { return path_ + "/replay"; }
 
-  // Whether the directory outlives this object, for another to adopt it.
+  // True: the directory outlives this object, so that a later one can adopt it.
   void Keep(bool keep) { keep_ = keep; }
 
-  // Makes held/ and db/ empty again.
+  // Empties held/ and db/.
   [[nodiscard]] rocksdb::Status Clear();
 
  private:
@@ -66,23 +71,24 @@ class PrivateDir {
   std::atomic<bool> keep_{false};
 };
 
-// Asks the owner of a private directory to let it go.
+// Asks the owner of a private directory to release its snapshot.
 [[nodiscard]] rocksdb::Status AskForRelease(const std::string& path);
 bool IsReleaseAsked(const std::string& path);
-// The answer no, or nobody asks any more.
+// Removes the request: the owner refuses, or the asking process has given up.
 void ForgetRelease(const std::string& path);
 
-// The private directories under `parent`, by name.
+// Lists the private directories under `parent`, sorted by name.
 [[nodiscard]] rocksdb::Status ListPrivateDirs(const std::string& parent,
                                               std::vector<std::string>* paths);
 
-// Removes the private directories under `parent` whose owner is dead and that
-// no lease keeps: their lock can be taken, or they have none and are older than
-// a minute (their owner died while making or removing them). A live one, and
-// one of another user, is never touched. A lease of the future, which a clock
-// that was set back makes, is dated back to now.
-// Directories that vanish meanwhile are no error. `log` (may be null) gets one
-// line for each removed directory.
+// Removes the private directories under `parent` whose owner is dead and whose
+// lease is missing or expired. An owner is dead if its lock is free, or if the
+// directory has no lock and is older than a minute (the owner died while making
+// or removing it). Directories of live owners and of other users are never
+// changed. A lease renewed in the future (the clock was set back) is set back
+// to now.
+// Directories that disappear meanwhile are no error. `log` (may be null)
+// receives one line per removed directory.
 [[nodiscard]] rocksdb::Status RemoveLeftoverSnapshots(
     const std::string& parent,
     const std::function<void(const std::string&)>& log,

@@ -13,8 +13,8 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using Stopped = std::function<bool()>;
 
-// An IOError like any other: RocksDB asserts in places, while it opens a
-// database, that a file system has no other errors.
+// Returns a plain IOError: RocksDB asserts in places, while it opens a
+// database, that a file system returns no other errors.
 IOStatus StoppedStatus() {
   return IOStatus::IOError("stopped on request");
 }
@@ -55,7 +55,7 @@ class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
 
  private:
   const std::string name_;
-  const uint64_t size_;  // when it was opened
+  const uint64_t size_;  // size at the time of opening
   const Stopped* const stopped_;
   std::atomic<uint64_t>* const read_bytes_;
 };

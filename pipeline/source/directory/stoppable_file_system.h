@@ -1,7 +1,8 @@
-// A file system whose reads and writes fail once somebody says stop, so that
-// work inside RocksDB which cannot be interrupted (replaying a long WAL,
-// skipping a long run of tombstones) ends at its next block. A file that is
-// found shorter than it was opened fails too: RocksDB's readahead aborts on it.
+// A file system whose reads and writes fail after a stop, so that work inside
+// RocksDB that cannot be cancelled (replaying a long WAL, skipping a long run
+// of tombstones) ends at its next block. Reads also fail if a file has become
+// shorter than when it was opened, because RocksDB's readahead aborts on such a
+// file.
 #pragma once
 
 #include <atomic>
@@ -13,10 +14,10 @@
 
 namespace sstferry {
 
-// `stopped` is called from RocksDB's threads and must stay true once it was.
-// Every result obtained after it turned true is worthless: whoever uses this
-// must ask `stopped` again before believing an OK. *read_bytes (may be null)
-// counts what is read; it must outlive every file.
+// RocksDB's threads call `stopped`, which must stay true once it was true.
+// Results obtained after that are invalid: a caller must ask `stopped` again
+// before it relies on an OK. *read_bytes (may be null) counts the bytes read;
+// it must outlive every file.
 std::shared_ptr<rocksdb::FileSystem> MakeStoppableFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, std::function<bool()> stopped,
     std::atomic<uint64_t>* read_bytes = nullptr);

@@ -20,11 +20,11 @@ constexpr char kBlockFilter[] = "filter.";
 constexpr char kNoPrefixExtractor[] = "nullptr";
 constexpr char kWholeKeyProperty[] =
     "rocksdb.block.based.table.whole.key.filtering";
-// Both kinds of RocksDB's filters, as tables before 7.0 name them.
+// Name of both kinds of RocksDB's filters in tables before 7.0.
 constexpr char kOldFilterName[] = "rocksdb.BuiltinBloomFilter";
 constexpr char kBloomName[] = "bloomfilter";
 
-// rocksdb.compression up to format version 6.
+// Values of rocksdb.compression up to format version 6.
 constexpr struct {
   const char* name;
   uint8_t type;
@@ -43,9 +43,9 @@ const char* CompressionName(uint8_t type) {
   return "unknown";
 }
 
-// The types blocks of a table may have; none when its name is not understood.
-// From format version 7 the property is "MANAGER;", two hex digits for each
-// type used, ";", where no manager means no compression.
+// Returns the compression types that blocks of a table may have; nullopt if the
+// name is unknown. From format version 7 the property is "MANAGER;", two hex
+// digits for each type used, ";". No manager means no compression.
 std::optional<std::set<uint8_t>> CompressionsOf(const std::string& property) {
   for (const auto& known : kCompressionNames) {
     if (property == known.name) {
@@ -71,7 +71,7 @@ std::optional<std::set<uint8_t>> CompressionsOf(const std::string& property) {
   return types;
 }
 
-// "level=3; max_dict_bytes=0; ..." -> the number behind `name`.
+// Returns the number of `name` in "level=3; max_dict_bytes=0; ...".
 std::optional<int64_t> OptionIn(const std::string& text,
                                 const std::string& name) {
   const std::string key = name + "=";
@@ -131,7 +131,7 @@ std::string CompressionDifference(const TableShape& shape,
       properties.compression.find(';') != std::string::npos;
   bool same = types.has_value();
   if (same && by_manager) {
-    // Blocks that do not shrink are stored as they are.
+    // Blocks that do not shrink are stored uncompressed.
     same = properties.compression[0] == ';'
                ? shape.compression == 0
                : shape.compression != 0 &&
@@ -185,7 +185,7 @@ TableShape ShapeOf(const rocksdb::Options& chunk_options) {
           table->filter_policy->CompatibilityName();
     }
   }
-  // As SstFileWriter chooses.
+  // Same choice as SstFileWriter's.
   rocksdb::CompressionOptions options = chunk_options.compression_opts;
   rocksdb::CompressionType type = chunk_options.compression;
   if (chunk_options.bottommost_compression !=
@@ -240,7 +240,7 @@ std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file) {
   if (file.has_blobs) {
     return "refers to blob files";
   }
-  // A refresh clears up to a key behind the last.
+  // The range deletion of a refresh ends at a key behind the last one.
   const size_t longest = kMaxKeyBytes - (rules.replaces ? 1 : 0);
   if (file.smallest.size() > kMaxKeyBytes || file.largest.size() > longest) {
     return "a key is longer than " + std::to_string(kMaxKeyBytes) + " bytes";

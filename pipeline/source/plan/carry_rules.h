@@ -1,5 +1,5 @@
-// When carrying a file of the source is exactly as good as rebuilding it.
-// Pure decisions: nothing here opens anything.
+// Decides whether carrying a file of the source is as good as rebuilding it.
+// Pure functions: they open no files.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,35 @@
 
 namespace sstferry {
 
-// One live file of a family that holds keys of the asked interval.
+// One live file of a family with keys in the requested interval.
 struct FilePlan {
   std::string name;      // "000042.sst"
   std::string path;
-  std::string smallest;  // user keys, range deletions counted
+  std::string smallest;  // user keys, including range deletions
   std::string largest;
   uint64_t bytes = 0;
   uint64_t entries = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
-  // Of two files that overlap, the one with the smaller depth is read first:
-  // it lies in a higher level, or is the newer one of level 0.
+  // Read order. Reads find the entries of the file with the smaller depth
+  // first: it is in a higher level, or is newer in level 0.
   uint64_t depth = 0;
   bool has_blobs = false;
   std::string overlaps;  // a file whose keys meet this one's; empty: none
-  bool inside = true;    // wholly inside the asked interval
-  // Database id, session id and number of its making; empty: not all known.
+  bool inside = true;    // wholly inside the requested interval
+  // Database id, session id and number of the file's creation; empty: unknown.
   std::string identity;
-  bool flushed_by_snapshot = false;  // holds what was in the source's WAL
-  // The decision. Carried: its bytes on the wire and, in `reason`, what
-  // differs from a rebuilt file. Else: why not.
+  bool flushed_by_snapshot = false;  // holds entries of the source's WALs
+  // The decision. If carried: its bytes on the wire, and in `reason` the
+  // differences from a rebuilt file. Else `reason` says why not.
   bool carry = false;
   uint64_t carried_bytes = 0;
   std::string reason;
 };
 
-// What a table that the target would build looks like.
+// Properties of the tables that a rebuild makes.
 struct TableShape {
-  // Name of the filter's meta block, empty: none.
+  // Name of the filter's meta block; empty: none.
   std::string filter_block;
   std::string filter_policy;
   bool whole_key_filter = true;
@@ -57,45 +57,46 @@ struct TableShape {
   std::string prefix_extractor;  // "nullptr": none
 };
 
-// Of the tables SstFileWriter makes with these options.
+// Returns the properties of tables that SstFileWriter makes with these options.
 TableShape ShapeOf(const rocksdb::Options& chunk_options);
 
 struct CarryRules {
   CarryMode mode = CarryMode::kAuto;
   bool target_takes_carried = true;
-  // Values apart from keys, uniform keys: both ends know them.
+  // Both sides can read marked blocks (values apart from keys, uniform keys).
   bool reads_marked_blocks = true;
   bool wal_not_flushed = false;
-  bool plain_tables = false;  // the family's; it cannot be cut between files
-  bool replaces = false;      // of a refresh: files clear their intervals
-  std::string own_session_id;  // of the database that the snapshot opened
+  bool plain_tables = false;  // family of plain tables, not cut between files
+  bool replaces = false;      // refresh: files replace their intervals
+  std::string own_session_id;  // of the snapshot's own database
   const rocksdb::Comparator* comparator = nullptr;
   uint32_t asked_format_version = 0;  // 0: any
-  uint32_t max_format_version = 0;    // that the target reads
-  std::set<uint8_t> compressions;     // that the target has
+  uint32_t max_format_version = 0;    // of the target
+  std::set<uint8_t> compressions;     // of the target
   uint64_t max_bytes = kMaxChunkFileBytes;
   TableShape shape;
 };
 
-// What its metadata says against carrying a file; empty: nothing.
+// Returns the obstacle to carrying a file in its metadata; empty: none.
 std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file);
 
-// What its size says: as it lies there, or as it would be carried.
+// Returns the obstacle in a file's size, original or carried; empty: none.
 std::string ObstacleInSize(const CarryRules& rules, uint64_t bytes);
 
-// What is read of a table's end.
+// Facts from the end of a table file.
 struct TableFacts {
   SstFooter footer;
   const SstProperties* properties = nullptr;
   const std::vector<SstMetaBlock>* meta_blocks = nullptr;
 };
 
-// What its table says against carrying a file, whatever the mode; empty:
-// nothing.
+// Returns the obstacle to carrying a file in its table, for every mode; empty:
+// none.
 std::string ObstacleInTable(const CarryRules& rules, const TableFacts& table);
 
-// How it differs from what the target would build, or cannot be checked:
-// enough for kAuto to rebuild it, while kOnly carries it. Empty: in nothing.
+// Returns a difference from a rebuilt file, or a property that cannot be
+// checked: kAuto then rebuilds the file, while kOnly carries it. Empty: no
+// difference.
 std::string DifferenceInTable(const CarryRules& rules,
                               const TableFacts& table);
 

@@ -12,15 +12,16 @@ using rocksdb::Comparator;
 
 using Bound = std::optional<std::string>;
 
-// Begins: absent is before all.
+// Compares begins: an absent one is before all others.
 bool BeginsBefore(const Comparator* order, const Bound& a, const Bound& b) {
   return b.has_value() && (!a.has_value() || order->Compare(*a, *b) < 0);
 }
-// Ends: absent is behind all.
+// Compares ends: an absent one is behind all others.
 bool EndsBefore(const Comparator* order, const Bound& a, const Bound& b) {
   return a.has_value() && (!b.has_value() || order->Compare(*a, *b) < 0);
 }
-// What ends at `end` lies wholly before what begins at `begin`.
+// True if an interval that ends at `end` is wholly before one that begins at
+// `begin`.
 bool LiesBefore(const Comparator* order, const Bound& end,
                 const Bound& begin) {
   return end.has_value() && begin.has_value() &&
@@ -32,7 +33,7 @@ bool IsInterval(const Comparator* order, const KeyInterval& interval) {
          order->Compare(*interval.begin, *interval.end) < 0;
 }
 
-// Sorted, without overlaps.
+// Sorts the interval records and removes overlapping ones.
 void Sort(const Comparator* order, std::vector<Cover>* covers) {
   std::erase_if(*covers, [order](const Cover& cover) {
     return !IsInterval(order, cover.interval);
@@ -84,7 +85,7 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
           "unchanged since sequence " + std::to_string(then.sequence)};
 }
 
-// What no cover tells of.
+// Returns the segment for an interval without an interval record.
 PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
                     const Bound& end) {
   PlanSegment segment;
@@ -97,7 +98,7 @@ PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
   return segment;
 }
 
-// Collects segments; those to be sent grow together.
+// Collects segments and joins neighbouring ones that are to be sent.
 class Segments {
  public:
   explicit Segments(const Comparator* order) : order_(order) {}
@@ -143,14 +144,14 @@ Backings::Backings(const Comparator* order, const std::vector<FilePlan>* files,
   }
 }
 
-// Two files that both meet an interval and overlap each other overlap inside of
-// it, too: what lies outside has no part in a rank. An acyclic order of files
-// is determined by which overlap and by these ranks, and a move to another
-// level that rewrites nothing changes none of them.
+// Two files that both meet an interval and overlap each other also overlap
+// inside it, so keys outside do not affect a rank. Which files overlap and
+// these ranks determine an acyclic order of files; a move to another level that
+// rewrites nothing changes none of them.
 std::vector<uint32_t> Backings::RanksOf(
     const std::vector<size_t>& meeting) const {
   std::vector<uint32_t> ranks(meeting.size(), 0);
-  std::vector<size_t> open;  // places in `meeting`
+  std::vector<size_t> open;  // positions in `meeting`
   for (size_t k = 0; k < meeting.size(); ++k) {
     const size_t file = meeting[k];
     std::erase_if(open, [&](size_t other) {
@@ -169,7 +170,7 @@ std::vector<uint32_t> Backings::RanksOf(
 
 void Backings::Fill(Cover* cover) const {
   const KeyInterval& interval = cover->interval;
-  // Files before that all end before the interval.
+  // All files before that one end before the interval.
   const auto first = std::partition_point(
       furthest_.begin(), furthest_.end(), [&](size_t furthest) {
         return !BeginsAtOrBefore(interval, order_,
@@ -192,7 +193,7 @@ void Backings::Fill(Cover* cover) const {
     }
   }
   const std::vector<uint32_t> ranks = RanksOf(meeting);
-  std::vector<std::string> shown;  // in an order that names have no part in
+  std::vector<std::string> shown;  // sorted, so file numbers do not matter
   for (size_t k = 0; k < meeting.size(); ++k) {
     const FilePlan& file = (*files_)[meeting[k]];
     std::string text;
@@ -239,7 +240,7 @@ std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
   Segments segments(order);
   Bound at = how.selection.begin;
   const Bound& end = how.selection.end;
-  bool open = true;  // something of the selection is left behind `at`
+  bool open = true;  // a part of the selection is left behind `at`
   for (const Cover& then : known) {
     if (LiesBefore(order, then.interval.end, at) ||
         LiesBefore(order, end, then.interval.begin)) {

@@ -1,5 +1,6 @@
-// What changed since a target was refreshed last: the covers that it remembers,
-// compared with the files that back their intervals now.
+// Finds the intervals that changed since a target's last refresh: compares the
+// target's interval records (covers) with the files that back the intervals
+// now.
 #pragma once
 
 #include <optional>
@@ -12,37 +13,38 @@
 
 namespace sstferry {
 
-// What tells, beside its files, what a family holds.
+// Facts, beside its files, that determine the contents of a family.
 struct FamilyEvidence {
-  uint32_t family_id = 0;      // RocksDB's: one made anew gets another
-  std::string merge_operator;  // by which reads are resolved; empty: none
-  // Entries of WALs lie in memory, and nobody knows over which keys.
+  uint32_t family_id = 0;      // RocksDB's; a recreated family has another
+  std::string merge_operator;  // resolves reads; empty: none
+  // Entries of WALs are in memory, with unknown keys.
   bool in_memory = false;
-  Digest128 wal;  // of all that was replayed; zero: not known
-  // A number nobody used before, for files that have no identity.
+  Digest128 wal;  // of all replayed WAL entries; zero: not known
+  // A number never used before, for files without identity.
   uint64_t nonce = 0;
 };
 
-// Tells what backs an interval. Borrows the files.
+// Computes the backing of intervals from a family's files. Borrows the files.
 class Backings {
  public:
-  // `files`: all of the family's, sorted by their smallest keys, with their
-  // identities.
+  // `files`: all files of the family with their identities, sorted by their
+  // smallest keys.
   Backings(const rocksdb::Comparator* order, const std::vector<FilePlan>* files,
            const FamilyEvidence& family);
 
-  // Sets cover->backing, flushed and wal of cover->interval.
+  // Sets backing, flushed and wal of *cover for cover->interval.
   void Fill(Cover* cover) const;
 
  private:
-  // By index of `meeting`: how many others overlap it and are read before it.
+  // Returns, by index of `meeting`, how many others overlap that file and are
+  // read before it.
   std::vector<uint32_t> RanksOf(const std::vector<size_t>& meeting) const;
 
   const rocksdb::Comparator* const order_;
   const std::vector<FilePlan>* const files_;
   const FamilyEvidence family_;
-  std::vector<size_t> furthest_;  // by index: up to it, the largest key's file
-  std::vector<size_t> reach_;     // by index: the first that begins behind it
+  std::vector<size_t> furthest_;  // by index: file with the largest key so far
+  std::vector<size_t> reach_;     // by index: first file that begins behind it
 };
 
 // Neighbouring intervals with the same need.
@@ -50,13 +52,15 @@ struct PlanSegment {
   KeyInterval interval;
   RangeNeed need = RangeNeed::kSend;
   std::string reason;  // for `plan`
-  // What to remember of it; none where its ranges say, or where it is unchanged
-  // and only a part of what was remembered.
+  // Interval record for the target to store. None if the ranges of the segment
+  // get their own, or if the segment is an unchanged part of an existing
+  // record.
   std::optional<Cover> cover;
 };
 
-// The segments, by index, that hold keys of [smallest, largest]: from `first`
-// up to, but not, `end`. REQUIRES: segments in order, without gaps.
+// Returns the indexes of the segments that hold keys of [smallest, largest]:
+// from `first` up to, but not including, `end`. REQUIRES: segments in order,
+// without gaps.
 struct SegmentSpan {
   size_t first = 0;
   size_t end = 0;
@@ -70,13 +74,14 @@ struct CoverComparison {
   const rocksdb::Comparator* order = nullptr;
   CompareMode compare = CompareMode::kFiles;
   KeyInterval selection;
-  uint64_t sequence = 0;  // of the snapshot
-  // The target's family holds nothing: there is nothing to compare.
+  uint64_t sequence = 0;  // the snapshot's
+  // The target's family is empty, so there is nothing to compare.
   bool target_is_empty = false;
 };
 
-// Cuts the selection into segments, in order. `known` are the covers of one
-// family; what is no interval or overlaps another of them counts as unknown.
+// Cuts the selection into segments, in order. `known` are the interval records
+// of one family; a record whose interval is empty or overlaps another one
+// counts as unknown.
 std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
                                        const Backings& backings,
                                        std::vector<Cover> known);

@@ -15,7 +15,8 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// RocksDB lists the files of level 0 newest first, and no level holds so many.
+// RocksDB lists the files of level 0 newest first; the factor exceeds the
+// number of files in a level.
 uint64_t DepthOf(int level, size_t place) {
   return level == 0 ? place : (uint64_t{1} << 32) + static_cast<uint64_t>(level);
 }
@@ -49,9 +50,9 @@ void Identify(const CarryRules& rules, const SstProperties& properties,
       properties.db_session_id == rules.own_session_id;
 }
 
-// Of a file that metadata says nothing against. The tail is really rewritten
-// and the index walked: nothing else tells for sure whether it can be sent,
-// and how long it gets.
+// Decides on a file without an obstacle in its metadata. Rewrites the tail and
+// walks the index, because only that shows whether the file can be sent and how
+// large it becomes.
 Status DecideByTable(const CarryRules& rules, const SstReader& reader,
                      FilePlan* file) {
   TableFacts facts;
@@ -103,7 +104,8 @@ Status DecideOne(const CarryRules& rules, TableSums* sums, FilePlan* file) {
   SstReader reader;
   status = reader.Open(source.get());
   if (status.IsNotSupported()) {
-    // RocksDB reads it; it cannot be carried, nor cut inside.
+    // RocksDB can read this table, but it can be neither carried nor cut
+    // inside.
     if (file->reason.empty()) {
       file->reason = "not a block-based table";
     }
@@ -123,7 +125,7 @@ Status DecideOne(const CarryRules& rules, TableSums* sums, FilePlan* file) {
 }  // namespace
 
 void MarkOverlaps(const Comparator* comparator, std::vector<FilePlan>* files) {
-  // Of the files so far, the one that reaches furthest.
+  // Index of the file with the largest key so far.
   size_t furthest = 0;
   for (size_t i = 1; i < files->size(); ++i) {
     FilePlan& file = (*files)[i];

@@ -1,4 +1,4 @@
-// The live files of a family: which there are, which overlap, which are
+// Lists the live files of a family, marks overlaps, and decides which are
 // carried.
 #pragma once
 
@@ -10,16 +10,16 @@
 
 namespace sstferry {
 
-// All live files that hold keys of the interval (the snapshot holds nothing in
-// memtables, so metadata is the whole truth), sorted by their smallest keys,
-// with overlaps marked: two files that share one user key overlap.
-// *sorted_runs: most iterators one range may merge.
+// Lists all live files with keys in the interval, sorted by their smallest
+// keys, with overlaps marked. Two files that share a user key overlap. The list
+// is complete because the snapshot has no entries in memtables. *sorted_runs:
+// maximum of iterators that one range merges.
 std::vector<FilePlan> ListFiles(rocksdb::DB* db,
                                 rocksdb::ColumnFamilyHandle* family,
                                 const KeyInterval& interval,
                                 uint32_t* sorted_runs);
 
-// Marks what overlaps. REQUIRES: sorted by smallest keys.
+// Marks overlapping files. REQUIRES: sorted by smallest keys.
 void MarkOverlaps(const rocksdb::Comparator* comparator,
                   std::vector<FilePlan>* files);
 
@@ -32,7 +32,7 @@ struct TableSums {
 //   kSourceError, kCorrupt  a file cannot be read or its tail is damaged; the
 //                           message names it
 //   kRefused      with CarryMode::kOnly, for the first file with an obstacle
-//   kCancelled    cancelled() said so (may be null)
+//   kCancelled    cancelled() (may be null) returned true
 [[nodiscard]] rocksdb::Status DecideCarrying(
     const CarryRules& rules, const std::string& family_name,
     const std::function<bool()>& cancelled, TableSums* sums,

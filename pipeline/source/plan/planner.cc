@@ -17,7 +17,7 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// As RocksDB makes them: 20 base-36 characters.
+// Makes a session id as RocksDB does: 20 base-36 characters.
 std::string NewSessionId() {
   constexpr char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
   std::random_device device;
@@ -28,21 +28,21 @@ std::string NewSessionId() {
   return id;
 }
 
-// A key with the bytes that lie between it and the anchor before it.
+// A key with the bytes between it and the previous cut point.
 struct Weight {
   std::string key;
   uint64_t bytes = 0;
 };
 
-// Neighbouring files that are rebuilt, and the interval they lie in.
+// Neighbouring files that are rebuilt, and the interval that contains them.
 struct Region {
   KeyInterval interval;
   uint64_t bytes = 0;
-  std::string largest;  // of its files' keys
+  std::string largest;  // largest key of its files
   std::vector<Weight> weights;
 };
 
-// Cuts one family; lives for one call of CutFamily().
+// Cuts one family into ranges; exists for one call of CutFamily().
 class FamilyCutter {
  public:
   FamilyCutter(const PlannerFamily& family, const PlannerOptions& options,
@@ -60,7 +60,7 @@ class FamilyCutter {
  private:
   void CutEmptyKey(Region* region);
   [[nodiscard]] Status WeighFile(const FilePlan& file, Region* region);
-  // Cuts at bounds of the target's, then in between.
+  // Cuts at keys where the target's files end, then evenly between these.
   void CutRegion(Region* region);
   void CutEvenly(const Region& region);
   CarriedFile Carry(const FilePlan& file, const Range& range) const;
@@ -83,7 +83,7 @@ Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
   Region region;
   region.interval.begin = options_.interval.begin;
   CutEmptyKey(&region);
-  bool has_rest = true;  // what follows is in no range yet
+  bool has_rest = true;  // the rest of the interval is in no range yet
   bool has_files = false;
   for (size_t i = 0; i < plan_->files.size(); ++i) {
     const FilePlan& file = plan_->files[i];
@@ -98,7 +98,7 @@ Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
     }
     if (has_files) {
       region.interval.end = EndOf(region, file);
-      // Files of nothing but the empty key leave nothing behind its range.
+      // Files that hold only the empty key are wholly in that key's range.
       const bool is_empty =
           region.interval.begin.has_value() &&
           comparator_->Compare(*region.interval.begin,
@@ -112,8 +112,8 @@ Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
       region.interval.begin = begin;
       has_files = false;
     }
-    // Up to the next file there is nothing but this one's entries; in a
-    // refresh that is another range's to clear.
+    // The range of a carried file extends to the next file, because there are
+    // no entries between. In a refresh another range clears that gap.
     const bool last =
         i + 1 == plan_->files.size() && !options_.replaces.has_value();
     std::optional<std::string> end = options_.interval.end;
@@ -134,7 +134,7 @@ Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
   return Status::OK();
 }
 
-// A refresh's chunk of the empty key holds no other.
+// In a refresh, gives the empty key a range, and so a chunk, of its own.
 void FamilyCutter::CutEmptyKey(Region* region) {
   const std::string next(1, '\0');
   const auto& begin = region->interval.begin;
@@ -151,8 +151,8 @@ void FamilyCutter::CutEmptyKey(Region* region) {
   }
 }
 
-// Where the region before a carried file ends: behind its last key, so that
-// their intervals do not touch, where that can be told.
+// Returns the end of the region before a carried file: behind the region's last
+// key if that is possible, so that the intervals do not touch.
 std::optional<std::string> FamilyCutter::EndOf(const Region& region,
                                                const FilePlan& next) const {
   const std::string end = ClosedEnd(comparator_, region.largest);
@@ -162,7 +162,7 @@ std::optional<std::string> FamilyCutter::EndOf(const Region& region,
   return between ? end : next.smallest;
 }
 
-// The same for one behind the carried file with this index.
+// Returns the end of the range of the carried file with this index.
 std::optional<std::string> FamilyCutter::EndBehind(const FilePlan& file,
                                                    size_t index) const {
   std::string end;
@@ -180,7 +180,7 @@ CarriedFile FamilyCutter::Carry(const FilePlan& file,
   if (!options_.replaces.has_value()) {
     return carried;
   }
-  // A range without bounds clears from the target's first key on.
+  // A range without a begin clears from the target's first key.
   std::string begin = range.interval.begin.value_or(file.smallest);
   const auto& first = options_.replaces->first;
   if (!range.interval.begin.has_value() && first.has_value() &&
@@ -191,7 +191,7 @@ CarriedFile FamilyCutter::Carry(const FilePlan& file,
   return carried;
 }
 
-// Adds the file's weights, cut finely enough for ranges of target_bytes_.
+// Adds the file's weights, fine enough for ranges of target_bytes_.
 Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
   // Four cut points a range keep the error of a cut below a quarter.
   const size_t wanted =
@@ -216,7 +216,7 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
       if (point.key.size() + 2 <= kMaxKeyBytes && !family_.one_range) {
         region->weights.push_back(
             {ClosedEnd(comparator_, point.key), bytes});
-      }  // else: no place for a cut; building refuses the key by name
+      }  // else: too long for a cut; building refuses the key by name
     } else if (points.size() == 1) {
       inside += bytes / 2;  // the interval cuts a file without cut points
     }
@@ -257,7 +257,7 @@ void FamilyCutter::CutRegion(Region* region) {
   uint64_t left = region->bytes;
   for (Weight& weight : region->weights) {
     for (; bound != bounds.end() && before(*bound, weight.key); ++bound) {
-      // No piece so small that it would rather be a part of its neighbour.
+      // Skips bounds that would make a piece or its rest too small.
       if (piece.bytes < target_bytes_ / 2 ||
           left < piece.bytes + target_bytes_ / 2 ||
           (end.has_value() && !before(*bound, *end))) {
@@ -277,9 +277,9 @@ void FamilyCutter::CutRegion(Region* region) {
   CutEvenly(piece);
 }
 
-// REQUIRES: weights in order.
+// Cuts a region into equal shares. REQUIRES: weights in order.
 void FamilyCutter::CutEvenly(const Region& region) {
-  // Ranges of one region get equal shares rather than full ones and a rest.
+  // Equal shares avoid a small rest.
   const uint64_t count = std::max<uint64_t>(
       1, (region.bytes + target_bytes_ - 1) / target_bytes_);
   const uint64_t share = std::max<uint64_t>(1, region.bytes / count);
@@ -289,7 +289,7 @@ void FamilyCutter::CutEvenly(const Region& region) {
   uint64_t cut_bytes = 0;
   for (const Weight& weight : region.weights) {
     bytes += weight.bytes;
-    // A file's last cut point may lie behind its last key.
+    // A file's last cut point may be behind its last key.
     const bool between =
         (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
         (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);
@@ -329,8 +329,8 @@ uint64_t RangeTargetBytes(uint64_t total_bytes,
                           const PlannerOptions& options) {
   const uint64_t by_lanes =
       total_bytes / (std::max(1u, options.lanes) * kRangesPerLane);
-  // Just below a chunk, so that an estimate a little short does not make a
-  // second, tiny chunk.
+  // Slightly less than a chunk, so that a low estimate does not cause a second,
+  // tiny chunk.
   const uint64_t by_chunk = options.chunk_bytes / 16 * 15;
   const uint64_t by_count = total_bytes / (kMaxRanges / 2) + 1;
   return std::max({std::min(by_lanes, by_chunk),

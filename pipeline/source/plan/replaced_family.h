@@ -1,4 +1,4 @@
-// What the chunks of a refresh clear.
+// The keys that the chunks of a refresh clear.
 #pragma once
 
 #include <optional>
@@ -6,10 +6,11 @@
 
 namespace sstferry {
 
-// Chunks clear everything in their intervals; where a range has no bound, all
-// between the outermost keys of both sides.
+// Outermost keys of a family at the target. Chunks clear everything in their
+// replacement intervals; if a range has no bound, everything between the
+// outermost keys of both sides.
 struct ReplacedFamily {
-  std::optional<std::string> first;  // of the target's keys; absent: it has none
+  std::optional<std::string> first;  // target's; absent: family is empty
   std::optional<std::string> last;
 };
 

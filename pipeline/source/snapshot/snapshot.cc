@@ -53,7 +53,8 @@ class OpenedSnapshot : public Snapshot {
   const Counters& counters() const override { return copy_.counters(); }
 
  private:
-  // Destroyed in reverse: the database closes before its directory goes.
+  // Members are destroyed in reverse order: the database closes before its
+  // directory is removed.
   const std::unique_ptr<PrivateDir> dir_;
   SnapshotCopy copy_;
 };
@@ -85,8 +86,8 @@ Status OpenedSnapshot::Reopen(const SnapshotOptions& options,
                               MessageOf(status));
 }
 
-// The real place of the database: a symbolic link must not move the private
-// directory to another file system.
+// Resolves the links of the database's path: a symbolic link must not move the
+// private directory to another file system.
 Status ResolveDirectory(const std::string& given, std::string* real) {
   std::error_code error;
   *real = fs::canonical(given, error).string();
@@ -105,7 +106,7 @@ Status MakePrivateDir(const SnapshotOptions& options,
       RemoveLeftoverSnapshots(parent, [&options](const std::string& line) {
         Log(options, LogLevel::kInfo, line);
       });
-  // Somebody else's leftover is no reason not to go on.
+  // Another process's leftovers do not prevent this snapshot.
   if (!leftovers.ok()) {
     Log(options, LogLevel::kWarning, MessageOf(leftovers));
   }
@@ -151,7 +152,7 @@ Status Snapshot::Adopt(const SnapshotOptions& options,
   if (status.ok()) {
     *result = std::move(snapshot);
   } else if (!status.IsAborted()) {
-    snapshot->Keep(false);  // nobody else could open it either
+    snapshot->Keep(false);  // no other process could open it either
   }
   return status;
 }
@@ -177,7 +178,7 @@ Status Snapshot::FromOpenDatabase(
       resolved.table_dirs.push_back(own.cf_paths.front().path);
     }
   }
-  // RocksDB's way to flush all families, atomically where they are so.
+  // Makes RocksDB flush all families, atomically if atomic_flush is set.
   std::vector<std::string> unused;
   uint64_t manifest_bytes = 0;
   Status status = db->GetLiveFiles(unused, &manifest_bytes, true);

@@ -1,6 +1,6 @@
-// One point in time of a database, opened, complete in SST files, in a private
-// directory. The source is never written to. See snapshot_files.h for how the
-// point in time is taken.
+// A snapshot: an open copy of a database at one point in time, complete in SST
+// files, in a private directory. The source is never written to.
+// snapshot_files.h describes how the point in time is taken.
 #pragma once
 
 #include <atomic>
@@ -20,29 +20,31 @@ namespace sstferry {
 
 struct SnapshotOptions {
   std::string database_dir;
-  // Where the private directory is made; must be on the source's file system.
-  // Empty: the directory that holds database_dir.
+  // Parent of the private directory, on the source's file system. Empty: the
+  // parent directory of database_dir.
   std::string snapshot_dir;
   std::vector<std::string> families;  // empty: all
-  // Memtables of all families together while WALs are replayed and flushed.
+  // Size of the memtables of all families together while WALs are replayed and
+  // flushed.
   uint64_t write_buffer_bytes = 32u << 20;
   int max_open_files = 64;
-  // WAL bytes that may be replayed into memory where flushing is impossible.
+  // Maximum of WAL bytes that are replayed into memory if flushing is
+  // impossible.
   uint64_t max_read_only_wal_bytes = 64u << 20;
-  // Another round is made when the source changed under one, for so long.
+  // Time for which further rounds are made when the source changes during a
+  // round.
   std::chrono::milliseconds patience{60'000};
-  // How long to wait for OPTIONS that describe a new family.
+  // Time to wait for OPTIONS that describe a new family.
   std::chrono::milliseconds options_patience{3'000};
-  // Where its WALs are, whatever OPTIONS say; empty: as snapshot_wal_place.h
-  // finds out.
+  // WAL directory, overriding OPTIONS. Empty: found by snapshot_wal_place.h.
   std::string wal_dir;
-  // Further directories of its tables (path 0 of db_paths or cf_paths).
+  // Further directories of tables (path 0 of db_paths or cf_paths).
   std::vector<std::string> table_dirs;
-  // Memtables were flushed just before.
+  // The application's memtables were flushed immediately before.
   bool was_flushed = false;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
-  // Counts what is read of the copy's tables where `cancelled` is set; may be
+  // Counts bytes read from the copy's tables if `cancelled` is set; may be
   // null, must outlive the snapshot.
   std::atomic<uint64_t>* read_bytes = nullptr;
   LogFunction log;                  // may be null
@@ -50,96 +52,101 @@ struct SnapshotOptions {
 
 class PrivateDir;
 
-// What is known of a snapshot that another process took.
+// State of a retained snapshot that another process took.
 struct HeldSnapshotState {
   uint64_t sequence = 0;
   std::string database_id;
-  bool read_only = false;  // as wal_not_flushed()
-  uint64_t wal_bytes = 0;  // as Counters::wal_bytes_copied
+  bool read_only = false;  // value of wal_not_flushed()
+  uint64_t wal_bytes = 0;  // value of Counters::wal_bytes_copied
 };
 
 struct SnapshotFamily {
   std::string name;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // As the source's OPTIONS file tells, not those of the private copy.
+  // Options from the source's OPTIONS file, not those of the private copy.
   rocksdb::ColumnFamilyOptions options;
-  // The merge operator OPTIONS names when nobody here has it: reading a key
-  // with merge operands then fails. Empty otherwise.
+  // Merge operator in OPTIONS that this process does not have: reading a key
+  // with merge operands fails. Empty otherwise.
   std::string unknown_merge_operator;
 };
 
+// A snapshot that transfers read.
+//
 // Ownership: owns the RocksDB instance, its handles and the private directory;
-//   all are gone after the destructor. Iterators must be gone before.
+// the destructor removes all of them. Iterators must be destroyed before.
 // Threads:   Create() blocks; afterwards everything is const and safe from any
-//   thread.
+// thread.
 class Snapshot {
  public:
   struct Counters {
     uint64_t rounds = 0;
     uint64_t wal_files = 0;
     uint64_t wal_bytes_copied = 0;
-    uint64_t files_linked = 0;  // before the last MANIFEST chose among them
+    uint64_t files_linked = 0;  // also those that the last MANIFEST lacks
     uint64_t live_files = 0;
-    uint64_t copy_micros = 0;   // until all is linked and copied
-    uint64_t flush_micros = 0;  // replay and flush
+    uint64_t copy_micros = 0;   // time to link and copy all files
+    uint64_t flush_micros = 0;  // time to replay WALs and flush
   };
 
-  // Of a directory: closed, a checkpoint, or open in another process; nothing
-  // tries to find out which. What dead processes left beside it is removed.
-  //   kSourceError  not a database; a file is missing or cannot be read,
-  //                 linked or opened; the source changed in every round.
+  // Takes a snapshot of a directory: closed, a checkpoint, or open in another
+  // process, all treated alike. Removes the leftovers of dead processes beside
+  // it.
+  //   kSourceError  not a database; a file is missing or cannot be read, linked
+  //                 or opened; the source changed during every round.
   //   kCorrupt      bytes are wrong: the message names the file.
   //   kRefused      cannot be read faithfully (comparator, timestamps, files
   //                 elsewhere, WALs of WRITE_PREPARED): the message says why.
   //   kIncompatible the WALs hold records that this RocksDB does not know.
-  //   kNoSpace      the private directory's disk is full.
-  //   kCancelled    cancelled() said so.
+  //   kNoSpace      the private directory's file system is full.
+  //   kCancelled    cancelled() returned true.
   [[nodiscard]] static rocksdb::Status Create(
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
-  // Of a database this process has open: memtables and the WAL's buffer are
-  // flushed first, so what was written before the call, without WAL, too, is
-  // in it. `families` are handles of the families whose comparators and merge
-  // operators RocksDB does not know by name; options.database_dir is not used.
+  // Takes a snapshot of a database that this process has open. Flushes
+  // memtables and the WAL's buffer first, so the snapshot includes all earlier
+  // writes, also those without WAL. `families` are handles of the families
+  // whose comparators and merge operators RocksDB does not know by name;
+  // options.database_dir is not used.
   [[nodiscard]] static rocksdb::Status FromOpenDatabase(
       rocksdb::DB* db,
       const std::vector<rocksdb::ColumnFamilyHandle*>& families,
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
-  // Opens again what another process took and left with a lease. Nothing of
-  // the source itself is looked at; options.database_dir only names it.
-  //   kSnapshotGone  it cannot be opened, or holds another point in time.
+  // Opens a retained snapshot that another process took and left with a lease.
+  // Does not read the source itself; options.database_dir only names it.
+  //   kSnapshotGone  it cannot be opened, or is of another point in time.
   [[nodiscard]] static rocksdb::Status Adopt(
       const SnapshotOptions& options, const HeldSnapshotState& state,
       std::unique_ptr<PrivateDir> dir, std::unique_ptr<Snapshot>* result);
 
   virtual ~Snapshot() = default;
 
-  // Makes it possible to adopt it: what Adopt() needs and is not in the
-  // private directory yet is written there.
+  // Prepares adoption by another process: writes into the private directory
+  // what Adopt() needs and is not there yet.
   [[nodiscard]] virtual rocksdb::Status PrepareAdoption() {
     return rocksdb::Status::OK();
   }
-  // Whether the directory outlives this object.
+  // True: the directory outlives this object.
   virtual void Keep(bool /*keep*/) {}
 
   virtual rocksdb::DB* db() const = 0;
   virtual const std::vector<SnapshotFamily>& families() const = 0;
   virtual uint64_t sequence() const = 0;
-  // Empty when the source has none that lasts: no IDENTITY file, and no id in
-  // its MANIFEST.
+  // Id of the source database. Empty if it has no lasting one: no IDENTITY file
+  // and no id in its MANIFEST.
   virtual const std::string& database_id() const = 0;
   virtual const std::string& directory() const = 0;
-  // The newest OPTIONS file as it stands; empty when there is none.
+  // Text of the newest OPTIONS file; empty if there is none.
   virtual const std::string& options_text() const = 0;
-  // What an operator should know about the cut, one sentence each.
+  // Notes for the operator about the point in time, one sentence each.
   virtual const std::vector<std::string>& notes() const = 0;
-  // Opened read-only: entries of the WALs are in memory, not in SST files.
+  // True if opened read-only: entries of the WALs are in memory, not in SST
+  // files.
   virtual bool wal_not_flushed() const = 0;
-  // Of all that recovery replayed: two snapshots of one database with the same
-  // digest got the same entries from their WALs. All zero: not known.
+  // Digest of everything that recovery replayed: two snapshots of one database
+  // with the same digest have the same entries from WALs. All zero: not known.
   virtual const Digest128& wal_digest() const = 0;
-  // Whether recovery may have replayed any entry.
+  // True if recovery may have replayed entries.
   virtual bool wal_holds_entries() const = 0;
   virtual const Counters& counters() const = 0;
 };

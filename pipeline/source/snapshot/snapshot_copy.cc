@@ -25,7 +25,8 @@ uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
           .count());
 }
 
-// RocksDB knows only the copy; the operator knows only the source.
+// Replaces the copy's path in a message of RocksDB by the source's, which the
+// operator knows.
 std::string NameSource(std::string text, const std::string& copy,
                        const std::string& source) {
   for (size_t at = text.find(copy); at != std::string::npos;
@@ -46,7 +47,8 @@ std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
   return descriptors;
 }
 
-// Replaying a WAL with merge operands needs their operator.
+// Explains an error of replaying merge operands whose operator is missing; ""
+// for other errors.
 std::string MissingOperator(const std::string& error, const OpenPlan& plan) {
   if (error.find("merge_operator") == std::string::npos) {
     return std::string();
@@ -88,7 +90,7 @@ SnapshotCopy::~SnapshotCopy() { Close(); }
 void SnapshotCopy::Close() {
   families_.clear();
   for (ColumnFamilyHandle* handle : handles_) {
-    // Handles of the own database; there is nobody to tell.
+    // Close() has no way to report a failure.
     db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
   handles_.clear();
@@ -103,8 +105,9 @@ Status CheckStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Recovery may return OK although it dropped entries: that a WAL ends inside a
-// record, and with what, was seen before; anything else is lost here only.
+// Fails if recovery dropped entries, for which it may return OK. ReadReplay()
+// has already found a WAL that ends inside a record, and how; only here other
+// losses are found.
 Status CheckNothingLost(const OpenPlan& plan, const Replay& replay,
                         DropLogger* logger) {
   const std::string dropped = logger->TakeDropped();
@@ -147,7 +150,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   return status.ok() ? Describe(options, plan) : status;
 }
 
-// How the files are opened, once it is known what they hold.
+// Decides how the files are opened, after their contents are known.
 Status SnapshotCopy::Plan(const SnapshotOptions& options,
                           const PrivateDir& dir, const SnapshotFiles& files,
                           OpenPlan* plan) {
@@ -187,7 +190,8 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   Status status = read_only_ ? OpenReadOnly(directory, *plan)
                              : OpenAndFlush(directory, *plan);
   counters_.flush_micros = MicrosSince(start);
-  // Whatever RocksDB says of files that could not be read any more.
+  // Takes precedence over RocksDB's errors for files that it could no longer
+  // read.
   const Status stopped = CheckStopped(options);
   if (!stopped.ok()) {
     status = stopped;
@@ -204,8 +208,8 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   return status;
 }
 
-// The longest step follows; its reads and writes fail once it is not wanted any
-// more.
+// Makes reads and writes fail after cancellation, for the next step, which is
+// the longest.
 void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
                                    OpenPlan* plan) {
   if (options.cancelled) {
@@ -218,7 +222,7 @@ void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
 
 Status SnapshotCopy::PrepareReopening(const PrivateDir& dir) const {
   std::error_code error;
-  std::filesystem::remove(dir.options(), error);  // of an attempt that failed
+  std::filesystem::remove(dir.options(), error);  // of a failed attempt
   std::filesystem::remove(dir.replay(), error);
   const Status status = WriteReplay(dir.replay(), replay_);
   return status.ok() && !options_text_.empty()

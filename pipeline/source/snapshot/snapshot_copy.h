@@ -1,4 +1,4 @@
-// A private copy of a database: taken, opened, flushed.
+// The private copy of a database: takes, opens and flushes it.
 #pragma once
 
 #include <memory>
@@ -24,16 +24,17 @@ class SnapshotCopy {
   SnapshotCopy& operator=(const SnapshotCopy&) = delete;
   ~SnapshotCopy();
 
-  // `dir` is clear. Errors as Snapshot::Create().
+  // Takes the copy. REQUIRES: `dir` is empty. Errors as Snapshot::Create().
   [[nodiscard]] rocksdb::Status Take(const SnapshotOptions& options,
                                      const PrivateDir& dir);
 
-  // `dir` holds what Take() of another process left. Errors as Take().
+  // Opens the copy that Take() of another process left in `dir`. Errors as
+  // Take().
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const HeldSnapshotState& state,
                                        const PrivateDir& dir);
 
-  // Writes what Reopen() needs and `dir` does not have yet.
+  // Writes files that Reopen() needs and `dir` does not have yet.
   [[nodiscard]] rocksdb::Status PrepareReopening(const PrivateDir& dir) const;
 
   rocksdb::DB* db() const { return db_.get(); }

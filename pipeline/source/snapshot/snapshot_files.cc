@@ -18,11 +18,13 @@ namespace {
 using rocksdb::Status;
 
 constexpr auto kPause = std::chrono::milliseconds(5);
-// Rounds that miss the very same file while the MANIFEST stands still.
+// Rounds that miss the same file with an unchanged MANIFEST before it is an
+// error.
 constexpr uint32_t kSameFaults = 3;
-// Looks at the MANIFEST that find the same bytes behind its last record.
+// Reads of the MANIFEST that find the same bytes behind its last record before
+// they count as its end.
 constexpr uint64_t kSettledLooks = 3;
-// Of the disk, beside the WALs and what is flushed of them.
+// Free bytes that must remain beside the WALs and the tables flushed from them.
 constexpr uint64_t kReservedBytes = 16u << 20;
 
 std::vector<std::string> TableDirectories(const SnapshotOptions& options) {
@@ -43,7 +45,7 @@ bool MayPass(const Status& status) {
   return status.IsTryAgain() || status.IsNotFound();
 }
 
-// A WAL that may hold what recovery needs, whatever its options are.
+// Returns the oldest WAL that recovery may need with any options.
 uint64_t OldestToHold(const ManifestState& state) {
   return state.wals.empty() ? state.min_log_number_to_keep
                             : std::min(state.min_log_number_to_keep,
@@ -139,7 +141,7 @@ Status SnapshotFiles::Round() {
   return status.ok() ? Copy() : status;
 }
 
-// The WALs are copied, and flushed into tables.
+// Checks for twice the WAL bytes: the WALs are copied and flushed into tables.
 Status SnapshotFiles::CheckRoom() const {
   const uint64_t bytes = held_wals_->bytes();
   const uint64_t free = bytes == 0 ? UINT64_MAX : FreeBytes(db_);
@@ -192,8 +194,8 @@ Status SnapshotFiles::Again(const Status& why) {
   if (options_.log) {
     options_.log(LogLevel::kDebug, "snapshot: another round: " + reason);
   }
-  // What waits for its owner needs a moment; what only grew is caught up with
-  // at once.
+  // A fault that repeats needs time for the owner to act; a first one is
+  // retried at once.
   if (same_faults_ > 1) {
     std::this_thread::sleep_for(kPause);
   }
@@ -235,8 +237,8 @@ std::vector<std::string> SnapshotFiles::FamilyNames() const {
   return names;
 }
 
-// An owner writes them a moment after the MANIFEST; one that died in between
-// never does.
+// Waits for OPTIONS that describe all families. An owner writes them shortly
+// after the MANIFEST; one that died in between never does.
 Status SnapshotFiles::AwaitOptions() {
   const std::vector<std::string> families = FamilyNames();
   const auto end = Clock::now() + options_.options_patience;

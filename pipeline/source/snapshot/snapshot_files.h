@@ -1,19 +1,20 @@
-// Takes one point in time out of a database directory that another process may
-// be writing to, without writing to it: what RocksDB would recover if its owner
-// died at that moment. In rounds, which go on with what the ones before found:
+// Takes one point in time of a database directory that another process may be
+// writing to, without writing to it: the state that RocksDB would recover if
+// the owner died at that moment. Works in rounds, each of which continues with
+// the results of the previous ones:
 //
 //   1. read what is new in the MANIFEST (snapshot_manifest.h)
 //   2. link each table and blob file that it names (snapshot_tables.h)
-//   3. list the WALs, hold them, read what is new in them (snapshot_wals.h)
+//   3. list the WALs, pin them, read what is new in them (snapshot_wals.h)
 //   4. read the MANIFEST again: anything new means another round
 //   5. copy the MANIFEST as it was read, and the WALs up to where they were
 //      read; move the files that the MANIFEST names to db/
 //   6. wait until OPTIONS describe all families (snapshot_seen_options.h)
 //
-// Why that is one point in time: the MANIFEST was the same before the WALs were
-// read and after, so it was at the moment their last record was found. Whatever
-// the owner recorded there (a flush, an ingestion, a new family) before a write
-// that is in the copy is in the copy, too; and what it recorded later is not.
+// Why that is one point in time: the MANIFEST was the same before and after the
+// WALs were read, so also at the moment their last record was found. Everything
+// that the owner recorded in it (a flush, an ingestion, a new family) before a
+// write that is in the copy is in the copy too; later records are not.
 #pragma once
 
 #include <chrono>
@@ -31,8 +32,10 @@
 
 namespace sstferry {
 
-// Threads: one. Borrows the options, which must outlive it, as must the
-// directories.
+// Fills a private directory with the files of one point in time.
+//
+// Threads: one. Borrows the options; the options and the directories must
+// outlive it.
 class SnapshotFiles {
  public:
   // `held` and `db` are empty directories on one file system.
@@ -43,13 +46,13 @@ class SnapshotFiles {
 
   // Fills db/. Errors as Snapshot::Create().
   [[nodiscard]] rocksdb::Status Take();
-  // Drops what only kept files alive.
+  // Removes the links that only kept files alive.
   [[nodiscard]] rocksdb::Status ReleaseHeld();
 
   const ManifestState& state() const { return manifest_.state(); }
-  // Empty when there is no OPTIONS file.
+  // Text of the newest OPTIONS; empty if there is no OPTIONS file.
   const std::string& options_text() const { return options_text_; }
-  // db/OPTIONS-..., empty when there is none.
+  // Path db/OPTIONS-...; empty if there is none.
   const std::string& options_path() const { return options_path_; }
   const std::string& database_id() const { return database_id_; }
   const std::vector<CopiedWal>& wals() const { return wals_; }
@@ -61,7 +64,7 @@ class SnapshotFiles {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // All of these: NotFound (something is not there) and TryAgain call for
+  // All functions below: NotFound (a file is not there) and TryAgain require
   // another round.
   [[nodiscard]] rocksdb::Status Round();
   [[nodiscard]] rocksdb::Status FollowManifest(bool* changed);
@@ -70,7 +73,7 @@ class SnapshotFiles {
   [[nodiscard]] rocksdb::Status Copy();
 
   [[nodiscard]] rocksdb::Status CheckStopped() const;
-  // OK: one more round, after a pause. Otherwise the error.
+  // OK: make another round; pauses first if needed. Otherwise the final error.
   [[nodiscard]] rocksdb::Status Again(const rocksdb::Status& why);
   [[nodiscard]] rocksdb::Status Lost(const std::string& what) const;
   [[nodiscard]] rocksdb::Status CopyIdentity();
@@ -83,9 +86,9 @@ class SnapshotFiles {
   const Clock::time_point start_ = Clock::now();
   ManifestTail manifest_;
   HeldTables tables_;
-  std::unique_ptr<HeldWals> held_wals_;  // null until their place is known
+  std::unique_ptr<HeldWals> held_wals_;  // null until their directory is known
   SeenOptions seen_options_;
-  uint64_t generation_ = 0;  // of the MANIFEST the links were made by
+  uint64_t generation_ = 0;  // of the MANIFEST that names the linked files
   uint64_t rounds_ = 0;
   std::string last_fault_;
   uint32_t same_faults_ = 0;

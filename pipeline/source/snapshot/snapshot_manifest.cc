@@ -52,7 +52,7 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
   Status status = OpenToRead(path, &file_);
   if (status.ok() && !(file_.is_open() &&
                        FileIdOf(file_.get()).IsSameFile(identity_))) {
-    identity_ = FileId();  // so that the next call begins again
+    identity_ = FileId();  // the next call starts from the file's begin
     status = Status::NotFound(path + " is missing");
   }
   return status;

@@ -25,17 +25,19 @@ using rocksdb::DBOptions;
 using rocksdb::Status;
 
 constexpr size_t kSharedCacheBytes = 8 << 20;
-// Below this a memtable costs more files than it saves memory.
+// Minimum of a memtable; smaller ones would make too many files.
 constexpr uint64_t kMinWriteBufferBytes = 1 << 20;
-// Every RocksDB since 6.6 reads it; what the copy writes is its own.
+// Format version of the tables that the copy flushes; every RocksDB since 6.6
+// reads it.
 constexpr uint32_t kOwnFormatVersion = 5;
 constexpr int kNever = 1 << 30;
-// Written like this for an empty delimiter by newer RocksDB and for any by
-// older ones, and read back as ",": OPTIONS do not tell which it was.
+// Newer RocksDB writes this value for an empty delimiter, older ones for any,
+// and it is read back as ",": OPTIONS do not show which delimiter it was.
 constexpr char kNoDelimiter[] = "StringAppendOperator";
 
-// Stands in where a family is opened only because RocksDB opens all of them:
-// replaying merge operands needs an operator, and nobody reads the result.
+// Replaces the merge operator of a family that is opened only because RocksDB
+// opens all of them: replaying merge operands needs an operator, and the result
+// is never read.
 class DiscardingMerge : public rocksdb::MergeOperator {
  public:
   const char* Name() const override { return "sstferry.DiscardingMerge"; }
@@ -87,21 +89,23 @@ void ResolveComparator(const std::string& comparator,
   family->unknown_comparator = comparator;
 }
 
-// What the loader left at its default because only the application knows it.
+// Sets objects that the loader left at their defaults because only the
+// application has them.
 void ResolveObjects(const OptionsText& text, const ManifestFamily& manifest,
                     const OperatorRegistry& registry, FamilyOpening* family) {
   ColumnFamilyOptions& options = family->source;
   ResolveComparator(text.FamilyObject(family->name, "comparator"), registry,
                     family);
   if (family->unknown_comparator.empty()) {
-    // The MANIFEST has the last word.
+    // The MANIFEST takes precedence over OPTIONS.
     ResolveComparator(manifest.comparator, registry, family);
   }
   const std::string merge = text.FamilyObject(family->name, "merge_operator");
   if (text.FamilyText(family->name, "merge_operator") == kNoDelimiter) {
     options.merge_operator.reset();
   }
-  // The application's own goes first: a built-in one may share its name.
+  // The application's operator takes precedence: a built-in one may have the
+  // same name.
   for (const auto& known : registry.merge_operators) {
     if (merge == known->Name()) {
       options.merge_operator = known;
@@ -124,14 +128,14 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->create_if_missing = false;
   db->create_missing_column_families = false;
   db->error_if_exists = false;
-  // Nothing outside the private directory.
+  // RocksDB must not write outside the private directory.
   db->wal_dir.clear();
   db->db_log_dir.clear();
   db->db_paths.clear();
-  // Every named file is there and has its size; errors are none to ignore.
+  // All named files exist with their sizes, so no error may be ignored.
   db->paranoid_checks = true;
-  // What recovery does with WALs stays as the source's application has it:
-  // wal_recovery_mode, allow_2pc, track_and_verify_wals_in_manifest.
+  // Recovery treats WALs as the source's application would: wal_recovery_mode,
+  // allow_2pc and track_and_verify_wals_in_manifest are not changed.
   db->best_efforts_recovery = false;
   db->avoid_flush_during_recovery = false;
   db->avoid_flush_during_shutdown = true;
@@ -169,7 +173,7 @@ void ClearDatabaseOptions(DBOptions* db) {
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                         ColumnFamilyOptions* options) {
   options->cf_paths.clear();
-  // Nothing expires here, and FIFO with a ttl wants all files open.
+  // No entry expires in the copy, and FIFO with a ttl requires all files open.
   options->ttl = 0;
   options->periodic_compaction_seconds = 0;
   options->disable_auto_compactions = true;
@@ -183,8 +187,8 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   options->sst_partitioner_factory.reset();
   options->blob_cache.reset();
   options->prepopulate_blob_cache = rocksdb::PrepopulateBlobCache::kDisable;
-  // The copy's own files are temporary: no compression that this build of
-  // RocksDB may lack, and no time spent on it.
+  // Files that the copy writes are temporary: they use no compression, which
+  // this build of RocksDB may lack and which takes time.
   options->compression = rocksdb::kNoCompression;
   options->compression_per_level.clear();
   options->bottommost_compression = rocksdb::kDisableCompressionOption;
@@ -230,7 +234,7 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
                      "), which are refused"
                : "its comparator is " + family.unknown_comparator +
                      ", which this process does not have");
-  // RocksDB opens nothing without the default family.
+  // RocksDB cannot open a database without the default family.
   if (family.wanted || family.name == rocksdb::kDefaultColumnFamilyName) {
     return MakeStatus(EndState::kRefused, what);
   }
@@ -239,8 +243,8 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
   return Status::OK();
 }
 
-// What RocksDB's reader of WALs says of one that ends inside a record, and
-// recovery of the WALs behind it.
+// True for the messages of RocksDB's WAL reader about a WAL that ends inside a
+// record, and of recovery about the WALs behind it.
 bool IsTornEnd(const std::string& dropping) {
   static constexpr const char* kWords[] = {
       "truncated header", "truncated record body",
@@ -251,7 +255,7 @@ bool IsTornEnd(const std::string& dropping) {
       return true;
     }
   }
-  return dropping.find(';') == std::string::npos;  // a whole file
+  return dropping.find(';') == std::string::npos;  // it names a whole file
 }
 
 Status MarkWanted(const std::vector<std::string>& wanted, OpenPlan* plan) {
@@ -307,7 +311,7 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
     ClearFamilyOptions(cache, &family.open);
     plan->families.push_back(std::move(family));
   }
-  // Plain tables are read through a mapping only.
+  // RocksDB reads plain tables only through mmap.
   plan->db.allow_mmap_reads = plain;
   status = MarkWanted(wanted, plan);
   for (FamilyOpening& family : plan->families) {

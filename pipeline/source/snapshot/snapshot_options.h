@@ -1,6 +1,7 @@
-// With which options a private copy is opened: those of the source's OPTIONS
-// file, so that its files are understood, minus everything that would write
-// elsewhere, compact, cache without bound, or stop on what recovery finds.
+// Builds the options for opening a private copy: those of the source's OPTIONS
+// file, so that RocksDB understands the files, without everything that would
+// write elsewhere, compact, cache without bound, or stop on what recovery
+// finds.
 #pragma once
 
 #include <cstdarg>
@@ -21,36 +22,36 @@ namespace sstferry {
 struct FamilyOpening {
   std::string name;
   bool wanted = false;
-  rocksdb::ColumnFamilyOptions source;  // as OPTIONS tells
+  rocksdb::ColumnFamilyOptions source;  // from OPTIONS
   rocksdb::ColumnFamilyOptions open;    // for the private copy
-  // Names OPTIONS gives that neither RocksDB nor the registry knows.
+  // Names in OPTIONS that neither RocksDB nor the registry knows.
   std::string unknown_comparator;
   std::string unknown_merge_operator;
 };
 
 struct OpenPlan {
   rocksdb::DBOptions db;
-  std::vector<FamilyOpening> families;  // all of the MANIFEST
-  bool atomic_flush = false;     // as the source sets it
-  bool paranoid_checks = true;   // as the source sets it
-  // A family that is not wanted cannot be opened: only the wanted ones are,
-  // read-only.
+  std::vector<FamilyOpening> families;  // all families of the MANIFEST
+  bool atomic_flush = false;     // the source's setting
+  bool paranoid_checks = true;   // the source's setting
+  // A family that is not wanted cannot be opened, so only the wanted ones are
+  // opened, read-only.
   bool read_only = false;
   std::string read_only_reason;
   std::vector<std::string> notes;
 };
 
 struct OpenLimits {
-  uint64_t write_buffer_bytes = 0;  // of all families together
+  uint64_t write_buffer_bytes = 0;  // for all families together
   int max_open_files = 0;
 };
 
-// Of the database that `state` is, as `options_text`, the file at
-// `options_path`, describes it; both are empty when the source has none.
-// `wanted` empty means all. The families that OPTIONS do not describe get
-// default options, and plan->notes says so.
-//   kRefused      a wanted family is not there, has a comparator nobody here
-//                 knows, or carries user-defined timestamps.
+// Plans how to open the database with MANIFEST `state` and OPTIONS
+// `options_text`, which are in the file `options_path`; both are empty if the
+// source has no OPTIONS. An empty `wanted` means all families. Families that
+// OPTIONS do not describe get default options, and plan->notes says so.
+//   kRefused      a wanted family does not exist, has a comparator that this
+//                 process does not have, or uses user-defined timestamps.
 //   kSourceError  OPTIONS cannot be read.
 [[nodiscard]] rocksdb::Status PlanOpening(
     const ManifestState& state, const std::string& options_path,
@@ -58,21 +59,21 @@ struct OpenLimits {
     const OperatorRegistry& registry, const OpenLimits& limits,
     OpenPlan* plan);
 
-// Bounds the memtables by the WAL bytes that will be replayed into them.
+// Bounds the memtables by the WAL bytes that RocksDB will replay into them.
 void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,
                        OpenPlan* plan);
 
-// Keeps what RocksDB says about the bytes that it drops (the status it returns
-// does not always tell), and writes no LOG file.
+// Keeps RocksDB's log lines about bytes that it drops (its status does not
+// always report them), and writes no LOG file.
 class DropLogger : public rocksdb::Logger {
  public:
   DropLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
   using rocksdb::Logger::Logv;
   void Logv(const char* format, va_list arguments) override;
-  // The first such line since the last call; may be empty.
+  // Returns the first such line since the last call; may be empty.
   std::string TakeDropped();
-  // The first line since the last call that tells of bytes dropped for another
-  // reason than that a WAL ends inside a record; may be empty.
+  // Returns the first such line since the last call that gives another reason
+  // than a WAL that ends inside a record; may be empty.
   std::string TakeLost();
 
  private:

@@ -21,9 +21,9 @@ constexpr uint64_t kMaxReplayBytes = 128;
 constexpr uint32_t kMaxNameBytes = 64;
 constexpr uint64_t kPieceBytes = 1 << 20;
 
-// Whether recovery understands WAL records of this type; with others it stops
-// or drops what follows, with status OK. 8.3 brought those for user-defined
-// timestamps, 10.0 the rule that types from 128 on may be ignored.
+// Returns true if recovery understands WAL records of this type. At others it
+// stops or drops what follows, with status OK. 8.3 introduced the types for
+// user-defined timestamps, 10.0 the rule that types from 128 on may be ignored.
 constexpr bool ReadsWalRecord(uint8_t type) {
   return type <= 9 || (type <= 11 && RocksDbIsAtLeast(8, 3)) ||
          (type >= 128 && RocksDbIsAtLeast(10, 0));
@@ -67,7 +67,7 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
   return Status::OK();
 }
 
-// One pass over one WAL.
+// Reads one WAL from begin to end.
 Status ReadWal(const std::string& directory, const CopiedWal& wal,
                bool is_newest, WalFacts* facts, std::string* summary,
                Replay* replay) {

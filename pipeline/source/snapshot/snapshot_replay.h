@@ -1,5 +1,6 @@
-// What recovery will replay from the copied WALs of a snapshot, read before
-// RocksDB opens them: RocksDB drops what it does not understand with status OK.
+// Reads what recovery will replay from the copied WALs of a snapshot, before
+// RocksDB opens them: RocksDB returns OK when it drops records that it does not
+// understand.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +16,32 @@
 namespace sstferry {
 
 struct Replay {
-  // Of the WALs' numbers and bytes, the families' ids and log numbers, and how
-  // recovery goes about it. All zero: not known.
+  // Digest of the WALs' numbers and bytes, the families' ids and log numbers,
+  // and the recovery options. All zero: not known.
   Digest128 digest;
   uint64_t entries = 0;
   // Recovery needs allow_2pc.
   bool has_prepare_sections = false;
-  uint64_t prepared = 0;  // transactions that are neither committed nor not
-  // The first WAL that ends inside a record; empty: none does.
+  uint64_t prepared = 0;  // transactions neither committed nor rolled back
+  // Name of the first WAL that ends inside a record; empty: none.
   std::string torn;
-  bool is_torn_inside = false;  // one that does is not the newest
+  bool is_torn_inside = false;  // such a WAL is not the newest
 };
 
-// Of `wals`, which lie in `directory`, oldest first; `options` are those that
-// recovery goes by.
-//   kRefused       what RocksDB would replay in another way than the source's
+// Reads `wals` in `directory`, oldest first; `options` are those of the
+// recovery.
+//   kRefused       RocksDB would replay records differently from the source's
 //                  application: the message says why and what to do.
 //   kIncompatible  records that the RocksDB of this process does not know.
-//   kCorrupt       a record that is no write batch.
+//   kCorrupt       a record that is not a write batch.
 [[nodiscard]] rocksdb::Status ReadReplay(const std::string& directory,
                                          const std::vector<CopiedWal>& wals,
                                          const ManifestState& state,
                                          const rocksdb::DBOptions& options,
                                          Replay* replay);
 
-// For those who adopt the snapshot: what they need of it in one file. One that
-// is missing or damaged reads as not known.
+// Stores the result in one file, for a process that adopts the snapshot. A
+// missing or damaged file reads as not known.
 [[nodiscard]] rocksdb::Status WriteReplay(const std::string& path,
                                           const Replay& replay);
 void LoadReplay(const std::string& path, Replay* replay);

@@ -42,7 +42,7 @@ Status SeenOptions::Look() {
                              &found, &text);
     }
     if (!status.ok() || !found) {
-      continue;  // its owner replaced it
+      continue;  // the owner replaced it
     }
     name_ = name;
     number_ = number;

@@ -1,6 +1,6 @@
-// The OPTIONS files of a database, as its owner writes new ones: one that
-// describes a family comes a moment after the MANIFEST names that family, and
-// the next may come before anybody read it.
+// Collects the OPTIONS files of a database while the owner writes new ones. The
+// file that describes a new family appears shortly after the MANIFEST names
+// that family, and may be replaced before it is read.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace sstferry {
 
-// Threads: one.
+// Remembers the newest section of each family. Threads: one.
 class SeenOptions {
  public:
   explicit SeenOptions(std::string directory)
       : directory_(std::move(directory)) {}
 
-  // Reads what is newer than what was read.
+  // Reads files newer than the last one read.
   [[nodiscard]] rocksdb::Status Look();
 
-  // The newest file that was seen, "OPTIONS-000012"; empty: there is none.
+  // Name of the newest file seen, "OPTIONS-000012"; empty: none.
   const std::string& name() const { return name_; }
-  // Its text, with the sections of `families` that only older ones have.
+  // Text of that file, plus the sections of `families` that only older files
+  // have.
   std::string TextFor(const std::vector<std::string>& families) const;
-  // Those of `families` that none describes.
+  // Returns those of `families` that no file describes.
   std::vector<std::string> MissingOf(
       const std::vector<std::string>& families) const;
 
@@ -34,7 +35,7 @@ class SeenOptions {
   std::string name_;
   uint64_t number_ = 0;
   std::string text_;
-  std::map<std::string, std::string> sections_;  // by family, the newest seen
+  std::map<std::string, std::string> sections_;  // newest ones, by family
 };
 
 }  // namespace sstferry

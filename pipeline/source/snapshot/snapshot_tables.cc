@@ -16,7 +16,8 @@ using rocksdb::Status;
 
 constexpr char kTable[] = ".sst";
 constexpr char kBlob[] = ".blob";
-// Of a blob file, around the records that the MANIFEST counts.
+// Header and footer of a blob file, around the records that the MANIFEST
+// counts.
 constexpr uint64_t kBlobFrameBytes = 30 + 32;
 
 Status Unlink(const std::string& path) {
@@ -34,8 +35,9 @@ std::string NumberedName(uint64_t number, const char* suffix) {
   return text;
 }
 
-// A link counts only if the name still is that file's afterwards: what is
-// being deleted loses its name before it is cut.
+// Links one file. The link counts only if the name still belongs to the same
+// file afterwards: a file that is being deleted loses its name before it is
+// truncated.
 Status HeldTables::HoldOne(uint64_t number, const char* suffix, Numbers* held,
                            std::string* missing) {
   if (held->count(number) != 0) {

@@ -1,10 +1,10 @@
-// Keeps a database's table and blob files alive by hard links in held/, from
-// the moment a MANIFEST that names them was read.
+// Pins a database's table and blob files by hard links in held/, after reading
+// a MANIFEST that names them.
 //
-// held/ is never opened by RocksDB, and only files that the copied MANIFEST
-// names are moved from there to db/: a file that the owner made later could
-// have the number that RocksDB gives to a new file of the copy, and would be
-// truncated through its link.
+// RocksDB never opens held/, and only files that the copied MANIFEST names move
+// from there to db/: a file that the owner made later could have the number
+// that RocksDB gives to a new file of the copy, and RocksDB would truncate it
+// through the link.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,26 @@
 
 namespace sstferry {
 
-// Threads: one.
+// The pinned table and blob files of one snapshot. Threads: one.
 class HeldTables {
  public:
-  // Files are looked for in each of `directories`.
+  // Searches for files in each of `directories`.
   HeldTables(std::vector<std::string> directories, std::string held)
       : directories_(std::move(directories)), held_(std::move(held)) {}
 
-  // Links what `state` names and is not linked yet. *missing: a file that
-  // nothing of that name is there for; empty: all are linked.
-  //   kRefused      a file lies on another path (db_paths, cf_paths).
+  // Links files that `state` names and that are not linked yet. *missing: name
+  // of a file that does not exist; empty: all are linked.
+  //   kRefused      a file is on another path (db_paths, cf_paths).
   //   kSourceError  it cannot be linked (EXDEV, EPERM say what to do).
   [[nodiscard]] rocksdb::Status Hold(const ManifestState& state,
                                      std::string* missing);
 
-  // Drops links to what does not have its name any more: after a restart of
-  // the owner a number may be another file's.
+  // Removes links to files whose name now belongs to another file: after a
+  // restart the owner may reuse a number.
   [[nodiscard]] rocksdb::Status DropOthers();
 
-  // Moves what `state` names from held/ to `directory`.
-  //   kCorrupt  a file has another size than the MANIFEST says.
+  // Moves the files that `state` names from held/ to `directory`.
+  //   kCorrupt  the size of a file differs from the MANIFEST.
   [[nodiscard]] rocksdb::Status MoveTo(const std::string& directory,
                                        const ManifestState& state,
                                        const std::string& manifest) const;
@@ -62,7 +62,7 @@ class HeldTables {
   uint64_t linked_ = 0;
 };
 
-// 000012.sst and the like.
+// Returns a name like 000012.sst.
 std::string NumberedName(uint64_t number, const char* suffix);
 
 }  // namespace sstferry

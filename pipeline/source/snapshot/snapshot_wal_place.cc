@@ -13,8 +13,8 @@ namespace {
 
 using rocksdb::Status;
 
-// One without a byte, which the last owner to use that directory left, is no
-// evidence.
+// Finds out whether `directory` holds a WAL that recovery needs. Empty WALs,
+// which the last owner of a directory leaves, do not count.
 Status HoldsNeeded(const std::string& directory, uint64_t oldest, bool* holds) {
   std::vector<std::string> names;
   const Status status = ListDirectory(directory, &names);

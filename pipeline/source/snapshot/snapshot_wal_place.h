@@ -1,4 +1,4 @@
-// Where a database's WALs lie.
+// Finds the directory of a database's WALs.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@ namespace sstferry {
 
 struct WalPlace {
   std::string database_dir;
-  std::string asked;         // somebody says where; empty: nobody does
-  std::string named;         // OPTIONS' wal_dir
-  uint64_t oldest_needed = 0;  // of the WALs that recovery would replay
+  std::string asked;         // given by the operator; empty: not given
+  std::string named;         // wal_dir in OPTIONS
+  uint64_t oldest_needed = 0;  // number of the oldest WAL for recovery
 };
 
-// OPTIONS' wal_dir is the truth only of a directory that RocksDB opened as a
-// database (it left a LOCK there) and whose needed WALs lie there and nowhere
-// else; in a checkpoint or copy it is what the origin used, and the origin's
+// wal_dir in OPTIONS is right only for a directory that RocksDB opened as a
+// database (it left a LOCK there) and whose needed WALs are in wal_dir and
+// nowhere else. In a checkpoint or copy it is the origin's directory, whose
 // WALs hold later writes.
-//   kRefused  it is not certain: the message names the directories and
-//             --wal-dir.
+//   kRefused  the directory is not certain: the message names the candidates
+//             and --wal-dir.
 [[nodiscard]] rocksdb::Status FindWalDirectory(const WalPlace& place,
                                                std::string* directory);
 

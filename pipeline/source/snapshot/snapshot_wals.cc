@@ -16,11 +16,12 @@ using rocksdb::Status;
 
 constexpr char kSuffix[] = ".log";
 constexpr int kMaxListings = 5;
-// Looks at a WAL's end that find the same bytes behind it; and others, because
-// its owner writes all the time.
+// Reads of a WAL after which the bytes behind its end count as settled: so many
+// that find the same bytes, or so many that find any, because the owner may
+// write all the time.
 constexpr uint64_t kSettledLooks = 3;
 constexpr uint64_t kMovingLooks = 8;
-// Looks that find the same wrong bytes.
+// Reads that find the same wrong bytes before they count as damage.
 constexpr uint64_t kDamagedLooks = 3;
 
 }  // namespace
@@ -33,11 +34,11 @@ struct HeldWals::Wal {
   std::string path;
   Descriptor file;
   LogFollower follower;
-  uint64_t bytes = 0;          // the file's size when it was looked at last
-  uint64_t same_looks = 0;     // that found the same end and size
-  uint64_t tail_looks = 0;     // that found bytes behind the end
+  uint64_t bytes = 0;          // size of the file at the last read
+  uint64_t same_looks = 0;     // reads that found the same end and size
+  uint64_t tail_looks = 0;     // reads that found bytes behind the end
   uint64_t damaged_end = 0;
-  uint64_t damaged_looks = 0;  // that found wrong bytes at that end
+  uint64_t damaged_looks = 0;  // reads that found wrong bytes there
 };
 
 std::map<uint64_t, std::string> WalsIn(const std::vector<std::string>& names) {
@@ -72,9 +73,9 @@ Status HeldWals::Follow(uint64_t oldest) {
   return status;
 }
 
-// A listing may miss a name that is made while it runs, and have a later one.
-// What was there before it began is in it: so the newest of one listing shows
-// that the next one has all up to that.
+// Lists the WALs. A listing may miss a name that is made while it runs and
+// still contain a later one, but contains all names from before its begin. So a
+// listing has all names up to the newest of the previous listing.
 Status HeldWals::List(uint64_t oldest) {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0;; listings++) {
@@ -120,8 +121,8 @@ Status HeldWals::Hold(uint64_t number, const std::string& name) {
   const std::string link = held_ + "/" + name;
   unlink(link.c_str());
   bool found = false;
-  // A WAL directory may lie on another file system: there an open file alone
-  // keeps it.
+  // The WAL directory may be on another file system: there only the open file
+  // pins the WAL.
   LinkFile(path, link, &found).PermitUncheckedError();
   const Status status = OpenToRead(path, &wal->file);
   if (!status.ok()) {
@@ -185,9 +186,9 @@ Status HeldWals::CheckEnd(Wal* wal) {
              : status;
 }
 
-// Of an owner that died its torn end, too: recovery judges it. But never the
-// records of a file's earlier life: RocksDB 7.8 reads the first of those again
-// and again, without end, if it recovers with kSkipAnyCorruptedRecords.
+// Copies also the torn end that a dead owner left, which recovery evaluates,
+// but never the records of a file's earlier life: RocksDB 7.8 reads the first
+// of those in an endless loop if it recovers with kSkipAnyCorruptedRecords.
 uint64_t HeldWals::BytesToCopy(const Wal& wal) const {
   const bool is_written_on = IsNewest(wal) && (IsRecyclable(wal) ||
                                                wal.same_looks < kSettledLooks);
@@ -224,8 +225,9 @@ Status HeldWals::CopyInto(const std::string& directory,
   return CheckNames();
 }
 
-// One that is recycled is renamed and then written from its start: the held
-// file changes under the copy. Names never come back.
+// Checks the names of recyclable WALs. The owner recycles a WAL by renaming it
+// and writing it from its start, so the pinned file changes during the copy.
+// Old names are never used again.
 Status HeldWals::CheckNames() const {
   for (const auto& [number, wal] : wals_) {
     if (IsRecyclable(*wal) &&

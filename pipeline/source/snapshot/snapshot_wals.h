@@ -1,10 +1,10 @@
-// Keeps a database's WALs readable and follows what is valid in them, while
-// their owner writes the newest one.
+// Pins a database's WALs and follows their valid records while the owner writes
+// the newest one.
 //
-// A WAL's size says little: one that is recycled holds an earlier life behind
-// its own records, and one whose owner died, or buffers, may end inside a
-// record. The newest is cut behind its last whole record; an older one is
-// copied whole, and what it ends with is for recovery to judge.
+// The size of a WAL is no guide: a recycled WAL has records of an earlier life
+// behind its own, and a WAL may end inside a record if its owner died or
+// buffers. The newest WAL is cut behind its last whole record; older ones are
+// copied whole, and recovery evaluates their ends.
 #pragma once
 
 #include <cstdint>
@@ -20,41 +20,43 @@
 
 namespace sstferry {
 
-// A WAL as it was copied.
+// A copied WAL.
 struct CopiedWal {
   uint64_t number = 0;
   std::string name;
   uint64_t bytes = 0;
 };
 
-// Ownership: owns open files; the links in held/ are its maker's to remove.
+// The pinned WALs of one snapshot.
+//
+// Ownership: owns the open files; the creator removes the links in held/.
 // Threads:   one.
 class HeldWals {
  public:
-  // Those in `directory`; links are made in `held` where that is possible, and
-  // else an open file keeps them alive.
+  // Pins the WALs in `directory`: by links in `held` where possible, and else
+  // only by open files.
   HeldWals(std::string directory, std::string held);
   ~HeldWals();
 
-  // Unless it is known that the owner does not recycle WALs.
+  // False only if the owner is known not to recycle WALs.
   void set_may_recycle(bool may) { may_recycle_ = may; }
 
-  // Lists the directory, holds each WAL with a number of at least `oldest`,
-  // drops the others, and follows what is new in them: a cut, if nothing
-  // else moved.
-  //   TryAgain  a WAL vanished, or the listing may have missed one.
-  //   others    it cannot be read, or has records that nobody here knows.
+  // Lists the directory, pins each WAL with a number of at least `oldest`,
+  // drops the others, and follows new records in them. The ends are a
+  // consistent cut if the MANIFEST did not change meanwhile.
+  //   TryAgain  a WAL disappeared, or the listing may have missed one.
+  //   others    a WAL cannot be read, or has unknown records.
   [[nodiscard]] rocksdb::Status Follow(uint64_t oldest);
 
-  // Whether that cut may be taken: each WAL ends with a whole record, or what
-  // lies behind does not change, or belongs to an earlier life.
-  //   TryAgain  not yet: the reason.
-  //   kCorrupt  bytes before the end of a WAL are wrong, more than once.
+  // Checks whether that cut may be taken: each WAL ends with a whole record, or
+  // the bytes behind do not change or belong to an earlier life.
+  //   TryAgain  not yet; the message is the reason.
+  //   kCorrupt  bytes before the end of a WAL were wrong in several reads.
   [[nodiscard]] rocksdb::Status CheckEnds();
 
-  // Bytes that CopyInto() will write.
+  // Number of bytes that CopyInto() will write.
   uint64_t bytes() const;
-  // Copies all up to the cut.
+  // Copies all WALs up to the cut.
   //   TryAgain  the owner recycled one of them meanwhile.
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory,
                                          std::vector<CopiedWal>* copied) const;
@@ -80,7 +82,7 @@ class HeldWals {
   uint64_t newest_listed_ = 0;
 };
 
-// The WALs among `names`: number to name.
+// Returns the WALs among `names`: number to name.
 std::map<uint64_t, std::string> WalsIn(const std::vector<std::string>& names);
 
 }  // namespace sstferry

@@ -26,7 +26,7 @@ uint32_t Load32(const char* data) {
          static_cast<uint32_t>(bytes[3]) << 24;
 }
 
-// One block as read; records are looked at by their offset in it.
+// One block as read; functions address records by their offset in it.
 struct Block {
   char data[kBlockBytes];
   size_t size = 0;
@@ -55,8 +55,8 @@ size_t HeaderBytes(uint8_t type) {
   return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
 }
 
-// The checksum's value over the bytes a record of `type` would have at `at`.
-// Returns whether it fits for exactly `length` payload bytes.
+// Computes the checksum over the bytes that a record of `type` would have at
+// `at`. Returns true if it matches for exactly `length` payload bytes.
 bool ChecksumFits(const Block& block, size_t at, uint8_t type,
                   size_t length) {
   const size_t header = HeaderBytes(type);
@@ -69,7 +69,7 @@ bool ChecksumFits(const Block& block, size_t at, uint8_t type,
   return crc == block.Crc(at);
 }
 
-// A whole record of this WAL, not of an earlier life of the file.
+// True for a whole record of this WAL, not of an earlier life of the file.
 bool IsValid(const Block& block, size_t at) {
   if (at + kPlainHeaderBytes > block.size) {
     return false;
@@ -86,8 +86,8 @@ bool IsValid(const Block& block, size_t at) {
   return ChecksumFits(block, at, type, block.Length(at));
 }
 
-// A record at `at` is not valid. Whether one damaged field explains it while
-// the rest shows that a whole record of this WAL stood there.
+// For an invalid record at `at`: returns true if a single damaged field
+// explains it and the rest shows that a whole record of this WAL was there.
 bool WasWhole(const Block& block, size_t at) {
   if (at + kPlainHeaderBytes > block.size) {
     return false;
@@ -95,15 +95,15 @@ bool WasWhole(const Block& block, size_t at) {
   const uint8_t type = block.Type(at);
   const size_t length = block.Length(at);
   if (type == 0 && length == 0) {
-    return false;  // preallocated
+    return false;  // preallocated, not written
   }
-  // The record behind it is good.
+  // A valid record follows it.
   for (const size_t header : {kPlainHeaderBytes, kRecyclableHeaderBytes}) {
     if (IsValid(block, at + header + length)) {
       return true;
     }
   }
-  // Another type fits the checksum.
+  // The checksum matches with another type.
   for (uint8_t other = 1; other <= 8; other++) {
     const bool ours =
         IsRecyclable(other)
@@ -115,7 +115,7 @@ bool WasWhole(const Block& block, size_t at) {
       return true;
     }
   }
-  // Another length fits it.
+  // The checksum matches with another length.
   if (!IsKnown(type) || IsRecyclable(type) != block.recyclable_log) {
     return false;
   }
@@ -160,10 +160,10 @@ Status Damaged(const std::string& name, uint64_t offset) {
                     "offset " + std::to_string(offset));
 }
 
-// Walks the records of a block; *end is where the first bad one begins, or
+// Walks the records of a block; *end is the offset of the first invalid one, or
 // block.size.
 void Walk(Block* block, size_t* end) {
-  // The writer leaves what is smaller than its header empty.
+  // The writer leaves a rest empty that is smaller than its header.
   const size_t header =
       block->recyclable_log ? kRecyclableHeaderBytes : kPlainHeaderBytes;
   size_t at = 0;
@@ -177,15 +177,15 @@ void Walk(Block* block, size_t* end) {
   *end = block->size;
 }
 
-// What kind of WAL it is shows in its first record, or if that is bad, in what
-// explains it. False when nothing does: the file is not a WAL at all, or cut
-// in its first record.
+// Determines the kind of WAL from its first record, or, if that is invalid,
+// from the damage that explains it. Returns false if nothing explains it: the
+// file is not a WAL, or is cut in its first record.
 bool FindKind(Block* block, bool* damaged) {
   *damaged = false;
   for (const bool recyclable : {false, true}) {
     block->recyclable_log = recyclable;
     if (IsValid(*block, 0)) {
-      // A record about the WAL itself may come first, in a plain header.
+      // A record about the WAL itself may come first, with a plain header.
       const size_t next = HeaderBytes(block->Type(0)) + block->Length(0);
       const bool settled =
           block->Type(0) <= 8

@@ -1,5 +1,4 @@
-// The place of one lane at the source: which of its connections is in use, and
-// by whom.
+// One lane's slot at the source: tracks which connection serves the lane.
 #pragma once
 
 #include <condition_variable>
@@ -9,16 +8,16 @@
 
 namespace sstferry {
 
-// A lane is served by one thread at a time, that of the connection which came
-// first. When the connection is lost while anything is not acknowledged, the
-// thread parks with what it builds and goes on with the connection that comes,
-// whose own thread only waits until its channel is no longer needed.
+// One thread serves a lane at a time: that of the lane's first connection. If
+// the connection is lost before everything is acknowledged, the thread parks
+// with its unfinished chunk and resumes with the next connection. The thread of
+// that connection only waits until its channel is no longer needed.
 //
 // Ownership: borrows each channel while its thread is inside Enter(), or
 //   serves.
-// Threads:   Enter() and Stop() from any, the rest from the serving one.
-// Bounded:   parked and waiting threads go on at Stop(), which comes with the
-//   end of the transfer at the latest.
+// Threads:   Enter() and Stop() from any thread, the rest from the serving one.
+// Bounded:   Stop() wakes parked and waiting threads, at the latest at the end
+//   of the transfer.
 class LanePort {
  public:
   enum class Role {
@@ -26,25 +25,25 @@ class LanePort {
     kLeave,  // the channel is no longer needed
   };
 
-  // Makes `channel` the lane's connection and closes the one before.
+  // Makes `channel` the lane's connection and closes the previous one.
   Role Enter(Channel* channel);
   void Leave();
 
-  // Gives up `lost` and waits for the next connection; null once stopped, or
-  // interrupted since `lost` came into use.
+  // Gives up `lost` and waits for the next connection. Returns null once
+  // stopped, or if interrupted since `lost` came into use.
   Channel* AwaitNext(const Channel* lost);
-  // A newer connection has come than the one in use.
+  // True if a newer connection than the one in use has arrived.
   bool replaced() const;
-  // Closes what is connected; who serves the lane ends instead of parking.
+  // Closes the connections; the serving thread ends instead of parking.
   void Interrupt();
-  // Interrupts for good: nobody is served any more.
+  // Interrupts permanently: no connection is served any more.
   void Stop();
 
  private:
   mutable std::mutex mu_;
   std::condition_variable changed_;
   Channel* newest_ = nullptr;  // under mu_, and all below; null: lost
-  Channel* used_ = nullptr;    // by the serving thread
+  Channel* used_ = nullptr;    // in use by the serving thread
   bool serving_ = false;
   bool interrupted_ = false;  // since used_ was set last
   bool stopped_ = false;

@@ -11,7 +11,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Of table and blob files, each of which may keep one of the source alive.
+// Returns the bytes of table and blob files, each of which may keep a file of
+// the source alive.
 uint64_t PinnedBytes(const std::string& directory) {
   uint64_t bytes = 0;
   std::error_code error;

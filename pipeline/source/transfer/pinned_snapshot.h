@@ -1,4 +1,4 @@
-// The snapshot that a transfer reads, and the lease under which a later process
+// The snapshot that a transfer reads, and the lease with which a later process
 // of the source finds it.
 #pragma once
 
@@ -20,17 +20,20 @@ namespace sstferry {
 
 class Transfer;
 
+// Takes, shares or adopts the snapshot of one transfer.
+//
 // Ownership: borrows `database` and `serve`.
-// Threads:   Use(), Share() and Take() before all else, one at a time; the
-//   rest from any thread.
+// Threads:   Use(), Share() and Take() before all other calls, one at a time;
+// the rest from any thread.
 class PinnedSnapshot {
  public:
-  // `families`: empty for all. `cancelled` is asked while the snapshot is
-  // taken, and by reads of it later.
+  // `families`: empty for all. `cancelled` is polled while the snapshot is
+  // taken, and later by reads of it.
   PinnedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
                  std::vector<std::string> families,
                  std::function<bool()> cancelled);
-  // One that another process of this source retained with `lease` in `dir`.
+  // For a snapshot that another process of this source retained with `lease` in
+  // `dir`.
   PinnedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
                  const Lease& lease, std::unique_ptr<PrivateDir> dir,
                  std::function<bool()> cancelled);
@@ -38,12 +41,13 @@ class PinnedSnapshot {
   PinnedSnapshot(const PinnedSnapshot&) = delete;
   PinnedSnapshot& operator=(const PinnedSnapshot&) = delete;
 
-  // Take() takes none of its own but this one.
+  // Makes Take() use this snapshot instead of taking one.
   void Use(std::unique_ptr<Snapshot> snapshot);
-  // The same with that of `holder`, which keeps it.
+  // Makes Take() use the snapshot of `holder`, which keeps it.
   void Share(std::shared_ptr<Transfer> holder,
              std::shared_ptr<Snapshot> snapshot);
-  //   kSnapshotGone  that of another process cannot be used.
+  // Takes the snapshot. Errors as Snapshot::Create(), and:
+  //   kSnapshotGone  the retained snapshot of another process cannot be used.
   [[nodiscard]] rocksdb::Status Take();
 
   bool is_taken() const { return snapshot_ != nullptr; }
@@ -51,23 +55,23 @@ class PinnedSnapshot {
   const Snapshot* operator->() const { return snapshot_.get(); }
   const std::shared_ptr<Snapshot>& shared() const { return snapshot_; }
   const Transfer* holder() const { return holder_.get(); }
-  // The lease it was found with; null: it is of this process.
+  // The lease of an adopted snapshot; null if this process took it.
   const Lease* adopted() const {
     return adopted_.has_value() ? &*adopted_ : nullptr;
   }
 
-  // Sums up what it keeps on the disk. REQUIRES: is_taken().
+  // Measures the disk space that the snapshot pins. REQUIRES: is_taken().
   void Measure();
   uint64_t pinned_bytes() const { return pinned_bytes_; }
   uint64_t read_bytes() const { return read_bytes_; }
-  // When it was taken, by wall clock; 0: no lease was written yet.
+  // Wall-clock time at which it was taken; 0 before the first lease.
   uint64_t created_seconds() const;
 
-  // Whether it outlives this object; one that is shared is its holder's.
+  // True: the snapshot outlives this object. No effect on a shared one.
   void Keep(bool keep);
   bool has_lease() const { return has_lease_; }
-  // Writes the lease, or writes it again: `lease` without what the snapshot
-  // itself knows.
+  // Writes the lease, the first time or again. Fills in the fields of `lease`
+  // that the snapshot itself knows.
   [[nodiscard]] rocksdb::Status WriteLease(Lease lease, uint64_t wall_seconds);
 
  private:
@@ -80,9 +84,9 @@ class PinnedSnapshot {
   const std::vector<std::string> families_;
   const std::function<bool()> cancelled_;
   std::optional<Lease> adopted_;
-  std::unique_ptr<PrivateDir> adopted_dir_;  // until the snapshot has it
-  std::atomic<uint64_t> read_bytes_{0};  // counted by the snapshot, goes after
-  std::shared_ptr<Transfer> holder_;     // null: its own
+  std::unique_ptr<PrivateDir> adopted_dir_;  // until the snapshot owns it
+  std::atomic<uint64_t> read_bytes_{0};  // counted by, and outlives, snapshot
+  std::shared_ptr<Transfer> holder_;     // null: own snapshot
   std::shared_ptr<Snapshot> snapshot_;
   uint64_t pinned_bytes_ = 0;
   std::atomic<bool> has_lease_{false};

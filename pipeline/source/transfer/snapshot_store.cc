@@ -14,15 +14,15 @@ namespace {
 
 using rocksdb::Status;
 
-// Leases are written anew while a target is connected: what a process that is
-// killed takes off its leases is at most this, or a quarter of them.
+// Interval between writes of a lease while a target is connected: a killed
+// process shortens its leases by at most this, or by a quarter of them.
 constexpr uint64_t kRenewSeconds = 30;
 constexpr uint64_t kSweepTicks = 10;
 
 double FreePercent(const std::string& directory) {
   struct statvfs info;
   if (statvfs(directory.c_str(), &info) != 0 || info.f_blocks == 0) {
-    return 100;  // not known: nobody is punished for it
+    return 100;  // not known: release nothing
   }
   return 100.0 * static_cast<double>(info.f_bavail) /
          static_cast<double>(info.f_blocks);
@@ -155,7 +155,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
   const TransferId& id = request.held_transfer;
   for (const std::string& parent : parents_) {
     std::vector<std::string> paths;
-    // One that cannot be read holds nothing for us.
+    // A directory that cannot be read has no usable snapshot.
     ListPrivateDirs(parent, &paths).PermitUncheckedError();
     for (const std::string& path : paths) {
       Lease lease;
@@ -191,12 +191,12 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
   if (Find(request.held_transfer) == nullptr) {
     const Status adopted =
         Adopt(database, request, target, control->identity());
-    // Another connection may just have been quicker.
+    // Another connection may have adopted it at the same time.
     if (!adopted.ok() && Find(request.held_transfer) == nullptr) {
       return adopted;
     }
   }
-  // Under the lock, so that no lease ends in between.
+  // Resumes under the lock, so that the lease cannot expire in between.
   std::lock_guard<std::mutex> lock(mu_);
   const auto found = entries_.find(request.held_transfer);
   if (found == entries_.end() || stopping_) {
@@ -306,7 +306,7 @@ void SnapshotStore::RenewLeases() {
   }
 }
 
-// One at a time: what it freed shows at the next look.
+// Releases one snapshot per call; the next call sees the space that it freed.
 void SnapshotStore::KeepFree() {
   for (const std::string& parent : parents_) {
     const double free = options_->leases.free_percent
@@ -387,7 +387,7 @@ void SnapshotStore::ReleaseLargest(const std::string& parent,
     }
   }
   if (largest != nullptr) {
-    // Its session reports it.
+    // The transfer's session reports it.
     largest->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
   }
 }
@@ -429,8 +429,8 @@ void SnapshotStore::TickLoop() {
   }
 }
 
-// All at once and without the lock: each may wait a second for a peer that
-// does not read, and sessions that end need the lock.
+// Ends all transfers concurrently and without the lock: each may wait a second
+// for a peer that does not read, and sessions that end need the lock.
 void SnapshotStore::Stop() {
   Entries entries;
   {
@@ -443,7 +443,7 @@ void SnapshotStore::Stop() {
   for (const auto& item : entries) {
     if (item.second.transfer->has_control() &&
         item.second.transfer->has_lease()) {
-      WriteLease(item.second.transfer);  // it begins to run now
+      WriteLease(item.second.transfer);  // the lease's time starts now
     }
     const auto fail = [transfer = item.second.transfer] {
       transfer->Suspend(MakeStatus(EndState::kCancelled,

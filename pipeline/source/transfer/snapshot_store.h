@@ -1,7 +1,8 @@
-// The transfers of a server: those whose target is connected, and those whose
-// target is gone and may come back while their lease runs. Those of a process
-// before this one are only on disk, until their target asks for them: the lease
-// in each private directory says all, so servers need not know of each other.
+// Keeps the transfers of a server: those whose target is connected, and those
+// that a disconnected target may resume while their lease runs. Retained
+// snapshots of an earlier process are only on disk until their target asks for
+// them. The lease in each private directory is sufficient to resume, so servers
+// need not know of each other.
 #pragma once
 
 #include <chrono>
@@ -19,9 +20,10 @@
 
 namespace sstferry {
 
+// The retained and active transfers of one server.
+//
 // Ownership: shares every transfer with its sessions; borrows the options.
-// Threads:   all members from any thread; a ticker of its own lets leases run
-//   out.
+// Threads:   all members from any thread; a thread of its own expires leases.
 class SnapshotStore {
  public:
   SnapshotStore(const ServeOptions* options, TokenBucket* wire_bucket);
@@ -29,71 +31,75 @@ class SnapshotStore {
   SnapshotStore& operator=(const SnapshotStore&) = delete;
   ~SnapshotStore();
 
-  // Lets leases run out and keeps disk space free, where either is asked for;
-  // before that the store is as it was made.
+  // Starts to expire leases and to keep disk space free, if the options ask for
+  // either.
   void Start();
 
-  // Makes a transfer known to lanes. When there are too many, the one that
-  // nobody has been connected to for longest makes room; kRefused when all are
-  // in use, kCancelled after Stop().
+  // Adds a transfer, which lanes can then find. If there are too many, releases
+  // the one that has been without a target for longest. kRefused if all are in
+  // use, kCancelled after Stop().
   [[nodiscard]] rocksdb::Status Add(std::shared_ptr<Transfer> transfer);
-  // Null: not here.
+  // Returns null if there is no such transfer.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
-  // `control` becomes the connection of the target of request.held_transfer,
-  // which may have to be pinned again (Transfer::planned()).
+  // Resumes request.held_transfer with `control` as its target's connection. An
+  // adopted transfer must still be pinned (Transfer::planned()).
   //   kSnapshotGone  there is no such transfer (any more).
   //   kBusy          another process has it.
-  //   kDenied        `control` has another identity than who opened it.
-  //   kRefused       the request is another one; names the field.
+  //   kDenied        `control` has another identity than the opener's.
+  //   kRefused       the request differs; the message names the field.
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
                                        const OpenRequest& request,
                                        const Hello& target, std::string peer,
                                        Channel* control,
                                        std::shared_ptr<Transfer>* transfer);
-  // The target's connection is gone: its lease begins to run. False when
-  // another connection has taken over from it.
+  // Starts the lease of a transfer whose target's connection is closed. Returns
+  // false if another connection has replaced that one.
   bool StartLease(const std::shared_ptr<Transfer>& transfer,
                   const Channel* control);
-  // Makes the transfer outlive this process; a failure is only logged.
+  // Writes the lease, so that the transfer outlives this process. Only logs a
+  // failure.
   void WriteLease(const std::shared_ptr<Transfer>& transfer);
-  // Of databases with these names: what is held here and, with a lease, beside
-  // them. Of a transfer's id only its owner is told more than the first bytes.
+  // Lists the snapshots of databases with these names: those of this store and,
+  // by their leases, those beside the databases. Only the owner of a transfer
+  // sees more than the first bytes of its id.
   std::vector<HeldSnapshot> List(const std::set<std::string>& names,
                                  const PeerIdentity* peer);
-  // Releases what the target of that transfer does not need any more; a
-  // sentence for its operator.
+  // Releases the snapshot of a transfer that its target has dropped. Returns a
+  // sentence for the target's operator.
   std::string Drop(const ServedDatabase& database, const TransferId& id,
                    const PeerIdentity* peer);
-  // The transfer has ended.
+  // Removes a transfer that has ended.
   void Remove(const std::shared_ptr<Transfer>& transfer);
 
-  // What the ticker does once per ServeOptions::leases.tick.
+  // Expires leases, renews them and keeps disk space free. Called once per
+  // ServeOptions::leases.tick.
   void Tick();
-  // Removes what dead processes left and no lease keeps.
+  // Removes leftovers of dead processes without a valid lease.
   void RemoveLeftovers();
-  // Ends every transfer, leaving those with a lease for the next process; each
-  // target is told within a second.
+  // Ends every transfer, but retains the snapshots of those with a lease for
+  // the next process. Informs each target within a second.
   void Stop();
 
  private:
   struct Entry {
     std::shared_ptr<Transfer> transfer;
-    uint64_t idle_since = 0;  // steady seconds; while no target is connected
+    uint64_t idle_since = 0;  // steady seconds; valid without a target
   };
   using Entries = std::map<TransferId, Entry>;
 
   struct Idle {
-    uint64_t seconds = 0;  // without a target
+    uint64_t seconds = 0;  // time without a target
     TransferId id{};
-    std::string path;      // set: of another process, and dead
+    std::string path;      // set: left by a dead process
   };
 
   uint64_t SteadySeconds() const;
-  // How leases on disk run: those of our databases not longer than ours.
+  // Rules for leases on disk: this server's time to live bounds those of its
+  // databases.
   LeaseRules rules() const;
   bool IsOurs(const Lease& lease) const;
-  // What is on disk of request.held_transfer becomes one of entries_, unless
-  // the request is refused: its lease then runs on.
+  // Adds the transfer request.held_transfer from its lease on disk to entries_.
+  // If the request is refused, the lease continues to run.
   [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,
                                       const OpenRequest& request,
                                       const Hello& target,
@@ -104,14 +110,15 @@ class SnapshotStore {
   bool ReleaseOldestIdle(const std::string& parent, const std::string& why);
   void ReleaseLargest(const std::string& parent, const std::string& why);
   void Log(LogLevel level, const std::string& text) const;
-  // Under mu_: the idle one whose lease began first; end() when there is none.
+  // Returns the idle entry whose lease began first, or end(). REQUIRES: mu_
+  // held.
   Entries::iterator OldestIdle();
-  // Not under mu_: ends it, removes its snapshot unless somebody else still
-  // has it, tells the application.
+  // Ends the transfer, removes its snapshot unless another owner still has it,
+  // and informs the application. REQUIRES: mu_ not held.
   void Release(std::shared_ptr<Transfer> transfer, const std::string& why);
   void EndAndLog(std::shared_ptr<Transfer> transfer, const std::string& why,
                  TransferReport* report);
-  // Those that `release` asks for, where no target is connected.
+  // Releases snapshots with a request file, if no target is connected.
   void HonourReleases();
   bool DropLeftover(const ServedDatabase& database, const TransferId& id,
                     const PeerIdentity* peer, std::string* note);
@@ -119,9 +126,9 @@ class SnapshotStore {
 
   const ServeOptions* const options_;
   TokenBucket* const wire_bucket_;
-  std::set<std::string> parents_;                    // of private directories
-  std::map<std::string, std::string> directories_;  // served, real, by name
-  uint64_t ticks_ = 0;          // the ticker's, and below
+  std::set<std::string> parents_;                   // of private directories
+  std::map<std::string, std::string> directories_;  // resolved paths, by name
+  uint64_t ticks_ = 0;          // used by the ticker, as the next one
   uint64_t renewed_ = 0;        // steady seconds
   mutable std::mutex mu_;
   std::condition_variable changed_;

@@ -1,5 +1,4 @@
-// What a SnapshotStore tells of the snapshots that are held, and those that it
-// lets go because somebody says so.
+// The parts of SnapshotStore that list snapshots and release them on request.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +10,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Enough to tell one from another, and not enough to join a transfer.
+// Enough to distinguish transfers, not enough to join one.
 constexpr size_t kShownIdBytes = 4;
 
 void CutId(TransferId* id) {
@@ -61,7 +60,7 @@ std::vector<HeldSnapshot> SnapshotStore::List(
                    shared[one.transfer.get()];
     held.ttl_left_seconds = one.left;
     listed.insert(held.transfer_id);
-    // Nobody proved anything: who is the owner is not known either.
+    // Without a verified peer identity, ownership is not known either.
     if (peer == nullptr || !one.transfer->IsOwner(peer)) {
       CutId(&held.transfer_id);
     }
@@ -69,7 +68,7 @@ std::vector<HeldSnapshot> SnapshotStore::List(
   }
   for (const std::string& parent : parents_) {
     LeasedDirs found;
-    // One that cannot be read holds nothing for us.
+    // A directory that cannot be read has no usable snapshot.
     ListLeasedDirs(
         parent,
         [&](const Lease& lease) {
@@ -115,7 +114,7 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
     }
   }
   if (dropped != nullptr) {
-    // Its own target knows: nobody else is told.
+    // The target itself dropped it, so no report goes to the application.
     TransferReport report;
     EndAndLog(std::move(dropped), "its target begins anew", &report);
     return what + " was released";

@@ -221,7 +221,7 @@ Status Transfer::Announce(Channel* control, bool resumed) {
 }
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
-  // A refresh is planned by what its target told, which no lease holds.
+  // A lease does not contain the target's data from which a refresh is planned.
   if (!may_keep() || is_refresh() || database_.directory.empty() ||
       !planned_) {
     return Status::OK();

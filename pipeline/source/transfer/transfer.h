@@ -1,6 +1,6 @@
-// One transfer at the source: a pinned snapshot, its plan, and what its lanes
-// have sent. Shared by the snapshot store that keeps it, the control session of
-// the target that is connected (if one is), and its lanes.
+// One transfer at the source: a pinned snapshot, its plan, and the totals that
+// its lanes have sent. The snapshot store, the control session of the connected
+// target (if any), and the lanes share it.
 #pragma once
 
 #include <atomic>
@@ -23,106 +23,111 @@
 
 namespace sstferry {
 
-// Threads: Pin() and the plan it fills happen before any lane attaches; after
-//   that families() and ranges() are constant. All else from any thread.
+// The state of one transfer.
+//
+// Threads: Pin() fills the plan before any lane attaches; after that families()
+// and ranges() are constant. All other members may be called from any thread.
 class Transfer {
  public:
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const OpenRequest& request, const Hello& target,
            std::string peer, TokenBucket* wire_bucket);
-  // One that another process of this source held with `lease` in `dir`.
+  // For a transfer whose snapshot another process of this source retained with
+  // `lease` in `dir`.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const Lease& lease, std::unique_ptr<PrivateDir> dir,
            TokenBucket* wire_bucket);
   ~Transfer();
 
-  // Pins the snapshot and plans it. Every reason to refuse what cannot be
-  // moved faithfully and can be known without reading the data is found here.
-  // Does it once, whoever comes first; others wait.
-  //   kSnapshotGone  the snapshot of another process cannot be gone on with.
+  // Pins the snapshot and plans it. Refuses everything that cannot be moved
+  // faithfully, as far as that can be known without reading the data. The first
+  // caller does it; concurrent callers wait.
+  //   kSnapshotGone  the retained snapshot of another process cannot be used.
   [[nodiscard]] rocksdb::Status Pin();
-  // Writes the lease, or writes it again, with now as the time at which a
-  // target was connected last. Nothing where the transfer is kept in this
-  // process only: an application's own database, or no time to live.
+  // Writes the lease, the first time or again, with now as the time at which a
+  // target was last connected. Does nothing if the snapshot is never retained:
+  // for an application's own database, or with a time to live of 0.
   [[nodiscard]] rocksdb::Status WriteLease(uint64_t wall_seconds);
   bool has_lease() const { return pinned_.has_lease(); }
-  // Whether its snapshot is (or will be) in that directory.
+  // True if the snapshot is (or will be) in that directory.
   bool IsIn(const std::string& parent) const {
     return planned_ && pinned_->directory().rfind(parent + "/", 0) == 0;
   }
   uint64_t pinned_bytes() const { return pinned_.pinned_bytes(); }
-  // Of a planned one.
+  // REQUIRES: planned().
   const std::string& directory() const { return pinned_->directory(); }
-  // What it is, but for who reads it and how long it is kept. REQUIRES:
+  // Describes the snapshot, except its readers and its time left. REQUIRES:
   // planned().
   HeldSnapshot Describe(uint64_t wall_seconds);
-  // Of a refresh, before Pin(): what the target remembers.
+  // Refresh only, before Pin(): the data that the target sent about itself.
   void SetTargetMemory(TargetMemory memory) { memory_ = std::move(memory); }
   bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
-  // Pin() plans this one instead of taking its own.
+  // Makes Pin() plan this snapshot instead of taking one.
   void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
     pinned_.Use(std::move(snapshot));
   }
-  // Pin() plans that of `held`, which is planned and continues as if nobody
-  // shared it: once it has ended, reading fails with kCancelled.
+  // Makes Pin() plan the snapshot of `held`. REQUIRES: held is planned. `held`
+  // is not affected; once it has ended, reads of the shared snapshot fail with
+  // kCancelled.
   void ShareSnapshot(std::shared_ptr<Transfer> held) {
     std::shared_ptr<Snapshot> snapshot = held->pinned_.shared();
     pinned_.Share(std::move(held), std::move(snapshot));
   }
 
   const Transfer* shares() const { return pinned_.holder(); }
-  // Before it is announced: something that the target's operator should know.
+  // Adds a note for the target's operator. REQUIRES: before Announce().
   void AddNote(const std::string& note) { own_notes_.push_back(note); }
 
-  // The frames that tell the target about it: Opened, Family..., Ranges...,
-  // PlanItems (for a plan), PlanEnd.
+  // Sends the frames that describe the transfer to the target: Opened,
+  // Family..., Ranges..., PlanItems (for a plan), PlanEnd.
   [[nodiscard]] rocksdb::Status Announce(Channel* control, bool resumed);
 
-  // Another control connection of the same target takes over: the one before
-  // is closed. kRefused names the field in which what is asked for differs
-  // from what was planned; kSnapshotGone when the transfer has ended.
+  // Resumes the transfer on another control connection of the same target, and
+  // closes the previous one. kRefused names the field in which the request
+  // differs from the planned one; kSnapshotGone if the transfer has ended.
   [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request,
                                        const Hello& target, std::string peer,
                                        Channel* control);
-  // What Resume() refuses of a request.
+  // Checks a request as Resume() does.
   [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
                                           const Hello& target) const;
-  // `control` is closing. False when another has taken over from it.
+  // Called when `control` closes. Returns false if another connection has
+  // replaced it.
   bool Leave(const Channel* control) { return connections_.Leave(control); }
   bool IsControl(const Channel* control) const {
     return connections_.IsControl(control);
   }
   bool has_control() const { return connections_.has_control(); }
-  // Families and ranges are there and constant.
+  // True once families and ranges are set and constant.
   bool planned() const { return planned_; }
-  // Whether it outlives a target that is gone.
+  // True if the source retains the snapshot while no target is connected.
   bool may_keep() const {
     return request_.purpose == Purpose::kPull &&
            serve_.snapshot_ttl.count() > 0;
   }
 
-  // The place of a lane, which lives as long as the transfer. kCancelled when
-  // the transfer has ended already; kRefused for a lane number not granted.
+  // Returns the port of a lane, which lives as long as the transfer. kCancelled
+  // if the transfer has already ended; kRefused for a lane number not granted.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
 
-  // The first failure wins: it becomes the transfer's end, is sent to the
-  // target on the control channel, and stops every lane.
+  // Ends the transfer with a failure. The first failure wins: it becomes the
+  // end state, goes to the target on the control channel, and stops every lane.
   void Fail(const rocksdb::Status& status, const std::string& where);
-  // The same, but what has a lease is left for the next process.
+  // The same, but a snapshot with a lease is retained for the next process.
   void Suspend(const rocksdb::Status& status, const std::string& where);
-  // The target said that all went well: stops every lane, too.
+  // Ends the transfer after the target reported success; stops every lane.
   void End();
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
   rocksdb::Status status() const;
   std::string error_where() const;
 
-  // Closes all lanes that are attached, and parks none: their target is gone
-  // for good.
+  // Closes all attached lanes without parking them: their target will not come
+  // back.
   void CloseLanes() { connections_.CloseLanes(); }
 
-  // What its lanes sent, range by range.
+  // Totals that the lanes sent, by range.
   TransferLedger* ledger() { return &ledger_; }
-  // The totals of every family, over the ranges sent or held so far.
+  // Totals of every family over the ranges sent or received so far.
   Finish FinalTotals() const;
   Stats CurrentStats() const;
   TransferReport Report() const;
@@ -136,7 +141,7 @@ class Transfer {
     return plan_.families;
   }
   const std::vector<Range>& ranges() const { return plan_.ranges; }
-  // The file that a range is; null for one that is rebuilt.
+  // The carried file of a range; null if the range is rebuilt.
   const CarriedFile* carried(uint32_t range_id) const {
     return plan_.CarriedAt(range_id);
   }
@@ -145,8 +150,8 @@ class Transfer {
   std::chrono::milliseconds peer_timeout() const {
     return serve_.peer_timeout;
   }
-  // Of a lane's sends: a target that is there and takes no byte for so long, on
-  // whatever lane, is too slow.
+  // Limit of a lane's sends: a target that answers but takes no byte on any
+  // lane for the stall timeout is too slow.
   WaitLimit send_limit() const {
     return {serve_.stall_timeout, Clock::time_point::max(),
             &counters_.sst_bytes};
@@ -155,9 +160,10 @@ class Transfer {
   bool target_takes_entities() const {
     return (target_.features & kFeatureEntities) != 0;
   }
-  // Its first one.
+  // Sets the first control connection.
   void set_control(Channel* control) { connections_.Join(control); }
-  // Who opened it: lanes must come from the same. Set before lanes can come.
+  // Sets the identity of the target that opened the transfer; lanes must have
+  // the same. REQUIRES: before lanes can connect.
   void set_owner(const PeerIdentity* owner) {
     owner_ = owner != nullptr ? *owner : PeerIdentity();
   }
@@ -177,11 +183,11 @@ class Transfer {
   PeerIdentity owner_;
   const std::chrono::steady_clock::time_point started_;
   const TransferId id_;
-  const uint32_t plan_lanes_;  // granted first, and planned for
-  TargetMemory memory_;        // of a refresh
-  std::vector<std::string> own_notes_;  // that are not the plan's
+  const uint32_t plan_lanes_;  // first grant, which the plan is made for
+  TargetMemory memory_;        // refresh only
+  std::vector<std::string> own_notes_;  // in addition to the plan's
 
-  std::atomic<bool> ended_{false};  // asked by the snapshot, goes after it
+  std::atomic<bool> ended_{false};  // read by, and outlives, the snapshot
   PinnedSnapshot pinned_;
   TransferPlan plan_;
   std::mutex pin_mu_;

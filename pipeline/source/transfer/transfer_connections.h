@@ -1,4 +1,4 @@
-// Who is connected for a transfer: its target's control connection, and a port
+// The connections of a transfer: its target's control connection, and a port
 // for each lane.
 #pragma once
 
@@ -15,40 +15,42 @@
 
 namespace sstferry {
 
-// Ownership: borrows a control channel from Join() to its Leave().
+// Keeps track of the connections of one transfer.
+//
+// Ownership: borrows a control channel from Join() or Replace() to its Leave().
 // Threads:   any.
 class TransferConnections {
  public:
   TransferConnections(uint32_t lanes, std::string peer);
 
-  // The first control connection.
+  // Sets the first control connection.
   void Join(Channel* control);
-  // Another one of the same target takes over: the one before is closed, and
-  // so are the lanes that are not granted any more.
+  // Replaces the control connection by another one of the same target. Closes
+  // the previous one and the lanes that are no longer granted.
   void Replace(Channel* control, std::string peer, uint32_t lanes);
-  // False when another has taken over from it.
+  // Removes `control`. Returns false if another connection has replaced it.
   bool Leave(const Channel* control);
   bool IsControl(const Channel* control) const;
   bool has_control() const { return has_control_; }
   uint32_t lanes() const;  // granted
   std::string peer() const;
 
-  // The place of a lane, which lives as long as this. kRefused for a lane
-  // number not granted.
+  // Returns the port of a lane, which lives as long as this object. kRefused
+  // for a lane number not granted.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
-  // Closes all lanes that are attached, and parks none.
+  // Closes all attached lanes without parking them.
   void CloseLanes();
-  // The same for good.
+  // The same, permanently.
   void StopLanes();
-  // Tells the target why, then stops its lanes.
+  // Sends the end state to the target, then stops its lanes.
   void End(const rocksdb::Status& status, const std::string& where);
 
  private:
   mutable std::mutex mu_;
   uint32_t lanes_;                         // under mu_
   std::string peer_;                       // under mu_
-  Channel* control_ = nullptr;             // under mu_; null: nobody
-  std::atomic<bool> has_control_{false};   // what control_ says
+  Channel* control_ = nullptr;             // under mu_; null: none
+  std::atomic<bool> has_control_{false};   // control_ is not null
   const std::vector<std::unique_ptr<LanePort>> ports_;  // by lane number
 };
 

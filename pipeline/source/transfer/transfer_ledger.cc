@@ -30,7 +30,8 @@ Status TransferLedger::RecordHeld(const Held& held) {
                             std::to_string(range.range_id));
     }
     Covered& covered = covered_[range.range_id];
-    // Not their files: the same entries make others when they are sent again.
+    // Does not compare chunks or SST bytes: the same entries may be sent again
+    // in other files.
     if (covered.sent &&
         (covered.totals->entries != range.totals.entries ||
          covered.totals->key_value_bytes != range.totals.key_value_bytes)) {

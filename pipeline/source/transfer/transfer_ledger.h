@@ -1,4 +1,5 @@
-// What a transfer's lanes have sent, and what its target holds.
+// Records the totals that a transfer's lanes have sent and its target has
+// received.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@
 
 namespace sstferry {
 
-// What lanes count; any thread.
+// Counters of the lanes. Threads: any.
 struct TransferCounters {
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> key_value_bytes{0};
@@ -24,27 +25,30 @@ struct TransferCounters {
   StageTotals stages;
 };
 
-// One account for each range of a plan. Threads: any.
+// Totals of each range of a plan. Threads: any.
 class TransferLedger {
  public:
-  // Before anything is recorded.
+  // Sets the number of ranges. REQUIRES: before anything is recorded.
   void Begin(size_t ranges);
 
-  // A range was sent to its end; `held` is what the target had of it before.
+  // Records a range that was sent to its end; `held` are the totals that the
+  // target had already received.
   void RecordRange(const RangeEnd& end, const Totals& held);
-  // What the target holds without having got it from this process. kCorrupt
-  // for a range that is not planned, and where this process counted otherwise.
+  // Records ranges that the target received before, not from this process.
+  // kCorrupt for a range that is not in the plan, and if this process counted
+  // differently.
   [[nodiscard]] rocksdb::Status RecordHeld(const Held& held);
-  // Over the ranges sent or held so far.
+  // Totals by family over the ranges sent or received so far.
   std::vector<Totals> FamilyTotals(const TransferPlan& plan) const;
-  // Ranges that were neither sent to their end nor are held.
+  // Number of ranges neither sent to their end nor received by the target.
   size_t UnsentRanges() const;
 
  private:
-  // A range that the target has, or will have once it has got what was sent.
+  // A range that the target has received, or will have once all sent bytes
+  // arrive.
   struct Covered {
     std::optional<Totals> totals;
-    bool sent = false;  // by this process
+    bool sent = false;  // sent by this process
   };
 
   mutable std::mutex mu_;

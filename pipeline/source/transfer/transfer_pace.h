@@ -1,4 +1,4 @@
-// How fast a transfer sends, and how small: what its target may ask for anew.
+// Rate limit and compression of a transfer, which its target may change.
 #pragma once
 
 #include <atomic>
@@ -8,23 +8,24 @@
 
 namespace sstferry {
 
-// Threads: any.
+// Settings of the transfer's sends. Threads: any.
 class TransferPace {
  public:
-  // `wire_bucket`: of all transfers of a server; borrowed, null: no limit.
+  // `wire_bucket`: limit for all transfers of a server; borrowed, null: no
+  // limit.
   explicit TransferPace(TokenBucket* wire_bucket)
       : wire_bucket_(wire_bucket), rate_bucket_(0) {}
 
-  // As far as the Hello of the target allows it.
+  // Applies a request, as far as the target's Hello allows.
   void Set(const OpenRequest& request, const Hello& target);
-  // Ends all waiting for the rate.
+  // Wakes all threads that wait for the rate limit.
   void Close() { rate_bucket_.Close(); }
 
   TokenBucket* rate_bucket() { return &rate_bucket_; }
   TokenBucket* wire_bucket() { return wire_bucket_; }
   WireCompression compression() const { return compression_; }
   int compression_level() const { return compression_level_; }
-  // Whether lanes compress now.
+  // True if lanes compress now.
   bool compressing() const {
     return compressing_.load(std::memory_order_relaxed);
   }

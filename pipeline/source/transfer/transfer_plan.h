@@ -1,4 +1,4 @@
-// What a transfer moves, and how. Constant once it is made.
+// The plan of a transfer: what it moves, and how. Constant once it is made.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 namespace sstferry {
 
 struct TransferFamily {
-  Family wire;  // as the target learns it
+  Family wire;  // as sent to the target
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   rocksdb::Options chunk_options;
   uint64_t readahead_bytes = 0;
   FamilyPlan plan;
-  std::vector<PlanSegment> segments;       // until it is cut
-  std::optional<ReplacedFamily> replaces;  // of a refresh
-  std::vector<std::string> bounds;  // of the target's files, in order
+  std::vector<PlanSegment> segments;       // until the family is cut
+  std::optional<ReplacedFamily> replaces;  // refresh only
+  std::vector<std::string> bounds;  // preferred ends of ranges, in order
 };
 
 struct TransferPlan {
@@ -31,16 +31,17 @@ struct TransferPlan {
   std::vector<TransferFamily> families;
   std::vector<Range> ranges;  // by id
   std::unordered_map<uint32_t, CarriedFile> carried;  // by range id
-  std::vector<PlanItem> items;     // only for a plan that is shown
-  std::vector<Cover> covers;       // what the target is to remember
+  std::vector<PlanItem> items;     // only for purpose kPlan
+  std::vector<Cover> covers;       // interval records for the target to store
   std::vector<std::string> notes;  // of the snapshot, then of the plan
 
-  // The file that a range is; null for one that is rebuilt.
+  // The carried file of a range; null if the range is rebuilt.
   const CarriedFile* CarriedAt(uint32_t range_id) const {
     const auto found = carried.find(range_id);
     return found == carried.end() ? nullptr : &found->second;
   }
-  // Two plans of one snapshot with the same digest are the same.
+  // Digest of the plan: two plans of one snapshot with the same digest are
+  // equal.
   Digest128 Digest() const;
 };
 

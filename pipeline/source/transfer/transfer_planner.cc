@@ -16,18 +16,20 @@ namespace {
 
 using rocksdb::Status;
 
-// Memory for readahead of all lanes and sorted runs together.
+// Bytes of memory for readahead of all lanes and sorted runs together.
 constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
 constexpr uint64_t kMinReadaheadBytes = 64u << 10;
 constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
 
-// Of the database that the snapshot opened, and may have flushed to.
+// Returns the session id of the snapshot's database, which may have flushed
+// files.
 std::string OwnSessionId(rocksdb::DB* db) {
   std::string id;
   return db->GetDbSessionId(id).ok() ? id : "";
 }
 
-// Of what is compared before it is sent, so that what differs is small.
+// Ranges per chunk size for intervals that are compared first: small ranges, so
+// that a difference resends little.
 constexpr uint64_t kComparedPerChunk = 16;
 
 uint64_t NewNonce() {
@@ -35,15 +37,15 @@ uint64_t NewNonce() {
   return (uint64_t{device()} << 32) | device();
 }
 
-// Where ranges of a family had better end: right behind the last keys of the
-// target's files, in orders that tell what comes behind a key.
+// Returns the preferred ends of a family's ranges: directly behind the last
+// keys of the target's files, in orders in which the key behind is known.
 std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
                                   uint32_t family,
                                   const TargetMemory& memory) {
   std::vector<std::string> bounds;
   for (const TargetBound& bound : memory.bounds) {
-    // A key that ends in a NUL byte is hardly an entry: rather a deletion that
-    // closed an earlier chunk, and closes this one's, too.
+    // A key that ends in a NUL byte is rarely an entry. It is usually a
+    // deletion that closed an earlier chunk, and closes this one's too.
     std::string end;
     const bool closes = !bound.key.empty() && bound.key.back() == '\0';
     if (!closes) {
@@ -70,7 +72,7 @@ Status TransferPlanner::Run() {
   return status.ok() ? PlanFamilies() : status;
 }
 
-// RocksDB bounds neither; what crosses the wire is bounded.
+// Checks the lengths of names, which the wire bounds and RocksDB does not.
 Status TransferPlanner::CheckNames() const {
   if (snapshot_.families().size() > kMaxFamilies) {
     return MakeStatus(EndState::kRefused,
@@ -179,8 +181,8 @@ PlannerFamily TransferPlanner::planner_family(const TransferFamily& family) cons
   return planned;
 }
 
-// What is carried is decided for all families before any is cut: the sizes of
-// ranges follow from what is left to rebuild.
+// Decides what is carried in all families before it cuts any: the sizes of
+// ranges depend on the bytes that are left to rebuild.
 Status TransferPlanner::PlanFamilies() {
   Status status;
   uint64_t rebuilt_bytes = 0;
@@ -236,7 +238,7 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
 Status TransferPlanner::DecideCarryingOf(size_t index) {
   TransferFamily& family = plan_->families[index];
   CarryRules rules;
-  // A verify compares intervals; what they are made of is nothing to it.
+  // A verify compares the entries of intervals, so carrying does not matter.
   rules.mode = asked_.request.purpose == Purpose::kVerify ? CarryMode::kNever
                                                     : asked_.request.carry;
   rules.target_takes_carried = (asked_.target.features & kFeatureCarry) != 0;
@@ -268,7 +270,7 @@ Status TransferPlanner::DecideCarryingOf(size_t index) {
   return status.ok() ? BoundCarried(&family.plan) : status;
 }
 
-// Ranges are counted, and each carried file is one.
+// Bounds the number of carried files, because each is a range.
 Status TransferPlanner::BoundCarried(FamilyPlan* plan) {
   uint64_t waived = 0;
   for (FilePlan& file : plan->files) {
@@ -329,7 +331,7 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
   return Status::OK();
 }
 
-// One for each file, with its first and its last key.
+// Adds a plan item for each file, with its first and its last key.
 void TransferPlanner::AddPlanItems(const TransferFamily& family) {
   for (const FilePlan& file : family.plan.files) {
     PlanItem item;
@@ -364,7 +366,7 @@ Backings TransferPlanner::BackingsOf(size_t index) const {
   return Backings(family.handle->GetComparator(), &family.plan.files, evidence);
 }
 
-// Sets the family's segments, and what its chunks clear.
+// Sets the family's segments and the keys that its chunks clear.
 void TransferPlanner::CompareFamilyAt(size_t index) {
   TransferFamily& family = plan_->families[index];
   if (nonce_ == 0) {
@@ -420,8 +422,8 @@ uint64_t TransferPlanner::BytesToRebuild(const TransferFamily& family) const {
   return RebuiltBytes(sent);
 }
 
-// By segment: the files that hold keys of it, and into how many parts segments
-// cut each of them.
+// Returns, by segment, the files with keys in it, and the number of segments
+// that share each file.
 std::vector<std::vector<TransferPlanner::FilePart>>
 TransferPlanner::PartsOf(const TransferFamily& family) const {
   const rocksdb::Comparator* const order = family.handle->GetComparator();
@@ -436,7 +438,7 @@ TransferPlanner::PartsOf(const TransferFamily& family) const {
   return parts;
 }
 
-// One range, weighed without a look into any file.
+// Adds one unchanged range; estimates its size from file sizes alone.
 void TransferPlanner::AddUnchanged(const PlanSegment& segment,
                             const std::vector<FilePart>& files,
                             TransferFamily* family) {
@@ -496,7 +498,8 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
   return status;
 }
 
-// What was remembered as it is now stays so; else it is as the ranges are cut.
+// Adds the interval records for the target: the segment's own record if there
+// is one, else one record per range.
 void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_range,
                          const Backings& backings) {
   if (asked_.request.purpose != Purpose::kPull) {

@@ -1,5 +1,5 @@
-// Decides what a transfer moves, and how: which families, which ranges, which
-// files are carried, and what a refresh leaves out.
+// Plans a transfer: its families, its ranges, the files to carry, and what a
+// refresh leaves out.
 #pragma once
 
 #include <functional>
@@ -14,34 +14,34 @@
 
 namespace sstferry {
 
-// What is to be planned. Ownership: borrows all; `ended` is asked now and then.
+// Input of a plan. Ownership: borrows all members; polls `ended`.
 struct PlanOrder {
   const OpenRequest& request;
   const Hello& target;
-  const TargetMemory& memory;  // of a refresh
+  const TargetMemory& memory;  // refresh only
   uint32_t lanes = 1;
-  std::function<bool()> ended;  // nobody wants the plan any more
+  std::function<bool()> ended;  // true: the plan is no longer needed
 };
 
-// Lives for one plan. Ownership: borrows what the constructor gets.
-// Threads: one.
+// Makes one plan. Ownership: borrows the constructor's arguments. Threads: one.
 class TransferPlanner {
  public:
   TransferPlanner(const Snapshot& snapshot, const PlanOrder& asked,
                   TransferPlan* plan)
       : snapshot_(snapshot), asked_(asked), plan_(plan) {}
 
-  // Fills the plan. Every reason to refuse what cannot be moved faithfully and
-  // can be known without reading the data is found here.
-  //   kRefused, kIncompatible  the snapshot cannot be moved in the asked way.
-  //   kCancelled               ended() said so.
+  // Fills the plan. Refuses everything that cannot be moved faithfully, as far
+  // as that can be known without reading the data.
+  //   kRefused, kIncompatible  the snapshot cannot be moved in the requested
+  //                            way.
+  //   kCancelled               ended() returned true.
   //   kSourceError, kCorrupt   OPTIONS or a table could not be read.
   [[nodiscard]] rocksdb::Status Run();
 
  private:
   struct FilePart {
     const FilePlan* file = nullptr;
-    uint64_t of = 1;  // so many parts
+    uint64_t of = 1;  // number of segments that share the file
   };
 
   [[nodiscard]] rocksdb::Status CheckNames() const;
@@ -57,7 +57,8 @@ class TransferPlanner {
                                            const std::vector<FilePart>& files,
                                            uint64_t target_bytes,
                                            TransferFamily* family);
-  // Of a refresh: what of a family changed, and what its chunks clear.
+  // Finds the changed intervals of a family, and the keys that its chunks
+  // clear.
   void CompareFamilyAt(size_t index);
   Backings BackingsOf(size_t index) const;
   uint64_t BytesToRebuild(const TransferFamily& family) const;
@@ -68,14 +69,14 @@ class TransferPlanner {
                     TransferFamily* family);
   void AddCovers(const PlanSegment& segment, size_t first_range,
                  const Backings& backings);
-  // For `plan`: what is done with each file or interval.
+  // For `plan`: adds the action for each file or interval.
   void AddPlanItems(const TransferFamily& family);
   void AddSegmentItem(const TransferFamily& family,
                       const PlanSegment& segment, size_t first_range);
   bool is_refresh() const {
     return asked_.request.mode == TransferMode::kRefresh;
   }
-  // Chunks may have blocks that only RocksDB 11.1 and later reads.
+  // True if chunks may have blocks that only RocksDB 11.1 and later reads.
   bool target_reads_marked_blocks() const {
     return (asked_.target.features & kFeatureMarkedBlocks) != 0;
   }
@@ -86,7 +87,7 @@ class TransferPlanner {
   const PlanOrder& asked_;
   TransferPlan* const plan_;
   uint64_t carried_files_ = 0;
-  uint64_t nonce_ = 0;  // of this plan
+  uint64_t nonce_ = 0;  // of this plan; 0: not yet made
 };
 
 }  // namespace sstferry
