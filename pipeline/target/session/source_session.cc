@@ -5,6 +5,7 @@
 
 #include "format/limits.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/session/tell_source.h"
 #include "rocksdb/convenience.h"
 
 namespace sstferry {
@@ -16,6 +17,32 @@ using rocksdb::Status;
 constexpr std::chrono::hours kPinLimit{24};
 // For another connection on which to say that all went well.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
+
+Status Stalled(const std::string& address, std::chrono::milliseconds limit) {
+  return MakeStatus(EndState::kTooSlow,
+                    "source " + address +
+                        ": is there, but neither answered nor read anything "
+                        "for " + std::to_string(limit.count()) + " ms");
+}
+
+Status CheckTotals(const Finish& ours, const Finish& theirs) {
+  if (theirs.families.size() != ours.families.size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "totals: the source counts another number of column "
+                      "families");
+  }
+  for (size_t i = 0; i < ours.families.size(); ++i) {
+    if (!(ours.families[i] == theirs.families[i])) {
+      return MakeStatus(EndState::kCorrupt,
+                        "totals of column family " + std::to_string(i) +
+                            ": expected " +
+                            std::to_string(theirs.families[i].entries) +
+                            " entries, found " +
+                            std::to_string(ours.families[i].entries));
+    }
+  }
+  return Status::OK();
+}
 
 }  // namespace
 
@@ -129,11 +156,10 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
       const EndState state = EndStateOf(status);
       may_retry_ =
           state == EndState::kDeadPeer || state == EndState::kCancelled;
-      if (state == EndState::kSnapshotGone && !plan_digest_.has_value() &&
-          transfer_id_.has_value() &&
+      if (state == EndState::kSnapshotGone && !plan_.gave_plan() &&
+          plan_.transfer_id().has_value() &&
           request_.snapshot_use != SnapshotUse::kResume) {
-        // Nothing depends on it yet: another one will do.
-        transfer_id_.reset();
+        plan_.ForgetTransfer();
         may_retry_ = true;
       }
       return status;
@@ -214,7 +240,7 @@ Status SourceSession::Handle(const Frame& frame) {
       }
       {
         std::lock_guard<std::mutex> lock(mu_);
-        stats_ = stats;
+        answers_.stats = stats;
       }
       const std::optional<Compress> compress =
           options_.on_stats ? options_.on_stats(stats) : std::nullopt;
@@ -226,8 +252,8 @@ Status SourceSession::Handle(const Frame& frame) {
       return HandleAnswer(frame);
     case FrameType::kFinished: {
       std::lock_guard<std::mutex> lock(mu_);
-      const Status status = finish_.DecodeFrom(frame.payload);
-      finished_ = status.ok();
+      const Status status = answers_.finish.DecodeFrom(frame.payload);
+      answers_.finished = status.ok();
       changed_.notify_all();
       return status;
     }
@@ -247,24 +273,70 @@ Status SourceSession::Handle(const Frame& frame) {
   }
 }
 
+Status SourceSession::HandlePlanFrame(const Frame& frame) {
+  if (!plan_.Expects(frame.type)) {
+    // An End frame says why; anything else is out of turn.
+    return channel_->ExpectType(frame,
+                                plan_.has_begun() && !plan_.is_opened()
+                                    ? FrameType::kOpened
+                                    : FrameType::kPing);
+  }
+  const Status status = plan_.Take(frame);
+  if (status.IsNotFound()) {
+    return channel_->ExpectType(frame, FrameType::kPlanEnd);
+  }
+  if (status.ok() && plan_.is_complete()) {
+    connected_ = true;
+    backoff_.Succeeded();
+    resumed_ = connections_ > 1;
+    changed_.notify_all();
+  }
+  return status;
+}
+
+Status SourceSession::HandleAnswer(const Frame& frame) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const Status status = frame.type == FrameType::kListReply
+                            ? answers_.list.DecodeFrom(frame.payload)
+                            : answers_.held.DecodeFrom(frame.payload);
+  answers_.answered = status.ok();
+  changed_.notify_all();
+  return status;
+}
+
+template <typename Message>
+Status SourceSession::Question(FrameType type, const Message& message) {
+  const Status sent = channel()->SendMessage(type, message,
+                                             WaitLimit::Within(kSendLimit));
+  return sent.ok() ? WaitFor([this] { return answers_.answered; }) : sent;
+}
+
+Status SourceSession::List(std::vector<std::string>* names) {
+  const Status status = Question(FrameType::kListRequest, ListRequest());
+  std::lock_guard<std::mutex> lock(mu_);
+  *names = answers_.list.names;
+  return status;
+}
+
+Status SourceSession::AskHeld(const std::string& database,
+                              std::vector<HeldSnapshot>* held) {
+  const Status status = Question(FrameType::kStatusRequest, StatusRequest{database});
+  std::lock_guard<std::mutex> lock(mu_);
+  *held = answers_.held.snapshots;
+  return status;
+}
+
 uint64_t SourceSession::activity() const {
-  return stats_.entries + stats_.sst_bytes + stats_.read_bytes + plan_bytes_ +
+  const Stats& stats = answers_.stats;
+  return stats.entries + stats.sst_bytes + stats.read_bytes + plan_.bytes() +
          connections_;
 }
 
-Status SourceSession::Stalled() const {
-  return MakeStatus(EndState::kTooSlow,
-                    "source " + dialer_->address() +
-                        ": is there, but neither answered nor read anything "
-                        "for " +
-                        std::to_string(options_.stall_timeout.count()) +
-                        " ms");
-}
-
-Status SourceSession::WaitFor(const bool& flag, Clock::time_point until) {
+Status SourceSession::WaitFor(const std::function<bool()>& has_come,
+                              Clock::time_point until) {
   std::unique_lock<std::mutex> lock(mu_);
-  const auto ended = [this, &flag] {
-    return flag || !status_.ok() || stopping_;
+  const auto ended = [this, &has_come] {
+    return has_come() || !status_.ok() || stopping_;
   };
   until = std::min(until, options_.until);
   uint64_t seen = activity();
@@ -277,11 +349,11 @@ Status SourceSession::WaitFor(const bool& flag, Clock::time_point until) {
     }
     const uint64_t now = activity();
     if (!dialing_ && (now == seen || Clock::now() >= until)) {
-      return Stalled();
+      return Stalled(dialer_->address(), options_.stall_timeout);
     }
     seen = now;
   }
-  if (flag) {
+  if (has_come()) {
     return Status::OK();
   }
   return !status_.ok() ? status_
@@ -298,7 +370,7 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
   }
   {
     std::lock_guard<std::mutex> lock(mu_);
-    opening_ = true;
+    plan_.Begin();
     connected_ = false;
     request_ = request;
     if (request.snapshot_use != SnapshotUse::kResume) {
@@ -317,10 +389,11 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
   }
   while (status.ok()) {
     // A big WAL takes as long as it takes: what is read of it is told.
-    status = WaitFor(planned_, Clock::now() + kPinLimit);
+    status = WaitFor([this] { return plan_.is_complete(); },
+                     Clock::now() + kPinLimit);
     std::lock_guard<std::mutex> lock(mu_);
-    if (status.ok() && planned_) {
-      *plan = std::move(plan_);
+    if (status.ok() && plan_.is_complete()) {
+      *plan = plan_.TakePlan();
       break;
     }  // else: lost meanwhile, and asked for again
   }
@@ -342,7 +415,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
   hello.lane = lane;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    hello.transfer_id = transfer_id_.value_or(TransferId{});
+    hello.transfer_id = plan_.transfer_id().value_or(TransferId{});
     control = connections_;
   }
   HelloAck ack;
@@ -391,15 +464,15 @@ Status SourceSession::AskForTotals(const struct Finish& ours,
         .PermitUncheckedError();
     std::unique_lock<std::mutex> lock(mu_);
     changed_.wait_for(lock, options_.stall_timeout, [this, connection] {
-      return finished_ || !status_.ok() || stopping_ || !connected_ ||
+      return answers_.finished || !status_.ok() || stopping_ || !connected_ ||
              connections_ != connection;
     });
-    if (finished_) {
+    if (answers_.finished) {
       return Status::OK();
     }
     if (connected_ && connections_ == connection && !stopping_ &&
         status_.ok()) {
-      status = Stalled();
+      status = Stalled(dialer_->address(), options_.stall_timeout);
     }
   }
   return status;
@@ -413,23 +486,8 @@ Status SourceSession::Finish(const struct Finish& ours,
     return status;
   }
   std::lock_guard<std::mutex> lock(mu_);
-  *theirs = finish_;
-  if (theirs->families.size() != ours.families.size()) {
-    return MakeStatus(EndState::kCorrupt,
-                      "totals: the source counts another number of column "
-                      "families");
-  }
-  for (size_t i = 0; i < ours.families.size(); ++i) {
-    if (!(ours.families[i] == theirs->families[i])) {
-      return MakeStatus(EndState::kCorrupt,
-                        "totals of column family " + std::to_string(i) +
-                            ": expected " +
-                            std::to_string(theirs->families[i].entries) +
-                            " entries, found " +
-                            std::to_string(ours.families[i].entries));
-    }
-  }
-  return Status::OK();
+  *theirs = answers_.finish;
+  return CheckTotals(ours, *theirs);
 }
 
 void SourceSession::End(const Status& status, const std::string& where) {
@@ -472,7 +530,7 @@ Status SourceSession::AwaitFailure(std::chrono::milliseconds limit) {
 
 Stats SourceSession::stats() const {
   std::lock_guard<std::mutex> lock(mu_);
-  return stats_;
+  return answers_.stats;
 }
 
 uint64_t SourceSession::progress() const {

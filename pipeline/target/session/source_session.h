@@ -16,27 +16,12 @@
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/target/session/backoff.h"
 #include "pipeline/target/session/channel_set.h"
+#include "pipeline/target/session/plan_receiver.h"
 #include "pipeline/wire/channel.h"
 #include "sstferry/options.h"
 #include "sstferry/transport.h"
 
 namespace sstferry {
-
-// What a source pinned and planned, bounded and checked for shape: families
-// are numbered 0, 1, ...; each family's ranges tile its interval in the order
-// they came (their keys are compared by the puller, which knows comparators).
-struct SourcePlan {
-  Opened opened;
-  std::vector<Family> families;
-  std::vector<Range> ranges;
-  std::vector<PlanItem> items;
-  std::vector<Cover> covers;  // what to remember; of a pull
-  uint64_t estimated_bytes = 0;
-};
-
-// Sends on the control connection are small; a request to stop must not wait
-// for one longer than this.
-inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
 struct SourceSessionOptions {
   std::chrono::milliseconds connect_timeout{10'000};
@@ -143,31 +128,36 @@ class SourceSession {
   void PingLoop();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame);
   [[nodiscard]] rocksdb::Status HandleAnswer(const Frame& frame);
+  template <typename Message>
+  [[nodiscard]] rocksdb::Status Question(FrameType type,
+                                         const Message& message);
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
-  [[nodiscard]] rocksdb::Status TakeOpened(const Frame& frame);
-  [[nodiscard]] rocksdb::Status EndPlan();
-  [[nodiscard]] rocksdb::Status AddRanges(Ranges batch);
-  [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
-  [[nodiscard]] rocksdb::Status AddCovers(Covers batch);
   [[nodiscard]] rocksdb::Status Ask(Channel* channel,
                                     const OpenRequest& request);
-  [[nodiscard]] rocksdb::Status SendMemory(Channel* channel,
-                                           const TargetMemory& memory);
   // For what the source was asked. kTooSlow once it got on with nothing for the
   // stall timeout, or at `until`.
   [[nodiscard]] rocksdb::Status WaitFor(
-      const bool& flag, Clock::time_point until = Clock::time_point::max());
+      const std::function<bool()>& has_come,
+      Clock::time_point until = Clock::time_point::max());
   // Grows with whatever the source does. Under mu_.
   uint64_t activity() const;
-  [[nodiscard]] rocksdb::Status Stalled() const;
-  void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges);
   [[nodiscard]] rocksdb::Status AskForTotals(
       const struct Finish& ours, const std::vector<HeldRange>& held);
   bool wants_held() const {
     std::lock_guard<std::mutex> lock(mu_);
-    return source_resumed_ || request_.mode == TransferMode::kRefresh;
+    return plan_.source_resumed() || request_.mode == TransferMode::kRefresh;
   }
   void StopThreads();
+
+  // The newest of each kind.
+  struct Answers {
+    bool answered = false;  // list or held
+    ListReply list;
+    StatusReply held;
+    bool finished = false;
+    struct Finish finish;
+    Stats stats;
+  };
 
   Dialer* const dialer_;
   const SourceSessionOptions options_;
@@ -186,25 +176,13 @@ class SourceSession {
   uint64_t connections_ = 0;
   bool connected_ = false;    // and, once opened, planned on this connection
   bool dialing_ = false;      // after a loss
-  bool source_resumed_ = false;  // as the newest Opened says
   bool resumed_ = false;      // by the frame at hand
   bool may_retry_ = false;    // the failure at hand is the connection's
   bool stopping_ = false;
   rocksdb::Status status_;    // not OK: the session failed
-  bool opening_ = false;
-  bool opened_ = false;
-  bool planned_ = false;
-  bool answered_ = false;
-  bool finished_ = false;
   OpenRequest request_;
-  SourcePlan plan_;
-  std::optional<Digest128> plan_digest_;  // of the plan given out
-  std::optional<TransferId> transfer_id_;  // once the source has told it
-  uint64_t plan_bytes_ = 0;
-  ListReply list_;
-  StatusReply status_reply_;
-  struct Finish finish_;
-  Stats stats_;
+  PlanReceiver plan_;
+  Answers answers_;
 };
 
 // The Hello this process sends.

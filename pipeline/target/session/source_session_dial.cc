@@ -12,6 +12,15 @@ using rocksdb::Status;
 // Handshakes in which nothing a source says can be read.
 constexpr int kTriesToShake = 3;
 
+// Asks for a transfer that the source has, which knows what the target holds.
+void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
+  request->snapshot_use = SnapshotUse::kResume;
+  request->held_transfer = transfer;
+  request->target_families = 0;
+  request->target_covers = 0;
+  request->target_bounds = 0;
+}
+
 }  // namespace
 
 // A peer that answered is one that can be believed: only silence is tried
@@ -156,23 +165,16 @@ Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
     if (stopping_) {
       channel->Close();
     }
-    connected_ = !opening_;
-    if (!opening_) {
+    connected_ = !plan_.has_begun();
+    if (!plan_.has_begun()) {
       changed_.notify_all();
       return Status::OK();
     }
     request = request_;
-    if (transfer_id_.has_value()) {
-      request.snapshot_use = SnapshotUse::kResume;
-      request.held_transfer = *transfer_id_;
-      request.target_families = 0;
-      request.target_covers = 0;
-      request.target_bounds = 0;
+    if (plan_.transfer_id().has_value()) {
+      ResumeInstead(*plan_.transfer_id(), &request);
     }
-    opened_ = false;
-    planned_ = false;
-    plan_ = SourcePlan();
-    plan_bytes_ = 0;
+    plan_.Begin();
   }
   return Ask(channel.get(), request);
 }

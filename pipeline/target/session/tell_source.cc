@@ -1,0 +1,41 @@
+#include "pipeline/target/session/tell_source.h"
+
+#include "format/message/for_each_batch.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+Status SendMemory(Channel* channel, const TargetMemory& memory) {
+  const WaitLimit limit = WaitLimit::Within(kSendLimit);
+  Status status = ForEachBatch(
+      memory.families, [&](std::vector<TargetFamily> batch) {
+        return channel->SendMessage(FrameType::kTargetFamilies,
+                                    TargetFamilies{std::move(batch)}, limit);
+      });
+  if (status.ok()) {
+    status = ForEachBatch(memory.covers, [&](std::vector<Cover> batch) {
+      return channel->SendMessage(FrameType::kCovers,
+                                  Covers{std::move(batch)}, limit);
+    });
+  }
+  if (status.ok()) {
+    status = ForEachBatch(memory.bounds, [&](std::vector<TargetBound> batch) {
+      return channel->SendMessage(FrameType::kTargetBounds,
+                                  TargetBounds{std::move(batch)}, limit);
+    });
+  }
+  return status;
+}
+
+void SendHeld(Channel* channel, const std::vector<HeldRange>& ranges) {
+  const Status status =
+      ForEachBatch(ranges, [channel](std::vector<HeldRange> batch) {
+        return channel->SendMessage(FrameType::kHeld, Held{std::move(batch)},
+                                    WaitLimit::Within(kSendLimit));
+      });
+  // A send that fails is found by the reader.
+  status.PermitUncheckedError();
+}
+
+}  // namespace sstferry
