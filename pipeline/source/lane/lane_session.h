@@ -1,7 +1,7 @@
 // One lane at the source: answers range, digest and entries requests in the
 // order they arrive, on the thread that calls Run(). When the lane has another
 // connection already, that one is closed, and whoever served it goes on with
-// this one (source/lane_port.h).
+// this one (source/transfer/lane_port.h).
 #pragma once
 
 #include <memory>

@@ -16,7 +16,7 @@
 namespace sstferry {
 
 // When the lane's connection is lost, or its bytes are damaged on the way, it
-// connects again (target/lane_retry.h says how often) and repeats its requests;
+// connects again (target/lane/lane_retry.h says how often) and repeats its requests;
 // what came whole of the open chunk is kept. A chunk that came whole and is
 // wrong is asked for from its first byte.
 class LaneClient {

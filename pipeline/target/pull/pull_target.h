@@ -1,6 +1,6 @@
 // What a pull fills: a new database that takes its place at the end
-// (target/seed_target.h), or one that holds data already
-// (target/refresh_target.h). The Puller has all they share: session, lanes,
+// (target/pull/seed_target.h), or one that holds data already
+// (target/pull/refresh_target.h). The Puller has all they share: session, lanes,
 // journal, failure and summary.
 #pragma once
 
