@@ -107,8 +107,7 @@ Status ParseCompressedPayload(const Slice& payload, CompressedPayload* out) {
       ZSTD_getFrameContentSize(out->zstd.data(), out->zstd.size());
   if (content == ZSTD_CONTENTSIZE_UNKNOWN ||
       content == ZSTD_CONTENTSIZE_ERROR) {
-    return Bad("zstd frame: expected one that tells its content size, found "
-               "none");
+    return Bad("zstd frame: expected one with its content size, found none");
   }
   if (content != out->raw_bytes) {
     return Expected("content size of the zstd frame", out->raw_bytes, content);

@@ -216,8 +216,8 @@ Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   if ((separated && !layout_.separated) || (uniform && !layout_.uniform)) {
     return MakeStatus(
         EndState::kRefused,
-        std::string("block: expected no mark that the properties do not tell "
-                    "of, found ") +
+        std::string("block: expected only marks that the properties declare, "
+                    "found ") +
             (separated && !layout_.separated ? "values apart from keys"
                                              : "uniform keys") +
             ", block at offset " + std::to_string(file_offset_));

@@ -116,13 +116,13 @@ Status CheckApartOn(const std::string& machine, const std::string& source,
     if (lies_in_source || holds_source) {
       return MakeStatus(
           EndState::kRefused,
-          "target " + target + ": expected a directory apart from the source " +
+          "target " + target + ": expected a directory outside of the source " +
               source + ", found that " +
               (dir == target ? "it" : "its " + dir) +
-              (lies_in_source ? " is, or lies in, a directory of the source"
-                              : " holds a directory of the source") +
-              ", by whatever name; a source is never written to: name another "
-              "TARGET_DIR");
+              (lies_in_source ? " is, or is inside, a directory of the source"
+                              : " contains a directory of the source") +
+              " (with all links resolved); sstferry never writes into a "
+              "source: choose another TARGET_DIR");
     }
   }
   return Status::OK();

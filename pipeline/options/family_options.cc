@@ -73,10 +73,10 @@ Status ApplyOne(OptionScope scope, const std::string& where,
   const std::string what = where + ": option " + Quoted(name);
   if (rule->kind == OptionKind::kVitalName) {
     return MakeStatus(EndState::kIncompatible,
-                      what + ": expected a value known here, found " +
-                          Quoted(value));
+                      what + ": expected a value known to this RocksDB, " +
+                          "found " + Quoted(value));
   }
-  AddNote(notes, what + " was dropped: this RocksDB does not take " +
+  AddNote(notes, what + " was dropped: this RocksDB does not accept " +
                      Quoted(value));
   return Status::OK();
 }
@@ -130,8 +130,9 @@ void NoteMissingObject(const std::string& where, const std::string& name,
   // CheckOptions has already added a note for ids that are not allowed.
   if (!made && !IsNullObject(value) &&
       CheckObject(value, *rule, &id, nullptr).ok()) {
-    AddNote(notes, where + ": option " + Quoted(name) + " was dropped: " +
-                       Quoted(value) + " cannot be made here");
+    AddNote(notes, where + ": option " + Quoted(name) +
+                       " was dropped: this RocksDB cannot make " +
+                       Quoted(value));
   }
 }
 
@@ -236,7 +237,7 @@ class FamilyBuilder {
                    std::max(max_version, kMinTableFormatVersion));
     if (fitted != version) {
       AddNote(&out_->notes, where_ + ": " + what + " " +
-                                std::to_string(version) + " became " +
+                                std::to_string(version) + " changed to " +
                                 std::to_string(fitted));
     }
     return fitted;

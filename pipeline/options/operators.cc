@@ -69,8 +69,8 @@ Status FindComparator(const std::string& family, const std::string& name,
       (it != known.end() && (*it)->timestamp_size() > 0)) {
     return MakeStatus(EndState::kRefused,
                       Where(family) + ": comparator " + Quoted(name) +
-                          " carries user-defined timestamps, which are not "
-                          "moved");
+                          " uses user-defined timestamps, which sstferry "
+                          "cannot move");
   }
   if (it == known.end()) {
     return MakeStatus(EndState::kIncompatible,
@@ -110,7 +110,8 @@ Status FindMergeOperator(const std::string& family, const std::string& value,
   }
   if (*out == nullptr) {
     AddNote(notes, Where(family) + ": merge operator " + Quoted(value) +
-                       " is not known here; merge operands cannot be moved");
+                       " is not known to this process, which cannot "
+                       "move merge operands without it");
   }
   return Status::OK();
 }

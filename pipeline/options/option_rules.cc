@@ -272,7 +272,7 @@ Status CheckStruct(const OptionRule& rule, const std::string& where,
         !LinkedOptions::Get().KnowsMember(rule.name, member.name)) {
       if (!IsNullObject(member.value)) {
         AddNote(notes, where + ": " + rule.name + "." + Quoted(member.name) +
-                           " is not known here and was left out");
+                           " is not known to this RocksDB and was dropped");
       }
       continue;
     }
@@ -422,7 +422,7 @@ Status CheckOptions(OptionScope scope, const std::string& where,
       continue;
     }
     if (rule == nullptr || !LinkedOptions::Get().Knows(scope, option.name)) {
-      AddNote(notes, here + " is not known here and was ignored");
+      AddNote(notes, here + " is not known to this RocksDB and was dropped");
       continue;
     }
     std::string value = option.value;
@@ -432,8 +432,8 @@ Status CheckOptions(OptionScope scope, const std::string& where,
       if (IsNullObject(value)) {
         value = "nullptr";
       } else if (!CheckObject(value, *rule, &id, nullptr).ok()) {
-        AddNote(notes, here + " was dropped: " + Quoted(value) +
-                           " cannot be made here");
+        AddNote(notes, here + " was dropped: this RocksDB cannot make " +
+                           Quoted(value));
         continue;
       }
     } else if (rule->kind == OptionKind::kStruct) {

@@ -249,7 +249,7 @@ TEST_CASE("Only one zstd frame that tells its size is taken",
     // Window 2^10, no size; one run.
     const std::string zstd("\x28\xb5\x2f\xfd\x00\x00\x23\x03\0a", 10);
     RequireRefused(Payload(100, zstd, std::string(100, 'a')),
-                   "tells its content size");
+                   "one with its content size");
   }
   SECTION("a skippable frame") {
     const std::string skippable("\x50\x2a\x4d\x18\x04\0\0\0abcd", 12);

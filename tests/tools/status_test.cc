@@ -115,7 +115,7 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
     return answer["source"]["snapshots"][0]["readers"] == 0;
   });
   refused = RunJson({"release", source, std::string(32, 'f')}, 1);
-  REQUIRE(std::string(refused["error"]["message"]).find("held: " + id) !=
+  REQUIRE(std::string(refused["error"]["message"]).find("retained: " + id) !=
           std::string::npos);
   const Outcome released = Run({"release", source, id.substr(0, 10)});
   INFO(released.err);

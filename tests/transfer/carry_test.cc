@@ -91,7 +91,7 @@ TEST_CASE("Carrying can be switched off", "[transfer][carry]") {
   REQUIRE(moved.summary.chunks_carried == 0);
   REQUIRE(moved.summary.chunks_built > 0);
   REQUIRE(Reasons(PlanOf(dir / "source", Carrying(CarryMode::kNever))) ==
-          std::set<std::string>{"carrying is switched off"});
+          std::set<std::string>{"carrying is disabled"});
 }
 
 TEST_CASE("A copy of a copy of a copy equals the first", "[transfer][carry]") {
@@ -183,7 +183,7 @@ TEST_CASE("Bounds that cut a file have it rebuilt", "[transfer][carry]") {
   options.carry = CarryMode::kOnly;
   const Ferried only = Ferry(dir / "source", dir / "only", options);
   REQUIRE(only.state() == EndState::kRefused);
-  REQUIRE(only.message().find("cut by the asked bounds") !=
+  REQUIRE(only.message().find("cut by the requested bounds") !=
           std::string::npos);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("Files unlike what would be built are rebuilt, or carried as asked",
   const Ferried carried = RequirePlanned(dir / "source", dir / "only",
                                          Carrying(CarryMode::kOnly));
   REQUIRE(carried.summary.chunks_built == 0);
-  REQUIRE(carried.notes_mention("carried as asked"));
+  REQUIRE(carried.notes_mention("carried as requested"));
   REQUIRE(PlanOf(dir / "source", Carrying(CarryMode::kOnly))
               .items[0]
               .reason.find("filter: none") == 0);

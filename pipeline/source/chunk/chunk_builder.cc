@@ -44,7 +44,7 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
     return MakeStatus(EndState::kCorrupt,
                       "range request: expected at most " +
                           std::to_string(kMaxChunkOrdinal) +
-                          " chunks held, found " +
+                          " received chunks, found " +
                           std::to_string(request.held.chunks));
   }
   if (options_.replaces.has_value()) {

@@ -97,9 +97,9 @@ Status ChunkBuilder::Tiles::End(const IntervalReader& reader,
       begin_.empty() || (reader.Valid() && reader.key().empty());
   if (empty_key && !is_builtin()) {
     return MakeStatus(EndState::kRefused,
-                      "the empty key in the order " +
-                          std::string(order_->Name()) +
-                          ": only a refresh by swap takes it");
+                      "a refresh in place cannot replace the empty key in the "
+                      "order " + std::string(order_->Name()) +
+                          "; refresh by swap instead");
   }
   chunk->smallest = begin_;
   if (reader.Valid()) {

@@ -48,7 +48,8 @@ Status AskOwner(const LeasedDir& dir, std::chrono::milliseconds patience) {
   return IsGone(dir.path)
              ? Status::OK()
              : MakeStatus(EndState::kBusy,
-                          what + " is held by a process that does not answer");
+                          what + " is in use by a process that does not "
+                                 "answer; stop that process or try again");
 }
 
 // Releases the snapshot: the process that has it open does so if there is one,
@@ -153,12 +154,12 @@ Status ReleaseSnapshotOf(const std::string& directory,
     }
   }
   if (meant.size() != 1) {
-    std::string text = meant.empty() ? "no snapshot " : "more than one snapshot ";
-    text += id + " of " + directory + " is held";
-    text += held.empty() ? "; none is" : "; held: " + held;
+    std::string text = directory + ": expected one retained snapshot " + id +
+                       ", found " + std::to_string(meant.size());
+    text += held.empty() ? "; none is retained" : "; retained: " + held;
     if (found.foreign > 0) {
       text += "; " + std::to_string(found.foreign) +
-              " beside it belong to another user, who must ask himself";
+              " more belong to another user, who must release them";
     }
     return MakeStatus(EndState::kRefused, text);
   }

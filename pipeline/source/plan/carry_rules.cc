@@ -208,10 +208,10 @@ TableShape ShapeOf(const rocksdb::Options& chunk_options) {
 
 std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file) {
   if (rules.mode == CarryMode::kNever) {
-    return "carrying is switched off";
+    return "carrying is disabled";
   }
   if (!rules.target_takes_carried) {
-    return "the target takes no carried files";
+    return "the target does not accept carried files";
   }
   if (rules.comparator->timestamp_size() > 0) {
     return "keys carry timestamps";
@@ -223,7 +223,7 @@ std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file) {
     return "wal not flushed";
   }
   if (rules.replaces && rules.comparator != rocksdb::BytewiseComparator()) {
-    return "a refresh of keys in another than bytewise order";
+    return "a refresh of keys in an order other than bytewise";
   }
   if (rules.replaces && file.smallest.empty()) {
     return "a refresh of the empty key";
@@ -235,7 +235,7 @@ std::string ObstacleInMetadata(const CarryRules& rules, const FilePlan& file) {
     return "overlaps " + file.overlaps;
   }
   if (!file.inside) {
-    return "cut by the asked bounds";
+    return "cut by the requested bounds";
   }
   if (file.has_blobs) {
     return "refers to blob files";

@@ -65,18 +65,18 @@ bool SameWal(const Cover& then, const Cover& now) {
 Judgement Judge(const CoverComparison& how, const Cover& then,
                 const Cover& now) {
   if (how.compare == CompareMode::kFull) {
-    return {RangeNeed::kSend, "asked for in full"};
+    return {RangeNeed::kSend, "requested in full"};
   }
   const bool same_files = then.backing == now.backing;
   if (how.compare == CompareMode::kDigest) {
     return {RangeNeed::kCompare,
-            same_files ? "asked for by digest" : "backed by other files"};
+            same_files ? "requested by digest" : "backed by other files"};
   }
   if (!same_files) {
     return {RangeNeed::kSend, "backed by other files"};
   }
   if (!SameWal(then, now)) {
-    return {RangeNeed::kCompare, "entries of the WAL lie over it"};
+    return {RangeNeed::kCompare, "the WAL has entries of it"};
   }
   if (then.doubted) {
     return {RangeNeed::kCompare, "the target was written to"};
@@ -94,7 +94,7 @@ PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
       how.compare == CompareMode::kDigest && !how.target_is_empty
           ? RangeNeed::kCompare
           : RangeNeed::kSend;
-  segment.reason = "nothing is known of it";
+  segment.reason = "no interval record";
   return segment;
 }
 

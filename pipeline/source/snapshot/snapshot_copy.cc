@@ -253,7 +253,7 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   plan.db.allow_2pc |= replay_.has_prepare_sections;
   if (state.read_only && !plan.read_only) {
     plan.read_only = true;
-    plan.read_only_reason = "as it was taken";
+    plan.read_only_reason = "as when the snapshot was taken";
   }
   BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
   database_id_ = state.database_id;
@@ -299,21 +299,21 @@ Status SnapshotCopy::Describe(const SnapshotOptions& options,
   }
   if (plan.families.size() > 1 && !plan.atomic_flush) {
     notes_.push_back(
-        "where writes bypass the WAL, one cut across column families is not "
-        "guaranteed (atomic_flush is off)");
+        "for writes that bypass the WAL, one point in time across column "
+        "families is not guaranteed (atomic_flush is off)");
   }
   if (replay_.prepared > 0) {
     notes_.push_back(
         std::to_string(replay_.prepared) +
         " prepared transactions, neither committed nor rolled back, are not "
-        "in the snapshot: their coordinator can commit them at the source "
-        "only");
+        "in the snapshot: their coordinator can commit them only at the "
+        "source");
   }
   if (replay_.is_torn_inside) {
     notes_.push_back(
         replay_.torn +
-        " ends inside a record and is not the newest WAL: what follows it is "
-        "in the snapshot as far as recovery of the source would go on");
+        " ends inside a record and is not the newest WAL: the snapshot has "
+        "later entries only as far as recovery of the source would read them");
   }
   if (read_only_) {
     notes_.push_back("opened read-only, WAL entries stay in memory: " +

@@ -148,9 +148,9 @@ Status SnapshotFiles::CheckRoom() const {
   return free / 2 >= bytes && free - 2 * bytes >= kReservedBytes
              ? Status::OK()
              : MakeStatus(EndState::kNoSpace,
-                          "to copy the WALs and to flush them: expected " +
+                          "to copy and flush the WALs: expected " +
                               std::to_string(2 * bytes + kReservedBytes) +
-                              " free bytes where " + db_ + " lies, found " +
+                              " free bytes for " + db_ + ", found " +
                               std::to_string(free));
 }
 
@@ -172,7 +172,7 @@ Status SnapshotFiles::Copy() {
 
 Status SnapshotFiles::Again(const Status& why) {
   const std::string reason =
-      why.getState() == nullptr ? "something vanished" : why.getState();
+      why.getState() == nullptr ? "a file disappeared" : why.getState();
   const std::string fault = reason + " " + manifest_.name() + " " +
                             std::to_string(manifest_.end());
   same_faults_ = fault == last_fault_ ? same_faults_ + 1 : 1;
@@ -184,12 +184,12 @@ Status SnapshotFiles::Again(const Status& why) {
   if (spent >= options_.patience) {
     return MakeStatus(
         EndState::kSourceError,
-        options_.database_dir + " changed under each of " +
+        options_.database_dir + " changed during each of " +
             std::to_string(rounds_) + " rounds in " +
             std::to_string(
                 std::chrono::duration_cast<std::chrono::seconds>(spent)
                     .count()) +
-            " seconds, the last time because " + reason);
+            " seconds; last reason: " + reason);
   }
   if (options_.log) {
     options_.log(LogLevel::kDebug, "snapshot: another round: " + reason);
@@ -211,9 +211,9 @@ Status SnapshotFiles::Lost(const std::string& what) const {
   }
   if (generation_ != 0 && !tables_.holds_any()) {
     return MakeStatus(EndState::kRefused,
-                      what + ", as is every other file it names: they lie "
-                      "elsewhere (db_paths, cf_paths), which is refused, or "
-                      "they are lost");
+                      what + ", as is every other file it names: the files "
+                      "are in other directories (db_paths, cf_paths), which "
+                      "sstferry refuses, or they are lost");
   }
   return MakeStatus(EndState::kSourceError, what);
 }

@@ -99,7 +99,7 @@ Status ManifestTail::CopyInto(const std::string& directory) const {
   Status status = CopyPrefix(file_.get(), directory_ + "/" + name_,
                              directory + "/" + name_, bytes_, &copied);
   if (status.ok() && copied != bytes_) {
-    status = Status::TryAgain(name_ + " was cut while it was copied");
+    status = Status::TryAgain(name_ + " was truncated during the copy");
   }
   return status.ok() ? WriteSmallFile(directory + "/CURRENT", name_ + "\n")
                      : status;

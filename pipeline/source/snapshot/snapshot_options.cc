@@ -301,8 +301,8 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
     }
     if (!options_path.empty() && !text.HasFamily(family.name)) {
       plan->notes.push_back("column family '" + family.name +
-                            "': OPTIONS do not describe it (it is new, or its "
-                            "owner died before it wrote them): it gets "
+                            "': OPTIONS do not describe it (it is new, or the "
+                            "owner died before writing them): it gets "
                             "default options");
     }
     ResolveObjects(text, manifest, registry, &family);

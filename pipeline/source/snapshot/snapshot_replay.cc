@@ -119,9 +119,9 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
         EndState::kRefused,
         "its WALs were written by a TransactionDB with WRITE_PREPARED or "
         "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
-        "them here would lose later writes; let the application flush all "
-        "its column families with no transaction open, or close it after a "
-        "flush, and try again");
+        "them would lose later writes; let the application flush all its "
+        "column families while no transaction is open, or close it after a "
+        "flush, then try again");
   }
   if (!options.paranoid_checks && replay.is_torn_inside &&
       options.wal_recovery_mode !=
@@ -130,7 +130,7 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
         EndState::kRefused,
         replay.torn +
             " ends inside a record, and with paranoid_checks=false recovery "
-            "goes on behind it; open and flush the database, and try again");
+            "continues behind it; open and flush the database, then try again");
   }
   return Status::OK();
 }

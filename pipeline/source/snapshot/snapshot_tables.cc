@@ -79,8 +79,8 @@ Status HeldTables::Hold(const ManifestState& state, std::string* missing) {
         status = MakeStatus(
             EndState::kRefused,
             NumberedName(number, kTable) +
-                " lies outside the database directory (db_paths or cf_paths): "
-                "a source with files elsewhere is refused");
+                " is outside the database directory (db_paths or cf_paths): "
+                "sstferry refuses a source with files elsewhere");
       }
       if (status.ok()) status = HoldOne(number, kTable, &tables_, missing);
     }

@@ -29,7 +29,8 @@ Status HoldsNeeded(const std::string& directory, uint64_t oldest, bool* holds) {
 Status Uncertain(const WalPlace& place, const std::string& why) {
   return MakeStatus(EndState::kRefused,
                     "wal_dir of " + place.database_dir + " is " + place.named +
-                        why + "; say with --wal-dir DIR where its WALs are");
+                        why +
+                        "; name the directory of its WALs with --wal-dir");
 }
 
 }  // namespace
@@ -52,8 +53,8 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
   }
   if (!FileIdOf(place.named).exists()) {
     return here ? status
-                : Uncertain(place, ", which does not exist: WALs that cannot "
-                                   "be read are refused");
+                : Uncertain(place, ", which does not exist, so the WALs cannot "
+                                   "be read");
   }
   bool there = false;
   status = HoldsNeeded(place.named, place.oldest_needed, &there);
@@ -67,8 +68,8 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
     return status;
   }
   if (FileIdOf(place.named + "/CURRENT").exists()) {
-    return Uncertain(place, ", which is another database's directory: it is "
-                            "not certain whose WALs are there");
+    return Uncertain(place, ", which is another database's directory, so "
+                            "its WALs may belong to either");
   }
   *directory = place.named;
   return status;

@@ -91,7 +91,7 @@ Status HeldWals::List(uint64_t oldest) {
     }
     newest_listed_ = newest;
     if (listings == kMaxListings) {
-      return Status::TryAgain("WALs are made all the time");
+      return Status::TryAgain("new WALs appeared during each listing");
     }
   }
   wals_.erase(wals_.begin(), wals_.lower_bound(oldest));
@@ -130,7 +130,7 @@ Status HeldWals::Hold(uint64_t number, const std::string& name) {
   }
   if (!wal->file.is_open() ||
       !FileIdOf(wal->file.get()).IsSameFile(named)) {
-    return Status::TryAgain(path + " vanished");
+    return Status::TryAgain(path + " disappeared");
   }
   wals_[number] = std::move(wal);
   return status;
@@ -215,7 +215,7 @@ Status HeldWals::CopyInto(const std::string& directory,
     Status status = CopyPrefix(wal->file.get(), wal->path,
                                directory + "/" + name, bytes, &written);
     if (status.ok() && written != bytes) {
-      status = Status::TryAgain(wal->path + " was cut while it was copied");
+      status = Status::TryAgain(wal->path + " was truncated during the copy");
     }
     if (!status.ok()) {
       return status;

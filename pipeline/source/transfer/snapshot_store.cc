@@ -36,7 +36,8 @@ Status OtherOwner(const TransferId& id) {
 
 Status Gone(const TransferId& id) {
   return MakeStatus(EndState::kSnapshotGone,
-                    "no snapshot of transfer " + ToHex(id) + " is held here");
+                    "no snapshot of transfer " + ToHex(id) +
+                        " is retained here");
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ void SnapshotStore::Start() {
     const Status started = StartThread([this] { TickLoop(); }, &ticker_);
     if (!started.ok()) {
       Log(LogLevel::kWarning,
-          "snapshots are kept until the next start: " + MessageOf(started));
+          "snapshots are retained until the next start, because their "
+          "leases cannot expire: " + MessageOf(started));
     }
   }
 }
@@ -122,7 +124,7 @@ Status SnapshotStore::Add(std::shared_ptr<Transfer> transfer) {
     entry.idle_since = SteadySeconds();
   }
   if (evicted != nullptr) {
-    Release(std::move(evicted), "another transfer needs its place");
+    Release(std::move(evicted), "another transfer needed its place");
   }
   return Status::OK();
 }
@@ -169,7 +171,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
       if (status.ok() && dir == nullptr) {
         status = MakeStatus(EndState::kBusy,
                             "the snapshot of transfer " + ToHex(id) +
-                                " is held by another process");
+                                " is in use by another process");
       }
       if (!status.ok()) {
         return status;

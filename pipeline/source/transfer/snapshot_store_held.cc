@@ -116,13 +116,13 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
   if (dropped != nullptr) {
     // The target itself dropped it, so no report goes to the application.
     TransferReport report;
-    EndAndLog(std::move(dropped), "its target begins anew", &report);
+    EndAndLog(std::move(dropped), "its target starts over", &report);
     return what + " was released";
   }
   std::string note;
   return DropLeftover(database, id, peer, &note)
              ? what + note
-             : what + " is not held here any more";
+             : what + " is no longer retained here";
 }
 
 bool SnapshotStore::DropLeftover(const ServedDatabase& database,
@@ -147,12 +147,12 @@ bool SnapshotStore::DropLeftover(const ServedDatabase& database,
       std::unique_ptr<PrivateDir> adopted;
       const Status status = PrivateDir::Adopt(dir.path, &adopted);
       if (!status.ok() || adopted == nullptr) {
-        *note += "another process holds it";
+        *note += "another process uses it";
         return true;
       }
       adopted->Keep(false);
       *note = " was released";
-      Log(LogLevel::kInfo, "removed " + dir.path + ": its target begins anew");
+      Log(LogLevel::kInfo, "removed " + dir.path + ": its target starts over");
       return true;
     }
   }
@@ -189,7 +189,7 @@ void SnapshotStore::HonourReleases() {
     }
   }
   for (std::shared_ptr<Transfer>& transfer : released) {
-    Release(std::move(transfer), "somebody released it by hand");
+    Release(std::move(transfer), "it was released by hand");
   }
 }
 

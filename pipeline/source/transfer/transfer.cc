@@ -99,7 +99,7 @@ Status Transfer::PinOnce() {
   if (status.ok() && pinned_.adopted() != nullptr &&
       !(plan_.Digest() == pinned_.adopted()->plan)) {
     status = MakeStatus(EndState::kSnapshotGone,
-                        "the snapshot is planned in another way than before");
+                        "the snapshot's plan differs from the earlier one");
   }
   plan_micros_ = MicrosSince(start) - snapshot_micros_;
   std::lock_guard<std::mutex> lock(mu_);
@@ -119,7 +119,8 @@ Status Transfer::CheckSame(const OpenRequest& request,
   const auto differs = [](const std::string& field) {
     return MakeStatus(EndState::kRefused,
                       "resume: " + field +
-                          " is not what the transfer was opened with");
+                          ": expected the value that the transfer was opened "
+                          "with, found another");
   };
   constexpr uint64_t kPlanFeatures = kFeatureEntities | kFeatureCarry;
   if (request.database != request_.database) return differs("database");

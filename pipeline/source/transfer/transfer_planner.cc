@@ -290,8 +290,9 @@ Status TransferPlanner::BoundCarried(FamilyPlan* plan) {
     waived += file.reason.empty() ? 0 : 1;
   }
   if (waived > 0) {
-    plan_->notes.push_back("carried as asked, though rebuilding would change them: " +
-                     std::to_string(waived) + " files of one column family");
+    plan_->notes.push_back(
+        "carried as requested, although a rebuild would change them: " +
+        std::to_string(waived) + " files of one column family");
   }
   return Status::OK();
 }

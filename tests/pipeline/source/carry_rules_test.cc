@@ -69,9 +69,9 @@ TEST_CASE("Metadata names each obstacle to carrying", "[source][carry]") {
     const char* reason;
     Change change;
   } kCases[] = {
-      {"carrying is switched off",
+      {"carrying is disabled",
        [](Subject* s) { s->rules.mode = CarryMode::kNever; }},
-      {"the target takes no carried files",
+      {"the target does not accept carried files",
        [](Subject* s) { s->rules.target_takes_carried = false; }},
       {"keys carry timestamps",
        [](Subject* s) {
@@ -87,7 +87,7 @@ TEST_CASE("Metadata names each obstacle to carrying", "[source][carry]") {
        [](Subject* s) { s->file.largest_sequence = 9; }},
       {"overlaps 000008.sst",
        [](Subject* s) { s->file.overlaps = "000008.sst"; }},
-      {"cut by the asked bounds", [](Subject* s) { s->file.inside = false; }},
+      {"cut by the requested bounds", [](Subject* s) { s->file.inside = false; }},
       {"refers to blob files", [](Subject* s) { s->file.has_blobs = true; }},
       {"a key is longer than 262144 bytes",
        [](Subject* s) { s->file.largest.assign(kMaxKeyBytes + 1, 'x'); }},

@@ -187,7 +187,7 @@ TEST_CASE("A request that asks for another transfer is refused by name",
     change(&request, &hello);
     INFO(field);
     RequireState(OpenAs(server.address(), request, &control, &opened, &hello),
-                 EndState::kRefused, "resume: " + field + " is not what");
+                 EndState::kRefused, "resume: " + field + ": expected");
   };
   refuse("purpose", [](OpenRequest* request, Hello*) {
     request->purpose = Purpose::kVerify;

@@ -244,7 +244,7 @@ TEST_CASE("A snapshot that cannot be opened again is gone", "[held][lease]") {
     REQUIRE(ReadLease(path, &lease) == LeaseState::kGood);
     lease.plan.low++;
     REQUIRE_OK(WriteLease(path, lease));
-    sentence = "planned in another way";
+    sentence = "plan differs from the earlier one";
   }
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;
@@ -264,7 +264,7 @@ TEST_CASE("A lease that another process holds is busy", "[held][lease]") {
   std::unique_ptr<Channel> control;
   Announced opened;
   RequireState(OpenAs(server.address(), bench.Resume(), &control, &opened),
-               EndState::kBusy, "held by another process");
+               EndState::kBusy, "in use by another process");
   held.reset();
   REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
 }

@@ -215,7 +215,7 @@ TEST_CASE("A snapshot that no process has is released on the spot",
   bench.server.reset();
   const std::string id = ToHex(bench.id);
   const std::string wrong = (id[0] == '0' ? "1" : "0") + id.substr(1);
-  RequireState(ReleaseIn(&bench, wrong), EndState::kRefused, "held: " + id);
+  RequireState(ReleaseIn(&bench, wrong), EndState::kRefused, "retained: " + id);
   SECTION("by its id") { REQUIRE_OK(ReleaseIn(&bench, id)); }
   SECTION("by the first digits") {
     REQUIRE_OK(ReleaseIn(&bench, id.substr(0, 8)));
@@ -301,7 +301,7 @@ TEST_CASE("A pull that begins anew releases what it had held",
   }
   SECTION("or it is gone already") {
     instead.held_transfer[0] ^= 1;
-    REQUIRE(begin(bench.server->address()).ends_with("any more"));
+    REQUIRE(begin(bench.server->address()).ends_with("retained here"));
   }
 }
 
