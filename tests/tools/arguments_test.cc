@@ -210,6 +210,11 @@ TEST_CASE("An unknown option is named with the nearest ones", "[tools]") {
       {"--nonsense", "--nonsense: unknown option"},
       {"--%option%", "--%option%: unknown option"},
       {"-x", "-x: unknown option"},
+      {"--=x", "--: unknown option"},
+      {"--=", "--: unknown option"},
+      {"---lanes=4", "---lanes: unknown option; did you mean --lanes?"},
+      {"--lane=", "--lane: unknown option; did you mean --lanes?"},
+      {"--verify=", "--verify: expected no value, found \"\""},
   };
   for (const auto& [argument, sentence] : rows) {
     REQUIRE(Sentence(read({argument})) == sentence);
@@ -219,6 +224,17 @@ TEST_CASE("An unknown option is named with the nearest ones", "[tools]") {
           file + "line 3: lane: unknown option; did you mean lanes?");
   REQUIRE(Sentence(config("sorce = x\n")) ==
           file + "line 1: sorce: unknown option; did you mean source?");
+  REQUIRE(Sentence(config("--lane = 2\n")) ==
+          file + "line 1: --lane: unknown option; did you mean lanes?");
+  REQUIRE(Sentence(config("--verify = yes\n")) ==
+          file + "line 1: --verify: unknown option; did you mean verify?");
+  REQUIRE(Sentence(config("config = x\n")) ==
+          file + "line 1: config: expected on the command line only");
+  for (const std::string line : {"[]", "[lanes]", "= 3", "lanes"}) {
+    REQUIRE(Sentence(config(line)) ==
+            file + "line 1: line: expected NAME = VALUE, found \"" + line +
+                "\"");
+  }
   REQUIRE(Sentence(config("%value% = x\n")) ==
           file + "line 1: %value%: unknown option");
   REQUIRE(Sentence(config("verify = perhaps\n")) ==
@@ -227,6 +243,52 @@ TEST_CASE("An unknown option is named with the nearest ones", "[tools]") {
     REQUIRE_OK(config(std::string("verify = ") + yes));
   }
   REQUIRE_OK(config("lanes = %value%  # a comment\r\n"));
+}
+
+TEST_CASE("ReadOptions refuses wrong options that hold Boost's placeholders",
+          "[tools]") {
+  const std::vector<OptionSpec> specs = {
+      {"lanes", "N", OptionGroup::kCommon, ""},
+      {"replace", nullptr, OptionGroup::kCommon, ""},
+      {"config", "FILE", OptionGroup::kCommon, ""}};
+  const ScratchDir dir;
+  OptionTexts out;
+  const auto read = [&](const std::vector<std::string>& arguments) {
+    return ReadOptions(specs, {"source"}, arguments, &out);
+  };
+  const auto config = [&](const std::string& text) {
+    std::ofstream(dir / "config") << text;
+    return read({"--config", dir / "config"});
+  };
+  const std::string line = "--config " + (dir / "config") + ": line 1: ";
+  for (const std::string text :
+       {"%canonical_option%", "%option%", "%value%", "%original_token%",
+        "%prefix%", "%invalid_line%", "50%", "%"}) {
+    INFO(text);
+    REQUIRE(Sentence(read({"--" + text})) == "--" + text + ": unknown option");
+    REQUIRE(Sentence(read({"-" + text})) == "-" + text + ": unknown option");
+    REQUIRE(Sentence(read({"--q" + text + "=" + text})) ==
+            "--q" + text + ": unknown option");
+    REQUIRE(Sentence(read({"--replace=" + text})) ==
+            "--replace: expected no value, found \"" + text + "\"");
+    REQUIRE(Sentence(read({"--lanes", text, "--lanes", text})) ==
+            "--lanes: expected once, found again");
+    REQUIRE(Sentence(read({text, text})) ==
+            "operands: expected no more than 1, found \"" + text + "\"");
+    REQUIRE(Sentence(config(text + " = 1\n")) ==
+            line + text + ": unknown option");
+    REQUIRE(Sentence(config(text)) ==
+            line + "line: expected NAME = VALUE, found \"" + text + "\"");
+    REQUIRE(Sentence(config("replace = " + text)) ==
+            line + "replace: expected yes or no, found \"" + text + "\"");
+    for (const auto& arguments : std::vector<std::vector<std::string>>{
+             {"--lanes", text}, {"--lanes=" + text}}) {
+      REQUIRE_OK(read(arguments));
+      REQUIRE(out.Get("lanes") == text);
+    }
+    REQUIRE_OK(config("lanes = " + text));
+    REQUIRE(out.Get("lanes") == text);
+  }
 }
 
 TEST_CASE("ReadOptions says what it expected in place of what it found",

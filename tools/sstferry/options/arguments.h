@@ -98,8 +98,6 @@ class OptionTexts {
     values_[name].push_back(value);
   }
   void Set(const std::string& name) { switches_.insert(name); }
-  // Takes what `other` has and this has not.
-  void AddMissing(const OptionTexts& other);
 
  private:
   std::map<std::string, std::vector<std::string>> values_;

@@ -1,11 +1,13 @@
 // The options of one command: from its command line and its config file.
+// Boost.Program_options reads both. Nothing here calls what() of its errors: it
+// replaces %placeholders%, without end where a name or a value holds one.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
+
+#include <boost/program_options.hpp>
 
 #include "tools/sstferry/options/arguments.h"
 #include "tools/sstferry/options/nearest.h"
@@ -13,218 +15,170 @@
 namespace sstferry {
 namespace {
 
+namespace po = boost::program_options;
 using rocksdb::Status;
+using Strings = std::vector<std::string>;
+
+// The name of every operand beyond those of the command.
+constexpr const char* kBeyond = "operands";
 
 // Options that say how this one run talks; a file cannot hold them.
 bool IsCommandLineOnly(const std::string& name) {
   return name == "config" || name == "help" || name == "version";
 }
 
-std::string Trimmed(const std::string& text) {
-  constexpr const char* kSpace = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpace);
-  return begin == std::string::npos
-             ? ""
-             : text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+// What `word`, which begins with an option's name, should have been instead.
+Status RefusedOption(const std::string& word,
+                     const po::options_description& known,
+                     const std::string& prefix) {
+  const size_t equals = word.find('=');
+  const std::string shown = word.substr(0, equals);
+  const size_t dashes = std::min(shown.find_first_not_of('-'), shown.size());
+  Strings names;
+  for (const auto& option : known.options()) {
+    if (equals != std::string::npos && shown == "--" + option->long_name()) {
+      return Wrong(shown, "no value", word.substr(equals + 1));
+    }
+    names.push_back(option->long_name());
+  }
+  return Status::InvalidArgument(
+      shown + ": unknown option" +
+      DidYouMean(shown.substr(dashes), names, prefix));
 }
 
-// The options and operands of one command, by name.
-class OptionReader {
- public:
-  OptionReader(const std::vector<OptionSpec>& specs,
-               const std::vector<std::string>& operands)
-      : operands_(operands) {
-    for (const OptionSpec& spec : specs) {
-      specs_[spec.name] = spec;
+// Refuses what Boost lets through: operands beyond those of the command, and
+// "--begin --verify", which would take the option as the key.
+Status CheckWords(const po::parsed_options& parsed) {
+  for (const po::option& option : parsed.options) {
+    if (option.string_key == kBeyond) {
+      const std::string most = std::to_string(option.position_key);
+      return Wrong(kBeyond, most == "0" ? "none" : "no more than " + most,
+                   option.value.front());
     }
-    for (const std::string& operand : operands) {
-      specs_[operand] = {operand.c_str(), "VALUE", OptionGroup::kCommon, ""};
-    }
-  }
-
-  [[nodiscard]] Status ReadCommandLine(
-      const std::vector<std::string>& arguments, OptionTexts* out) const;
-  // Reads the text of a config file.
-  [[nodiscard]] Status ReadLines(const std::string& text,
-                                 OptionTexts* out) const;
-
- private:
-  Status ReadOption(const std::vector<std::string>& arguments, size_t* at,
-                    OptionTexts* out) const;
-  Status ReadLine(const std::string& line, OptionTexts* out) const;
-  Status AddValue(const OptionSpec& spec, const std::string& shown,
-                  const std::string& value, OptionTexts* out) const;
-  std::vector<std::string> Names(bool in_file) const;
-
-  const std::vector<std::string>& operands_;
-  std::map<std::string, OptionSpec> specs_;
-};
-
-std::vector<std::string> OptionReader::Names(bool in_file) const {
-  std::vector<std::string> names;
-  for (const auto& [name, spec] : specs_) {
-    const bool is_operand =
-        std::find(operands_.begin(), operands_.end(), name) != operands_.end();
-    if (in_file ? !IsCommandLineOnly(name) : !is_operand) {
-      names.push_back(name);
+    if (option.original_tokens.size() > 1 &&
+        option.value.front().starts_with("--")) {
+      const std::string& shown = option.original_tokens.front();
+      return Wrong(shown,
+                   "a value (one that begins with -- needs the form " + shown +
+                       "=VALUE)",
+                   option.value.front());
     }
   }
-  return names;
-}
-
-Status OptionReader::AddValue(const OptionSpec& spec, const std::string& shown,
-                              const std::string& value,
-                              OptionTexts* out) const {
-  if (out->Has(spec.name) && !spec.repeatable) {
-    return Status::InvalidArgument(shown + ": expected once, found again");
-  }
-  out->Add(spec.name, value);
   return Status::OK();
 }
 
-// "--NAME", "--NAME VALUE" or "--NAME=VALUE" at `*at`, which moves behind it.
-Status OptionReader::ReadOption(const std::vector<std::string>& arguments,
-                                size_t* at, OptionTexts* out) const {
-  const std::string& argument = arguments[*at];
-  ++*at;
-  const size_t equals = argument.find('=');
-  const bool adjacent = equals != std::string::npos;
-  const std::string shown = argument.substr(0, equals);
-  const std::string name = shown.substr(2);
-  const auto found = specs_.find(name);
-  if (found == specs_.end()) {
-    return Status::InvalidArgument(shown + ": unknown option" +
-                                   DidYouMean(name, Names(false), "--"));
+// What `map` holds from an earlier call wins, whole lists included.
+Status Store(const po::parsed_options& parsed, po::variables_map* map) {
+  try {
+    po::store(parsed, *map);
+  } catch (const po::multiple_occurrences& wrong) {
+    return Status::InvalidArgument(wrong.get_option_name() +
+                                   ": expected once, found again");
+  } catch (const po::validation_error& wrong) {  // of one line of a file
+    return Wrong(wrong.get_option_name(), "yes or no",
+                 parsed.options.front().value.front());
   }
-  if (found->second.value == nullptr) {
-    if (adjacent) {
-      return Wrong(shown, "no value", argument.substr(equals + 1));
-    }
-    out->Set(name);
-    return Status::OK();
+  return Status::OK();
+}
+
+Status ReadCommandLine(const Strings& operands, const Strings& arguments,
+                       const po::options_description& known,
+                       po::variables_map* map) {
+  using Style = po::command_line_style::style_t;
+  po::positional_options_description positions;
+  for (const std::string& operand : operands) {
+    positions.add(operand.c_str(), 1);
   }
-  if (adjacent && equals + 1 == argument.size()) {
+  positions.add(kBeyond, -1);
+  // Boost would take "-x" as an operand and "--=x" as any option, and forget
+  // the value of a switch: it gets these words as names of unknown options.
+  const auto refuse = [&](const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    const auto* option = name.size() > 2 && name.starts_with("--")
+                             ? known.find_nothrow(name.substr(2), false)
+                             : nullptr;
+    const bool is_right =
+        word.size() < 2 || word[0] != '-' || word == "--" ||
+        (option != nullptr &&
+         (name == word || option->semantic()->max_tokens() > 0));
+    return std::pair(is_right ? "" : word, std::string());
+  };
+  try {
+    const po::parsed_options parsed =
+        po::command_line_parser(arguments)
+            .options(known)
+            .positional(positions)
+            .extra_parser(refuse)
+            .style(Style::allow_long | Style::long_allow_adjacent |
+                   Style::long_allow_next)
+            .run();
+    const Status status = CheckWords(parsed);
+    return status.ok() ? Store(parsed, map) : status;
+  } catch (const po::unknown_option& wrong) {
+    return RefusedOption(wrong.get_option_name(), known, "--");
+  } catch (const po::invalid_syntax& wrong) {
+    const std::string shown = wrong.get_option_name();
     return Status::InvalidArgument(
-        shown + ": expected a value behind =, found nothing (an empty value "
-        "is a word of its own: " + shown + " \"\")");
+        shown + (wrong.kind() == po::invalid_syntax::empty_adjacent_parameter
+                     ? ": expected a value behind =, found nothing (an empty "
+                       "value is a word of its own: " + shown + " \"\")"
+                     : ": expected a value, found nothing"));
   }
-  if (adjacent) {
-    return AddValue(found->second, shown, argument.substr(equals + 1), out);
-  }
-  if (*at == arguments.size()) {
-    return Status::InvalidArgument(shown +
-                                   ": expected a value, found nothing");
-  }
-  const std::string& value = arguments[(*at)++];
-  if (value.starts_with("--")) {
-    return Wrong(shown,
-                 "a value (one that begins with -- needs the form " + shown +
-                     "=VALUE)",
-                 value);
-  }
-  return AddValue(found->second, shown, value, out);
 }
 
-Status OptionReader::ReadCommandLine(
-    const std::vector<std::string>& arguments, OptionTexts* out) const {
-  size_t operand = 0;
-  bool only_operands = false;
-  for (size_t at = 0; at < arguments.size();) {
-    const std::string& argument = arguments[at];
-    Status status;
-    if (!only_operands && argument == "--") {
-      only_operands = true;
-      ++at;
-    } else if (!only_operands && argument.starts_with("--")) {
-      status = ReadOption(arguments, &at, out);
-    } else if (!only_operands && argument.size() > 1 && argument[0] == '-') {
-      status = Status::InvalidArgument(
-          argument + ": unknown option" +
-          DidYouMean(argument.substr(1), Names(false), "--"));
-    } else if (operand == operands_.size()) {
-      status = Wrong("operands",
-                     operands_.empty()
-                         ? "none"
-                         : "no more than " + std::to_string(operands_.size()),
-                     argument);
-    } else {
-      const std::string& name = operands_[operand++];
-      status = AddValue(specs_.at(name), name, argument, out);
-      ++at;
-    }
-    if (!status.ok()) {
-      return status;
-    }
-  }
-  return Status::OK();
-}
-
-// "NAME = VALUE"; a switch is yes, also without a word, or no.
-Status OptionReader::ReadLine(const std::string& line,
-                              OptionTexts* out) const {
-  const size_t equals = line.find('=');
-  if (equals == std::string::npos) {
+// "NAME = VALUE"; a switch is yes, also without a word, or no. Boost reads one
+// line at a time, for the line's number in errors, and sees no [section].
+Status ReadLine(const std::string& line, const po::options_description& known,
+                po::parsed_options* in_file) {
+  const size_t first = line.find_first_not_of(" \t\r");
+  if (first != std::string::npos &&
+      (line[first] == '[' || line[first] == '=')) {
     return Wrong("line", "NAME = VALUE", line);
   }
-  const std::string name = Trimmed(line.substr(0, equals));
-  std::string value = Trimmed(line.substr(equals + 1));
-  const auto found = specs_.find(name);
-  if (found == specs_.end() || IsCommandLineOnly(name)) {
-    return Status::InvalidArgument(
-        name + ": " +
-        (found == specs_.end() ? "unknown option"
-                               : "expected on the command line only") +
-        DidYouMean(name, Names(true)));
-  }
-  if (found->second.value != nullptr) {
-    return AddValue(found->second, name, value, out);
-  }
-  std::transform(value.begin(), value.end(), value.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  const bool yes =
-      value.empty() || value == "yes" || value == "true" || value == "on" || value == "1";
-  const bool no =
-      value == "no" || value == "false" || value == "off" || value == "0";
-  if (yes) {
-    out->Set(name);
-  }
-  return yes || no ? Status::OK() : Wrong(name, "yes or no", value);
-}
-
-Status OptionReader::ReadLines(const std::string& text,
-                               OptionTexts* out) const {
-  std::istringstream lines(text);
-  size_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    line = Trimmed(line.substr(0, line.find('#')));
-    const Status status = line.empty() ? Status::OK() : ReadLine(line, out);
-    if (!status.ok()) {
-      return Status::InvalidArgument("line " + std::to_string(number) + ": " +
-                                     status.getState());
+  std::istringstream text(line);
+  try {
+    const po::parsed_options parsed = po::parse_config_file(text, known);
+    for (const po::option& option : parsed.options) {
+      if (IsCommandLineOnly(option.string_key)) {
+        return Status::InvalidArgument(option.string_key +
+                                       ": expected on the command line only");
+      }
+      in_file->options.push_back(option);
     }
+    po::variables_map of_line;
+    return Store(parsed, &of_line);
+  } catch (const po::unknown_option& wrong) {
+    return RefusedOption(wrong.get_option_name(), known, "");
+  } catch (const po::invalid_syntax&) {
+    return Wrong("line", "NAME = VALUE", line);
   }
-  return Status::OK();
 }
 
-Status ReadConfigFile(const std::string& path, const OptionReader& reader,
-                      OptionTexts* out) {
+Status ReadConfigFile(const std::string& path,
+                      const po::options_description& known,
+                      po::variables_map* map) {
   std::error_code error;
   std::ifstream file;
   if (std::filesystem::is_regular_file(path, error)) {
     file.open(path);
   }
-  if (!file.is_open()) {
+  std::string where = "--config " + path + ": ";
+  po::parsed_options in_file(&known);
+  size_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    const Status status = ReadLine(line, known, &in_file);
+    if (!status.ok()) {
+      return Status::InvalidArgument(where + "line " + std::to_string(number) +
+                                     ": " + status.getState());
+    }
+  }
+  if (!file.is_open() || file.bad()) {
     return Wrong("--config", "a readable file", path);
   }
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) {
-    return Wrong("--config", "a readable file", path);
-  }
-  const Status status = reader.ReadLines(text, out);
+  const Status status = Store(in_file, map);
   return status.ok() ? status
-                     : Status::InvalidArgument("--config " + path + ": " +
-                                               status.getState());
+                     : Status::InvalidArgument(where + status.getState());
 }
 
 }  // namespace
@@ -240,22 +194,42 @@ std::vector<std::string> OptionTexts::GetAll(const std::string& name) const {
   return found == values_.end() ? std::vector<std::string>() : found->second;
 }
 
-void OptionTexts::AddMissing(const OptionTexts& other) {
-  values_.insert(other.values_.begin(), other.values_.end());
-  switches_.insert(other.switches_.begin(), other.switches_.end());
-}
-
 Status ReadOptions(const std::vector<OptionSpec>& specs,
                    const std::vector<std::string>& operands,
                    const std::vector<std::string>& arguments,
                    OptionTexts* out) {
   *out = OptionTexts();
-  const OptionReader reader(specs, operands);
-  Status status = reader.ReadCommandLine(arguments, out);
-  if (status.ok() && out->Has("config")) {
-    OptionTexts in_file;
-    status = ReadConfigFile(out->Get("config"), reader, &in_file);
-    out->AddMissing(in_file);
+  po::options_description known;
+  auto add = known.add_options();
+  for (const OptionSpec& spec : specs) {
+    if (spec.value == nullptr) {
+      add(spec.name, po::bool_switch());
+    } else if (spec.repeatable) {
+      add(spec.name, po::value<Strings>());
+    } else {
+      add(spec.name, po::value<std::string>());
+    }
+  }
+  for (const std::string& operand : operands) {
+    add(operand.c_str(), po::value<std::string>());
+  }
+  po::variables_map map;
+  Status status = ReadCommandLine(operands, arguments, known, &map);
+  if (status.ok() && map.count("config") != 0) {
+    status = ReadConfigFile(map["config"].as<std::string>(), known, &map);
+  }
+  for (const auto& [name, given] : map) {
+    if (const auto* on = boost::any_cast<bool>(&given.value())) {
+      if (*on) {
+        out->Set(name);
+      }
+    } else if (const auto* all = boost::any_cast<Strings>(&given.value())) {
+      for (const std::string& text : *all) {
+        out->Add(name, text);
+      }
+    } else {
+      out->Add(name, given.as<std::string>());
+    }
   }
   return status;
 }
