@@ -2,12 +2,15 @@
 // system has no more threads.
 #pragma once
 
+#include <future>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "format/end_state.h"
+#include "rocksdb/env.h"
 
 namespace sstferry {
 
@@ -20,6 +23,42 @@ template <typename Work>
   } catch (const std::system_error& error) {
     return MakeStatus(EndState::kInternal,
                       std::string("cannot start a thread: ") + error.what());
+  }
+  return rocksdb::Status::OK();
+}
+
+// kInternal unless so many threads more could be started now: for what a
+// library starts that cannot say that it failed.
+[[nodiscard]] inline rocksdb::Status CheckThreads(int count) {
+  std::promise<void> checked;
+  const std::shared_future<void> until = checked.get_future().share();
+  std::vector<std::thread> threads(static_cast<size_t>(count));
+  rocksdb::Status status;
+  for (std::thread& thread : threads) {
+    if (status.ok()) {
+      status = StartThread([until] { until.wait(); }, &thread);
+    }
+  }
+  checked.set_value();
+  for (std::thread& thread : threads) {
+    if (thread.joinable()) {
+      thread.join();
+    }
+  }
+  return status;
+}
+
+// The threads that RocksDB's default Env shares between databases are started
+// here, since RocksDB ends the process where it cannot start one later.
+[[nodiscard]] inline rocksdb::Status StartRocksDbThreads() {
+  try {
+    for (const auto pool : {rocksdb::Env::LOW, rocksdb::Env::HIGH}) {
+      rocksdb::Env::Default()->IncBackgroundThreadsIfNeeded(2, pool);
+    }
+  } catch (const std::system_error& error) {
+    return MakeStatus(EndState::kInternal,
+                      std::string("cannot start RocksDB's threads: ") +
+                          error.what());
   }
   return rocksdb::Status::OK();
 }

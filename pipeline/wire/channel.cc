@@ -255,29 +255,43 @@ Status Channel::CheckHeader(FrameHeader* header) const {
   return status;
 }
 
-void Channel::GrowBuffer(size_t bytes) {
-  if (receive_buffer_.size() < bytes) {
-    const size_t doubled = std::min<size_t>(
-        2 * receive_buffer_.size(), kMaxPayloadBytes + kFrameHeaderBytes);
-    receive_buffer_.resize(std::max({bytes, doubled, kMinBufferBytes}));
-  }
+// Into the buffer, which never is more than twice as large as what has come,
+// but as large as it was; with the last bytes the next header.
+Status Channel::ReadGrowing(size_t bytes, const WaitLimit& limit,
+                            size_t* got) {
+  Status status;
+  do {
+    const size_t room = std::min(bytes + kFrameHeaderBytes,
+                                 std::max({2 * *got, kMinBufferBytes,
+                                           receive_buffer_.size()}));
+    if (receive_buffer_.size() < room) {
+      receive_buffer_.reserve(room);
+      receive_buffer_.resize(room);
+    }
+    const size_t until = std::min(bytes, room);
+    const size_t capacity = until == bytes ? bytes + kFrameHeaderBytes : until;
+    size_t now = 0;
+    if (*got < until) {
+      status = ReadAtLeast(receive_buffer_.data() + *got, until - *got,
+                           std::min(capacity, room) - *got, limit, &now);
+    }
+    *got += now;
+  } while (status.ok() && *got < bytes);
+  return status;
 }
 
 Status Channel::ReadPayload(const FrameHeader& header, char* into,
                             const WaitLimit& limit) {
   const size_t payload_bytes = header.payload_bytes;
-  size_t capacity = payload_bytes;
-  if (into == nullptr) {
-    capacity += kFrameHeaderBytes;
-    GrowBuffer(capacity);
-  }
   if (payload_bytes == 0) {
     return Status::OK();
   }
-  char* const buffer = into != nullptr ? into : receive_buffer_.data();
   size_t got = 0;
   const Status status =
-      ReadAtLeast(buffer, payload_bytes, capacity, limit, &got);
+      into != nullptr
+          ? ReadAtLeast(into, payload_bytes, payload_bytes, limit, &got)
+          : ReadGrowing(payload_bytes, limit, &got);
+  const char* const buffer = into != nullptr ? into : receive_buffer_.data();
   if (!status.ok()) {
     const std::string text =
         MessageOf(status) + ", expected " + std::to_string(payload_bytes) +

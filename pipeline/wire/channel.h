@@ -28,7 +28,8 @@ struct Frame {
 // Threads:   any number of senders (a frame goes out whole), one receiver.
 //   Close() from any thread wakes them all.
 // Memory:    one receive buffer of at most kMaxPayloadBytes and a header, grown
-//   to the largest frame received into it; sending copies nothing, and
+//   as the bytes of the largest frame received into it arrive, so that a frame
+//   which is only announced costs little; sending copies nothing, and
 //   receiving into the caller's memory copies nothing.
 // Errors:    those of Connection, and Corruption for bytes that are not the
 //   next frame (magic, sequence, length, digest), naming peer and offset.
@@ -142,7 +143,9 @@ class Channel {
   [[nodiscard]] rocksdb::Status ReadPayload(const FrameHeader& header,
                                             char* into,
                                             const WaitLimit& limit);
-  void GrowBuffer(size_t bytes);
+  [[nodiscard]] rocksdb::Status ReadGrowing(size_t bytes,
+                                            const WaitLimit& limit,
+                                            size_t* got);
   // Reads at least `bytes` and at most `capacity`; *got is how many, on error
   // too. IOError (kDeadPeer) when the peer closed before `bytes` came.
   [[nodiscard]] rocksdb::Status ReadAtLeast(char* buffer, size_t bytes,

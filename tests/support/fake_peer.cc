@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "format/digest.h"
 #include "pipeline/target/session/source_session.h"
@@ -93,6 +94,16 @@ bool TestServer::WaitForLog(const std::string& text) {
   return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
     return log_.find(text) != std::string::npos;
   });
+}
+
+size_t TestServer::LinesWith(const std::string& text) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  size_t lines = 0;
+  std::istringstream in(log_);
+  for (std::string line; std::getline(in, line);) {
+    lines += line.find(text) != std::string::npos ? 1 : 0;
+  }
+  return lines;
 }
 
 bool TestServer::LogHolds(const std::string& text) const {

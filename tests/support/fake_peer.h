@@ -30,6 +30,8 @@ class TestServer {
   TransferReport Report(size_t n);
   // Waits until that text stands in the log; false when it never does.
   bool WaitForLog(const std::string& text);
+  // How many lines hold that text now.
+  size_t LinesWith(const std::string& text) const;
   // Whether it stands there now.
   bool LogHolds(const std::string& text) const;
 

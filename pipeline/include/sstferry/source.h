@@ -62,6 +62,10 @@ struct LeaseEnvironment {
   std::function<double(const std::string& directory)> free_percent;
   // Interval between two checks of the retained snapshots.
   std::chrono::milliseconds tick{1000};
+  // Once a target has been gone for so long, its lanes' threads and what they
+  // would send again are given back. A pull that resumes later gets the chunks
+  // that were under way from their begin.
+  std::chrono::milliseconds lane_grace{15'000};
 };
 
 struct ServeOptions {

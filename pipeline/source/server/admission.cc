@@ -1,13 +1,6 @@
 #include "pipeline/source/server/admission.h"
 
 namespace sstferry {
-namespace {
-
-constexpr uint32_t kLinesPerWindow = 50;
-constexpr std::chrono::seconds kWindow{10};
-
-}  // namespace
-
 uint64_t Admission::Enter(const std::string& address, uint64_t* dropped,
                           std::string* why) {
   std::lock_guard<std::mutex> lock(mu_);
@@ -87,23 +80,6 @@ uint32_t Admission::connections() const {
 uint32_t Admission::half_open() const {
   std::lock_guard<std::mutex> lock(mu_);
   return half_open_;
-}
-
-bool StrangerLog::Admit(Clock::time_point now, uint64_t* left_out) {
-  std::lock_guard<std::mutex> lock(mu_);
-  *left_out = 0;
-  if (now >= window_end_) {
-    window_end_ = now + kWindow;
-    lines_ = 0;
-  }
-  if (lines_ == kLinesPerWindow) {
-    ++left_out_;
-    return false;
-  }
-  ++lines_;
-  *left_out = left_out_;
-  left_out_ = 0;
-  return true;
 }
 
 }  // namespace sstferry

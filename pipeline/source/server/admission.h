@@ -59,19 +59,4 @@ class Admission {
   uint32_t half_open_ = 0;
 };
 
-// Lines that strangers can cause: so many in a while, then their number.
-//
-// Threads: any.
-class StrangerLog {
- public:
-  // True: log it, and *left_out lines before it were not.
-  bool Admit(Clock::time_point now, uint64_t* left_out);
-
- private:
-  std::mutex mu_;
-  Clock::time_point window_end_{};  // under mu_, and all below
-  uint32_t lines_ = 0;
-  uint64_t left_out_ = 0;
-};
-
 }  // namespace sstferry

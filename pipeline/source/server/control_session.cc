@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 
 constexpr char kWhere[] = "source control";
 constexpr milliseconds kTickInterval{1000};
+// What RocksDB may start while it opens a snapshot, beside its shared pools.
+constexpr int kThreadsToOpen = 4;
 // How long a session whose transfer failed waits for the target to hang up, so
 // that the End frame is read before the connection goes.
 constexpr milliseconds kDrainLimit{2000};
@@ -54,10 +56,7 @@ ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
 ControlSession::~ControlSession() = default;
 
 void ControlSession::Run() {
-  Status status = StartThread([this] { Tick(); }, &ticker_);
-  if (status.ok()) {
-    status = Serve();
-  }
+  Status status = Serve();
   if (transfer_ != nullptr) {
     status = EndTransfer(status);
   } else if (!status.ok()) {
@@ -435,15 +434,26 @@ Status ControlSession::Resume(const ServedDatabase& database,
 }
 
 Status ControlSession::StartOpening() {
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    opening_ = true;
+  const Status status = StartThread([this] { Tick(); }, &ticker_);
+  return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
+}
+
+// RocksDB throws where it cannot start a thread.
+Status ControlSession::Pin() {
+  Status status = CheckThreads(kThreadsToOpen);
+  if (!status.ok()) {
+    return status;
   }
-  return StartThread([this] { Open(); }, &worker_);
+  try {
+    return transfer_->Pin();
+  } catch (const std::system_error& error) {
+    return MakeStatus(EndState::kInternal,
+                      std::string("cannot start a thread: ") + error.what());
+  }
 }
 
 void ControlSession::Open() {
-  Status status = transfer_->Pin();
+  Status status = Pin();
   if (!status.ok()) {
     transfer_->Fail(status, "source");
     return;
@@ -476,7 +486,6 @@ void ControlSession::Tick() {
       1, host_.options->ping_interval / kTickInterval);
   std::unique_lock<std::mutex> lock(mu_);
   while (!changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
-    const bool send_stats = opening_;
     lock.unlock();
     Status status;
     if (++ticks % ping_every == 0) {
@@ -484,7 +493,7 @@ void ControlSession::Tick() {
       ping.token = ticks;
       status = channel_->SendMessage(FrameType::kPing, ping);
     }
-    if (status.ok() && send_stats) {
+    if (status.ok()) {
       status = channel_->SendMessage(FrameType::kStats,
                                      transfer_->CurrentStats());
     }
@@ -552,11 +561,10 @@ void ControlSession::LogFailure(const Status& status) const {
   // A request that somebody stopped is no failure; an in-process server often
   // stops before it has read that its only client is done.
   if (!status.ok() && !status.IsAborted() && !reported &&
-      host_.options->log) {
-    host_.options->log(LogLevel::kWarning,
-                       "request of " + PeerText(*channel_) + ": " +
-                           EndStateName(EndStateOf(status)) + ": " +
-                           MessageOf(status));
+      host_.log_peer) {
+    host_.log_peer("request of " + PeerText(*channel_) + ": " +
+                   EndStateName(EndStateOf(status)) + ": " +
+                   MessageOf(status));
   }
 }
 

@@ -29,12 +29,15 @@ struct SessionHost {
                                 ServedDatabase* database)>
       find_database;
   SnapshotStore* store = nullptr;
+  // A warning that a peer can cause.
+  std::function<void(const std::string& line)> log_peer;
   // Called with each new transfer before it is pinned. Null: nobody is told.
   std::function<void(Transfer*)> on_transfer;
 };
 
 // Threads: Run() reads on its caller's thread; a worker pins and plans, a
-//   ticker pings and sends Stats. Both are joined before Run() returns.
+//   ticker pings and sends Stats. Both begin with the transfer, so that who asks
+//   for nothing costs one thread, and are joined before Run() returns.
 class ControlSession {
  public:
   ControlSession(const SessionHost& host, const Hello& hello,
@@ -66,6 +69,7 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
   [[nodiscard]] rocksdb::Status StartOpening();
+  [[nodiscard]] rocksdb::Status Pin();
   void Open();
   // Pings, and tells how far the transfer has got: a target that waits for a
   // plan sees by that that the snapshot is still being read.
@@ -95,7 +99,6 @@ class ControlSession {
   std::mutex mu_;
   std::condition_variable changed_;
   bool stopping_ = false;   // under mu_, and all below
-  bool opening_ = false;   // transfer_ is constant
 };
 
 }  // namespace sstferry

@@ -13,6 +13,7 @@
 #include "pipeline/source/lane/lane_session.h"
 #include "pipeline/source/server/admission.h"
 #include "pipeline/source/server/control_session.h"
+#include "sstferry/rate_limited_log.h"
 #include "sstferry/source.h"
 
 namespace sstferry {
@@ -39,6 +40,9 @@ class Server : public SourceServer {
       return FindDatabase(name, peer, database);
     };
     host_.store = &store_;
+    host_.log_peer = [this](const std::string& line) {
+      LogLimited(&peer_log_, line);
+    };
     store_.RemoveLeftovers();
     store_.Start();
   }
@@ -74,7 +78,9 @@ class Server : public SourceServer {
     wire_bucket_.Close();
     std::lock_guard<std::mutex> lock(mu_);
     for (Session& session : sessions_) {
-      session.channel->Close();
+      if (session.channel != nullptr) {
+        session.channel->Close();
+      }
     }
   }
 
@@ -108,12 +114,11 @@ class Server : public SourceServer {
 
   // What anybody who reaches the port can cause.
   void LogStranger(const std::string& text) {
-    uint64_t left_out = 0;
-    if (stranger_log_.Admit(Clock::now(), &left_out)) {
-      Log(LogLevel::kWarning,
-          left_out == 0 ? text
-                        : text + " (and " + std::to_string(left_out) +
-                              " lines like it before)");
+    LogLimited(&stranger_log_, text);
+  }
+  void LogLimited(RateLimitedLog* limited, const std::string& text) {
+    if (const std::optional<std::string> line = limited->Admit(text)) {
+      Log(LogLevel::kWarning, *line);
     }
   }
 
@@ -129,7 +134,8 @@ class Server : public SourceServer {
     }
     std::lock_guard<std::mutex> lock(mu_);
     for (Session& session : sessions_) {
-      if (session.id == dropped && dropped != 0) {
+      if (session.id == dropped && dropped != 0 &&
+          session.channel != nullptr) {
         session.channel->Close();
       }
     }
@@ -147,6 +153,7 @@ class Server : public SourceServer {
           session->channel->Close();
           admission_.Leave(session->id);
           std::lock_guard<std::mutex> done(mu_);
+          session->channel.reset();  // not only once another one comes
           session->done = true;
           idle_.notify_all();
         },
@@ -195,8 +202,8 @@ class Server : public SourceServer {
           MakeStatus(EndState::kDenied,
                      "transfer " + ToHex(hello.transfer_id) +
                          " was opened with another certificate");
-      LogStranger("lane of " + channel->peer() + ": DENIED: " +
-                  MessageOf(denied));
+      LogLimited(&peer_log_, "lane of " + channel->peer() + ": DENIED: " +
+                                 MessageOf(denied));
       SendEnd(channel, denied, "source");
       return;
     }
@@ -255,7 +262,8 @@ class Server : public SourceServer {
   const std::unique_ptr<Listener> listener_;
   TokenBucket wire_bucket_;
   Admission admission_;
-  StrangerLog stranger_log_;
+  RateLimitedLog stranger_log_;  // of those that have not shaken hands
+  RateLimitedLog peer_log_;      // of those that have
   SnapshotStore store_;
   SessionHost host_;
   std::mutex stop_mu_;
@@ -283,8 +291,11 @@ Status MakeSourceServer(const ServeOptions& options,
                         "database name '" + database.name + "' is doubled");
     }
   }
-  *server = std::make_unique<Server>(options, std::move(listener));
-  return Status::OK();
+  const Status started = StartRocksDbThreads();
+  if (started.ok()) {
+    *server = std::make_unique<Server>(options, std::move(listener));
+  }
+  return started;
 }
 
 }  // namespace sstferry

@@ -41,10 +41,12 @@ Channel* LanePort::AwaitNext(const Channel* lost) {
     newest_ = nullptr;
   }
   used_ = nullptr;
+  parked_since_ = Clock::now();
   changed_.notify_all();
   changed_.wait(lock, [this] {
     return stopped_ || interrupted_ || newest_ != nullptr;
   });
+  parked_since_.reset();
   used_ = stopped_ || interrupted_ ? nullptr : newest_;
   return used_;
 }
@@ -61,6 +63,22 @@ void LanePort::CloseBoth() {
     }
   }
   changed_.notify_all();
+}
+
+void LanePort::EndIdle(std::chrono::milliseconds grace) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const Clock::time_point before = Clock::now() - grace;
+  if (parked_since_.has_value() && *parked_since_ <= before) {
+    interrupted_ = true;
+    changed_.notify_all();
+  }
+  if (used_ != nullptr &&
+      used_->last_received_micros() <=
+          std::chrono::duration_cast<std::chrono::microseconds>(
+              before.time_since_epoch())
+              .count()) {
+    used_->Close();
+  }
 }
 
 void LanePort::Interrupt() {

@@ -1,8 +1,10 @@
 // One lane's slot at the source: tracks which connection serves the lane.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "pipeline/wire/channel.h"
 
@@ -34,6 +36,10 @@ class LanePort {
   Channel* AwaitNext(const Channel* lost);
   // True if a newer connection than the one in use has arrived.
   bool replaced() const;
+  // Ends a thread that has been parked for `grace`, with the builder and the
+  // window it holds, and closes a connection that brought nothing for so long;
+  // its thread then parks. For lanes whose target is not connected.
+  void EndIdle(std::chrono::milliseconds grace);
   // Closes the connections; the serving thread ends instead of parking.
   void Interrupt();
   // Interrupts permanently: no connection is served any more.
@@ -47,6 +53,7 @@ class LanePort {
   bool serving_ = false;
   bool interrupted_ = false;  // since used_ was set last
   bool stopped_ = false;
+  std::optional<Clock::time_point> parked_since_;
 
   void CloseBoth();  // under mu_
 };

@@ -82,9 +82,12 @@ uint64_t SnapshotStore::SteadySeconds() const {
                        .count());
 }
 
-void SnapshotStore::Log(LogLevel level, const std::string& text) const {
-  if (options_->log) {
-    options_->log(level, text);
+void SnapshotStore::Log(LogLevel level, const std::string& text) {
+  if (!options_->log) {
+    return;
+  }
+  if (const std::optional<std::string> line = log_.Admit(text)) {
+    options_->log(level, *line);
   }
 }
 
@@ -266,6 +269,7 @@ void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
 void SnapshotStore::Tick() {
   HonourReleases();
   EndLeases();
+  EndIdleLanes();
   RenewLeases();
   KeepFree();
   if (++ticks_ % kSweepTicks == 0) {
@@ -418,6 +422,21 @@ void SnapshotStore::EndLeases() {
   }
   for (auto& [transfer, why] : released) {
     Release(std::move(transfer), why);
+  }
+}
+
+void SnapshotStore::EndIdleLanes() {
+  std::vector<std::shared_ptr<Transfer>> idle;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& item : entries_) {
+      if (!item.second.transfer->has_control()) {
+        idle.push_back(item.second.transfer);
+      }
+    }
+  }
+  for (const std::shared_ptr<Transfer>& transfer : idle) {
+    transfer->EndIdleLanes(options_->leases.lane_grace);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "pipeline/source/transfer/transfer.h"
+#include "sstferry/rate_limited_log.h"
 #include "sstferry/source.h"
 
 namespace sstferry {
@@ -105,11 +106,12 @@ class SnapshotStore {
                                       const Hello& target,
                                       const PeerIdentity* peer);
   void EndLeases();
+  void EndIdleLanes();
   void RenewLeases();
   void KeepFree();
   bool ReleaseOldestIdle(const std::string& parent, const std::string& why);
   void ReleaseLargest(const std::string& parent, const std::string& why);
-  void Log(LogLevel level, const std::string& text) const;
+  void Log(LogLevel level, const std::string& text);
   // Returns the idle entry whose lease began first, or end(). REQUIRES: mu_
   // held.
   Entries::iterator OldestIdle();
@@ -128,6 +130,7 @@ class SnapshotStore {
   TokenBucket* const wire_bucket_;
   std::set<std::string> parents_;                   // of private directories
   std::map<std::string, std::string> directories_;  // resolved paths, by name
+  RateLimitedLog log_;          // targets cause its lines
   uint64_t ticks_ = 0;          // used by the ticker, as the next one
   uint64_t renewed_ = 0;        // steady seconds
   mutable std::mutex mu_;

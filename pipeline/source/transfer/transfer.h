@@ -124,6 +124,10 @@ class Transfer {
   // Closes all attached lanes without parking them: their target will not come
   // back.
   void CloseLanes() { connections_.CloseLanes(); }
+  // Gives back what lanes hold whose target has been gone for `grace`.
+  void EndIdleLanes(std::chrono::milliseconds grace) {
+    connections_.EndIdleLanes(grace);
+  }
 
   // Totals that the lanes sent, by range.
   TransferLedger* ledger() { return &ledger_; }

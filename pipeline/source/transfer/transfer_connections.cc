@@ -80,6 +80,14 @@ Status TransferConnections::Attach(uint32_t lane, LanePort** port) {
   return Status::OK();
 }
 
+void TransferConnections::EndIdleLanes(std::chrono::milliseconds grace) {
+  for (const std::unique_ptr<LanePort>& port : ports_) {
+    if (!has_control_) {
+      port->EndIdle(grace);
+    }
+  }
+}
+
 void TransferConnections::CloseLanes() {
   for (const std::unique_ptr<LanePort>& port : ports_) {
     port->Interrupt();

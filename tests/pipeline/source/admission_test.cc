@@ -1,5 +1,6 @@
 #include "pipeline/source/server/admission.h"
 
+#include "sstferry/rate_limited_log.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {
@@ -75,24 +76,23 @@ TEST_CASE("Admission forgets who left", "[source][admission]") {
   REQUIRE(admission.half_open() == 0);
 }
 
-TEST_CASE("StrangerLog lets fifty lines pass in ten seconds and counts the "
+TEST_CASE("RateLimitedLog lets fifty lines pass in ten seconds and counts the "
           "rest",
           "[source][admission]") {
-  StrangerLog log;
+  RateLimitedLog log;
   Clock::time_point now{};
   now += std::chrono::hours(1);
-  uint64_t left_out = 9;
   for (int i = 0; i < 50; ++i) {
-    REQUIRE(log.Admit(now, &left_out));
-    REQUIRE(left_out == 0);
+    REQUIRE(log.Admit("line", now) == "line");
   }
   for (int i = 0; i < 70; ++i) {
-    REQUIRE_FALSE(log.Admit(now + std::chrono::seconds(9), &left_out));
+    REQUIRE_FALSE(log.Admit("line", now + std::chrono::seconds(9)));
   }
-  REQUIRE(log.Admit(now + std::chrono::seconds(10), &left_out));
-  REQUIRE(left_out == 70);
-  REQUIRE(log.Admit(now + std::chrono::seconds(10), &left_out));
-  REQUIRE(left_out == 0);
+  now += std::chrono::seconds(10);
+  REQUIRE(log.Admit("line", now) == "line (and 70 lines like it before)");
+  REQUIRE(log.Admit("line", now) == "line");
+  REQUIRE(log.Admit(std::string(100'000, 'x'), now)->size() <
+          RateLimitedLog::kMaxLineBytes + 100);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sstferry/rate_limited_log.h"
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/command/version.h"
 #include "tools/sstferry/options/command_arguments.h"
@@ -70,7 +71,8 @@ std::string Seconds(double seconds) {
   return text.data();
 }
 
-void LogTransfer(const TransferReport& report, Console* console) {
+void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
+                 Console* console) {
   const EndState state = EndStateOf(report.status);
   std::string line = "transfer " + report.transfer_id + " of " + report.name +
                      " to " + report.peer + ": " + EndStateName(state) + ", " +
@@ -86,8 +88,10 @@ void LogTransfer(const TransferReport& report, Console* console) {
     line += "; its snapshot is retained for " +
             std::to_string(report.kept_for.count()) + " seconds";
   }
-  console->Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
-               line);
+  if (const std::optional<std::string> admitted = limited->Admit(line)) {
+    console->Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning,
+                 *admitted);
+  }
 }
 
 void Announce(const ServeArguments& arguments, const std::string& address,
@@ -135,10 +139,11 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   std::unique_ptr<SourceServer> server;
   std::atomic<bool> stop_asked{false};
   std::atomic<StopWatcher*> watcher{nullptr};
+  RateLimitedLog transfer_log;
   const bool once = arguments->once;
   arguments->options.log = console->log_function();
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
-    LogTransfer(report, console);
+    LogTransfer(report, &transfer_log, console);
     // Not its end; but one that said why it ends does so for --once.
     if (report.kept_for.count() > 0 && (report.lost || !once)) {
       return;

@@ -1,0 +1,149 @@
+// What peers that are gone, or do nothing, cost a server.
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <future>
+
+#include "pipeline/target/session/source_session.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/sanitizer.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using std::chrono::milliseconds;
+
+WaitLimit Soon() { return WaitLimit::Within(milliseconds(15'000)); }
+
+size_t Threads() { return NamesOf("/proc/self/task").size(); }
+
+uint64_t ResidentBytes() {
+  std::ifstream in("/proc/self/statm");
+  uint64_t pages = 0;
+  in >> pages >> pages;
+  return pages * static_cast<uint64_t>(getpagesize());
+}
+
+TEST_CASE("Peers that are refused again and again fill no log",
+          "[bad_input][peer][gone]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  TestServer server(ServeSample(dir / "source"));
+  for (int i = 0; i < 300; ++i) {
+    std::unique_ptr<Channel> control;
+    REQUIRE_OK(DialControl(server.address(), &control));
+    OpenRequest request;
+    request.database = "nobody";
+    REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
+    REQUIRE(EndStateOf(ReceiveEnd(control.get())) == EndState::kRefused);
+  }
+  server.Stop();  // every session has ended and logged what it has to
+  REQUIRE(server.LinesWith("no database named 'nobody'") >= 50);
+  REQUIRE(server.LinesWith("no database named 'nobody'") <= 150);
+}
+
+std::string FrameBytes(FrameType type, uint64_t sequence,
+                       const std::string& payload) {
+  std::array<char, kFrameHeaderBytes> header{};
+  const Slice part(payload);
+  EncodeFrameHeader(type, sequence, &part, 1, header.data(), nullptr);
+  return std::string(header.data(), header.size()) + payload;
+}
+
+TEST_CASE("Frames that are announced and never come take little memory",
+          "[bad_input][peer][gone]") {
+  if (test::kSanitized) {
+    return;  // its memory is not the program's
+  }
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeOptions serve = ServeSample(dir / "source");
+  serve.peer_timeout = milliseconds(60'000);
+  TestServer server(serve);
+  std::string hello;
+  MakeHello().EncodeTo(&hello);
+  const std::string begun =
+      FrameBytes(FrameType::kOpenRequest, 1, std::string(kMaxPayloadBytes, 'x'))
+          .substr(0, 1000);
+  std::vector<std::unique_ptr<Connection>> open(200);
+  const uint64_t before = ResidentBytes();
+  for (std::unique_ptr<Connection>& connection : open) {
+    REQUIRE_OK(MakeTcpDialer(server.address())->Dial(Soon(), &connection));
+    const std::string first = FrameBytes(FrameType::kHello, 0, hello);
+    const std::array<Slice, 2> parts{Slice(first), Slice(begun)};
+    REQUIRE_OK(connection->Write(parts.data(), parts.size(), Soon()));
+    char answer = 0;
+    size_t got = 0;
+    REQUIRE_OK(connection->Read(&answer, 1, Soon(), &got));
+    REQUIRE(got == 1);
+  }
+  // An honest one behind them all: theirs have been read by then.
+  REQUIRE_OK(RunPull(PullFrom(server.address(), dir / "target")).status);
+  const uint64_t after = ResidentBytes();
+  CAPTURE(before, after);
+  REQUIRE(after < before + (80u << 20));
+}
+
+TEST_CASE("The lanes of a target that is gone give back their threads, and "
+          "it can resume",
+          "[bad_input][peer][gone]") {
+  ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 8000;
+  MakeSampleDatabase(dir / "source", shape);
+  ServeOptions serve = ServeSample(dir / "source");
+  serve.snapshot_ttl = std::chrono::seconds(60);
+  serve.leases.tick = milliseconds(20);
+  serve.leases.lane_grace = milliseconds(500);
+  TestServer server(serve);
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Opened opened;
+  uint32_t ranges = 0;
+  const size_t before = Threads() + 1;  // RocksDB's timer stays
+  REQUIRE_OK(OpenSample(server.address(), &opened, &control, &ranges));
+  for (uint32_t number = 0; number < 2; ++number) {
+    REQUIRE_OK(
+        DialLane(server.address(), opened.transfer_id, number, &lane));
+    RangeRequest request;
+    request.range_id = number;
+    REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, request));
+    Frame frame;
+    REQUIRE_OK(lane->Receive(Soon(), &frame));
+    REQUIRE(frame.type == FrameType::kChunkBegin);
+    lane.reset();  // in the midst of a chunk
+  }
+  REQUIRE(Threads() > before);
+  control.reset();
+  std::promise<void> never;
+  const std::future<void> timer = never.get_future();
+  for (int i = 0; i < 1000 && Threads() > before; ++i) {
+    timer.wait_for(milliseconds(10));
+  }
+  REQUIRE(Threads() <= before);
+  REQUIRE_OK(DialControl(server.address(), &control));
+  OpenRequest request;
+  request.database = "db";
+  request.lanes = 2;
+  request.chunk_bytes = 256u << 10;
+  request.snapshot_use = SnapshotUse::kResume;
+  request.held_transfer = opened.transfer_id;
+  REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
+  Frame frame;
+  do {
+    REQUIRE_OK(control->Receive(Soon(), &frame));
+    REQUIRE(frame.type != FrameType::kEnd);
+  } while (frame.type != FrameType::kPlanEnd);
+  REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
+  Finish totals;
+  REQUIRE_OK(TakeRanges(lane.get(), ranges, &totals));
+  REQUIRE(totals.families[0].entries == 8000);
+}
+
+}  // namespace
+}  // namespace sstferry
