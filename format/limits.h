@@ -42,6 +42,8 @@ inline constexpr uint32_t kMaxIdentifierBytes = 1024;
 // One family's options as text; real ones take about 6 KB.
 inline constexpr uint32_t kMaxOptionCount = 1024;
 inline constexpr uint32_t kMaxOptionValueBytes = 16u << 10;
+// A command line, shell-quoted, that a journal keeps.
+inline constexpr uint32_t kMaxCommandLineBytes = 64u << 10;
 // Error and log texts that cross the wire.
 inline constexpr uint32_t kMaxMessageTextBytes = 4096;
 // Notes of an opened source: all of them together take a quarter of a frame.

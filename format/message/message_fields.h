@@ -303,6 +303,7 @@ void Fields(A& a, M& m) {
   Number(a, "lease_seconds", m.lease_seconds);
   a.List("places", m.places, kMaxPlaces, 17,
          [](auto& archive, auto& item) { Fields(archive, item); });
+  Number(a, "taken_seconds", m.taken_seconds);
 }
 
 template <typename A, FieldsOf<FamilyDescription> M>

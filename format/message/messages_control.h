@@ -86,6 +86,7 @@ struct Opened {
   bool resumed = false;               // an earlier transfer is resumed
   uint64_t lease_seconds = 0;         // while no target is connected
   std::vector<Place> places;          // the source's directories, parents
+  uint64_t taken_seconds = 0;  // since 1970: when the snapshot was begun
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Opened&, const Opened&) = default;

@@ -43,12 +43,17 @@ enum class JournalRecordType : uint8_t {
 inline constexpr uint8_t kMaxJournalRecordType = 10;
 const char* JournalRecordTypeName(JournalRecordType type);
 
+inline constexpr char kSeedMode[] = "seed";
+inline constexpr char kRefreshSwapMode[] = "refresh swap";
+inline constexpr char kRefreshAllMode[] = "refresh all";
+inline constexpr char kRefreshChunkMode[] = "refresh chunk";
+
 struct JournalTransfer {
   TransferId transfer_id{};
   std::string source;              // as given by the operator
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
-  std::string mode;                // "seed"
+  std::string mode;                // one of those above
   Digest128 options_digest;        // over family descriptions and formats
   // The requested selection; no families: all.
   std::vector<std::string> families;
@@ -61,6 +66,7 @@ struct JournalTransfer {
   bool durable = true;
   std::string boot_id;             // the machine's, when the pull began
   uint32_t range_count = 0;        // Range records that follow
+  std::string command_line;        // shell-quoted; empty: not known
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalTransfer&,

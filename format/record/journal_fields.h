@@ -23,6 +23,7 @@ void Fields(A& a, M& m) {
   a.Bool("durable", m.durable);
   a.Bytes("boot_id", m.boot_id, kMaxIdentifierBytes);
   Number(a, "range_count", m.range_count, kMaxRanges);
+  a.Bytes("command_line", m.command_line, kMaxCommandLineBytes);
 }
 
 template <typename A, FieldsOf<JournalRange> M>

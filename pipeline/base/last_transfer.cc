@@ -26,6 +26,13 @@ std::optional<std::string> Text(const json& object, const char* name) {
              : std::nullopt;
 }
 
+std::optional<uint64_t> Number(const json& object, const char* name) {
+  const json* member = Member(object, name);
+  return member != nullptr && member->is_number_unsigned()
+             ? std::optional(member->get<uint64_t>())
+             : std::nullopt;
+}
+
 std::vector<std::string> Texts(const json& object, const char* name) {
   std::vector<std::string> texts;
   const json* member = Member(object, name);
@@ -60,10 +67,11 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
   out->source = Text(object, "source").value_or("");
   out->finished_at = Text(object, "finished_at").value_or("");
   out->source_database_id = Text(object, "source_database_id").value_or("");
-  const json* sequence = Member(object, "snapshot_sequence");
-  if (sequence != nullptr && sequence->is_number_unsigned()) {
-    out->snapshot_sequence = sequence->get<uint64_t>();
-  }
+  out->state = Text(object, "state").value_or("");
+  out->snapshot_sequence = Number(object, "snapshot_sequence");
+  out->snapshot_taken_at = Text(object, "snapshot_taken_at").value_or("");
+  out->sequence_old = Number(object, "sequence_old").value_or(0);
+  out->sequence_new = Number(object, "sequence_new").value_or(0);
   out->column_families = Texts(object, "column_families");
   if (const json* asked = Member(object, "selection")) {
     out->asked_families = Texts(*asked, "column_families");

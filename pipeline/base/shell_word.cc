@@ -1,8 +1,8 @@
-#include "pipeline/base/shell_word.h"
-
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+
+#include "sstferry/options.h"
 
 namespace sstferry {
 

@@ -29,6 +29,18 @@ constexpr const char* kTargetStages[] = {"receive", "stage_write", "check",
                                          "ingest",  "verify",      "sync",
                                          "swap",    "delete",    "idle"};
 
+// Four digits for the year, as RFC 3339 wants.
+constexpr uint64_t kLastSecondOf9999 = 253'402'300'799;
+
+// "2026-11-22T13:45:06"
+std::string UtcSeconds(time_t seconds) {
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  return text.data();
+}
+
 // Length of the UTF-8 sequence at the start of `text` if it is well formed and
 // printable (no control character), else 0.
 size_t PrintableSequence(const Slice& text) {
@@ -100,6 +112,8 @@ double PerSecond(uint64_t amount, double seconds) {
 void AddTotals(const Summary& summary, ordered_json* out) {
   ordered_json& json = *out;
   json["snapshot_sequence"] = summary.snapshot_sequence;
+  json["snapshot_taken_at"] = Rfc3339(summary.snapshot_taken_seconds);
+  json["snapshot_taken_seconds"] = summary.snapshot_taken_seconds;
   json["sequence_old"] = summary.sequence_old;
   json["sequence_new"] = summary.sequence_new;
   json["outage_seconds"] = summary.outage_seconds;
@@ -266,14 +280,16 @@ std::string SoftwareVersion() {
 std::string NowRfc3339() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  std::tm utc{};
-  gmtime_r(&now.tv_sec, &utc);
-  std::array<char, 32> seconds{};
-  std::strftime(seconds.data(), seconds.size(), "%Y-%m-%dT%H:%M:%S", &utc);
   std::array<char, 8> millis{};
   std::snprintf(millis.data(), millis.size(), ".%03dZ",
                 static_cast<int>(now.tv_nsec / 1'000'000));
-  return std::string(seconds.data()) + millis.data();
+  return UtcSeconds(now.tv_sec) + millis.data();
+}
+
+std::string Rfc3339(uint64_t seconds) {
+  return seconds == 0 || seconds > kLastSecondOf9999
+             ? std::string()
+             : UtcSeconds(static_cast<time_t>(seconds)) + "Z";
 }
 
 uint64_t PeakRssBytes() {

@@ -284,6 +284,7 @@ class PlanOperation : public Operation {
     summary->transfer_id = ToHex(plan.opened.transfer_id);
     summary->source_database_id = plan.opened.source_database_id;
     summary->snapshot_sequence = plan.opened.snapshot_sequence;
+    summary->snapshot_taken_seconds = plan.opened.taken_seconds;
     summary->ranges = plan.ranges.size();
     summary->lanes = plan.opened.lanes;
     summary->notes = plan.opened.notes;

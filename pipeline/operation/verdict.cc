@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "pipeline/base/shell_word.h"
-
 namespace sstferry {
 namespace {
 
@@ -137,7 +135,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
 }  // namespace
 
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin) {
-  return copy.record.has_value() &&
+  return copy.record.has_value() && copy.record->state != "mixed" &&
          copy.record->snapshot_sequence.has_value() &&
          !origin.database_id.empty() &&
          copy.record->source_database_id == origin.database_id;

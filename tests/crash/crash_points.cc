@@ -72,6 +72,7 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"WriteDurably:Renamed",
        {kFresh, kAgain, kUnsynced, kReplace, kAll, kChunk}},
       {"Puller:SummaryWritten", {kFresh, kAgain, kUnsynced}},
+      {"Puller:AccessSet", {kFresh, kAgain, kUnsynced, kReplace, kSwap}},
       {"Workspace:ExchangeRecorded",
        {kReplace, kRecorded, kFinish, kSwap, kSwapFirst}},
       {"Puller:BeforeSwapDone", {kSwap, kSwapFirst}},

@@ -101,6 +101,7 @@ Opened SampleOpened() {
   m.snapshot_micros = 2500;
   m.plan_micros = 1500;
   m.places = {{{1, 2}, true}, {{3, 4}, false}};
+  m.taken_seconds = 1'700'000'000;
   return m;
 }
 
@@ -235,6 +236,7 @@ JournalTransfer SampleJournalTransfer() {
   m.durable = false;
   m.boot_id = "d0c9e9a4-5b2f";
   m.range_count = 1;
+  m.command_line = "sstferry pull sst://10.0.0.1/orders '/data/my orders'";
   return m;
 }
 

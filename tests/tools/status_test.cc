@@ -1,5 +1,9 @@
 // sstferry status and release, as an operator sees them: real processes.
+#include <grp.h>
+#include <pwd.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <functional>
 
@@ -110,7 +114,8 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   REQUIRE(state["target"]["state"] == "unfinished");
   REQUIRE(state["target"]["unfinished"]["percent"] > 0);
   REQUIRE(state["target"]["next"] ==
-          "sstferry pull " + server.url() + " " + target + " --carry never");
+          Sstferry({})[0] + " pull " + server.url() + " " + target +
+              " --chunk-bytes 64Ki --carry never --max-rate 200K");
   AskUntil({"status", server.url()}, [](const json& answer) {
     return answer["source"]["snapshots"][0]["readers"] == 0;
   });
@@ -216,6 +221,90 @@ TEST_CASE("Status of nothing, of nobody and of a name that is not served fails",
   server.process().Signal(SIGTERM);
   REQUIRE(server.process().Wait() == 0);
   REQUIRE(RunJson({"status", server.url()}, 4)["status"] == "DEAD_PEER");
+}
+
+TEST_CASE("The command that status shows finishes what was begun",
+          "[tools][status]") {
+  Bench bench;
+  const std::string target = bench.dir / "a 'target'";
+  const Words pull = {"pull", bench.dir / "source", target,
+                      "--mode", "refresh", "--visibility", "swap"};
+  REQUIRE(Run(pull).code == 0);
+  const std::string allowed = bench.dir / "allowed";
+  Words again = pull;
+  again.insert(again.end(), {"--before-swap", "test -e '" + allowed + "'"});
+  REQUIRE(Run(again).code == 1);
+  const json state = RunJson({"status", target});
+  REQUIRE(state["target"]["state"] == "unfinished");
+  const std::string next = state["target"]["next"];
+  INFO(next);
+  REQUIRE(Run({"status", target}).out.find("\nnext: " + next + "\n") !=
+          std::string::npos);
+  WriteBytes(allowed, "");
+  Process typed({"/bin/sh", "-c", next});
+  const int code = typed.Wait();
+  INFO(typed.err());
+  REQUIRE(code == 0);
+  REQUIRE(RunJson({"status", target})["target"]["state"] == "complete");
+}
+
+TEST_CASE("Status does not call a database complete that is half replaced",
+          "[tools][status]") {
+  Bench bench;
+  const std::string target = bench.dir / "target";
+  REQUIRE(Run(bench.Pull(bench.dir / "source")).code == 0);
+  // As a refresh by chunks leaves it when it is cut.
+  std::string last = BytesOf(target + "/last_transfer.json");
+  const std::string whole = "\"state\": \"complete\"";
+  REQUIRE(last.find(whole) != std::string::npos);
+  last.replace(last.find(whole), whole.size(), "\"state\": \"mixed\"");
+  WriteBytes(target + "/last_transfer.json", last);
+  const json state = RunJson({"status", target});
+  REQUIRE(state["target"]["state"] == "mixed");
+  REQUIRE(state["target"]["complete"].is_null());
+  REQUIRE(state["target"]["mixed"]["transfer_id"].is_string());
+  const std::string text = Run({"status", target}).out;
+  INFO(text);
+  REQUIRE(text.find("\nmixed: not complete") != std::string::npos);
+  REQUIRE(text.find("complete: transfer") == std::string::npos);
+}
+
+TEST_CASE("Owner and permissions of a new database are asked for by name",
+          "[tools]") {
+  Bench bench;
+  const std::string target = bench.dir / "target";
+  Words words = bench.Pull(bench.dir / "source");
+  words.insert(words.end(), {"--permissions", "0710"});
+  if (geteuid() == 0) {
+    words.insert(words.end(), {"--owner", "nobody:nogroup"});
+  }
+  const Outcome pulled = Run(words);
+  INFO(pulled.err);
+  REQUIRE(pulled.code == 0);
+  struct stat info {};
+  REQUIRE(stat(target.c_str(), &info) == 0);
+  REQUIRE((info.st_mode & 07777) == 0710);
+  REQUIRE(stat((target + "/CURRENT").c_str(), &info) == 0);
+  REQUIRE((info.st_mode & 07777) == 0600);
+  if (geteuid() == 0) {
+    REQUIRE(info.st_uid == getpwnam("nobody")->pw_uid);
+    REQUIRE(info.st_gid == getgrnam("nogroup")->gr_gid);
+  }
+  for (const Words& wrong : std::vector<Words>{{"--permissions", "750x"},
+                                               {"--permissions", "0550"},
+                                               {"--permissions", "07777777"},
+                                               {"--owner", "no such user"},
+                                               {"--owner", ""},
+                                               {"--owner", "0:"},
+                                               {"--owner", ":no such group"},
+                                               {"--max-age", "yesterday"}}) {
+    Words all = bench.Pull(bench.dir / "source");
+    all.insert(all.end(), wrong.begin(), wrong.end());
+    const Outcome refused = Run(all);
+    INFO(wrong[1] << ": " << refused.err);
+    REQUIRE(refused.code == 2);
+    REQUIRE(refused.err.find(wrong[0]) != std::string::npos);
+  }
 }
 
 }  // namespace

@@ -132,6 +132,19 @@ struct PullOptions {
   std::chrono::milliseconds deadline{0};
   // Starts over instead of resuming an unfinished pull.
   bool restart = false;
+  // The same if its snapshot is older than this, by the clocks of both
+  // machines; 0: however old it is.
+  std::chrono::seconds max_age{0};
+  // User id, group id and permission bits of a new database's directory; its
+  // files get the bits without those to execute. Default: those of the
+  // directory that it replaces or fills, else of an ordinary new directory. A
+  // database that is refreshed in place must have them already.
+  std::optional<uint32_t> target_owner;
+  std::optional<uint32_t> target_group;
+  std::optional<uint32_t> target_mode;
+  // The command that asks for this pull; a status query shows it as the one
+  // that resumes the pull. Longer than 64 KiB: it is not kept.
+  std::string command_line;
   // Directory source only: time for which its snapshot outlives this process.
   std::chrono::seconds snapshot_ttl{3600};
   OperatorRegistry registry;
@@ -238,6 +251,9 @@ struct Summary {
   std::string transfer_id;  // 32 hex digits
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
+  // When the source began to take the snapshot, in seconds since 1970 by its
+  // clock: everything written before is in it. 0: not known.
+  uint64_t snapshot_taken_seconds = 0;
   // Refresh: the source's sequence numbers of the target's old and new
   // contents.
   uint64_t sequence_old = 0;
@@ -308,6 +324,10 @@ std::string KeyToText(const rocksdb::Slice& key);
 // Duration without the deletion of replaced files: the base of rates.
 double TransferSeconds(const Summary& summary);
 std::string NowRfc3339();
+// Seconds since 1970 as RFC 3339 UTC; empty for 0 and after the year 9999.
+std::string Rfc3339(uint64_t seconds);
+// Quotes a text as one word of a shell command.
+std::string ShellWord(const std::string& text);
 std::string SoftwareVersion();  // "sstferry 0.1.0"
 uint64_t PeakRssBytes();  // VmHWM of this process
 

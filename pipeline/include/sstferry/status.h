@@ -31,6 +31,15 @@ struct CompletedPull {
   std::string source;
   std::optional<uint64_t> snapshot_sequence;
   std::string finished_at;  // RFC 3339
+  std::string snapshot_taken_at;  // the same; empty: not known
+};
+
+// A database of which some key intervals are as at one sequence of the source,
+// and the others as at another.
+struct MixedReplica {
+  std::string transfer_id;  // of the refresh that has not ended
+  uint64_t sequence_old = 0;
+  uint64_t sequence_new = 0;
 };
 
 // State of the unfinished pull in TARGET_DIR.sstferry/.
@@ -39,6 +48,7 @@ struct UnfinishedPull {
   std::string transfer_id; // empty: no record, then all below is empty
   std::string source;
   uint64_t snapshot_sequence = 0;
+  std::string snapshot_taken_at;    // RFC 3339; empty: not known
   uint64_t planned_bytes = 0;       // an estimate
   uint64_t planned_bytes_done = 0;  // the part of these that is recorded
   uint64_t chunks = 0;
@@ -51,10 +61,17 @@ struct UnfinishedPull {
 
 struct TargetState {
   std::optional<CompletedPull> complete;      // TARGET_DIR is complete
+  // Instead of `complete`, while a refresh in place has not ended: it has
+  // replaced a part of TARGET_DIR, or
+  std::optional<MixedReplica> mixed;
+  // nothing yet, or just now everything.
+  std::optional<CompletedPull> previous;
   std::optional<UnfinishedPull> unfinished;
   // The pull that made `complete` has not removed its workspace.
   bool has_leftover = false;
-  std::string next;  // command to run next; empty: none, or wait
+  // The command that the unfinished pull was asked for with; empty: it is not
+  // known, or there is nothing to do but to wait.
+  std::string next;
 };
 
 struct StatusReport {

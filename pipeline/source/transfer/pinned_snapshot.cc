@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/source/directory/lease_file.h"
 #include "pipeline/source/transfer/transfer.h"
 
 namespace sstferry {
@@ -56,9 +57,10 @@ void PinnedSnapshot::Use(std::unique_ptr<Snapshot> snapshot) {
 }
 
 void PinnedSnapshot::Share(std::shared_ptr<Transfer> holder,
-                           std::shared_ptr<Snapshot> snapshot) {
+                           const PinnedSnapshot& its) {
   holder_ = std::move(holder);
-  snapshot_ = std::move(snapshot);
+  snapshot_ = its.snapshot_;
+  taken_seconds_ = its.taken_seconds();
 }
 
 SnapshotOptions PinnedSnapshot::Options() {
@@ -75,6 +77,11 @@ SnapshotOptions PinnedSnapshot::Options() {
 }
 
 Status PinnedSnapshot::Take() {
+  if (taken_seconds_ == 0) {
+    taken_seconds_ = adopted_.has_value()
+                         ? adopted_->created_seconds
+                         : LeaseRules{serve_.leases.wall_seconds, {}}.Now();
+  }
   return snapshot_ != nullptr   ? Status::OK()
          : adopted_.has_value() ? TakeAdopted()
                                 : TakeOwn();
@@ -114,11 +121,6 @@ void PinnedSnapshot::Measure() {
   pinned_bytes_ = PinnedBytes(snapshot_->directory());
 }
 
-uint64_t PinnedSnapshot::created_seconds() const {
-  std::lock_guard<std::mutex> lock(lease_mu_);
-  return created_seconds_;
-}
-
 void PinnedSnapshot::Keep(bool keep) {
   if (holder_ == nullptr) {
     snapshot_->Keep(keep);
@@ -132,11 +134,7 @@ Status PinnedSnapshot::WriteLease(Lease lease, uint64_t wall_seconds) {
   lease.read_only = snapshot_->wal_not_flushed();
   lease.wal_bytes = snapshot_->counters().wal_bytes_copied;
   lease.pinned_bytes = pinned_bytes_;
-  if (created_seconds_ == 0) {
-    created_seconds_ =
-        adopted_.has_value() ? adopted_->created_seconds : wall_seconds;
-  }
-  lease.created_seconds = created_seconds_;
+  lease.created_seconds = taken_seconds_;
   lease.renewed_seconds = wall_seconds;
   Status status;
   if (!has_lease_) {

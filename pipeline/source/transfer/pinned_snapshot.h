@@ -44,8 +44,7 @@ class PinnedSnapshot {
   // Makes Take() use this snapshot instead of taking one.
   void Use(std::unique_ptr<Snapshot> snapshot);
   // Makes Take() use the snapshot of `holder`, which keeps it.
-  void Share(std::shared_ptr<Transfer> holder,
-             std::shared_ptr<Snapshot> snapshot);
+  void Share(std::shared_ptr<Transfer> holder, const PinnedSnapshot& its);
   // Takes the snapshot. Errors as Snapshot::Create(), and:
   //   kSnapshotGone  the retained snapshot of another process cannot be used.
   [[nodiscard]] rocksdb::Status Take();
@@ -53,7 +52,6 @@ class PinnedSnapshot {
   bool is_taken() const { return snapshot_ != nullptr; }
   const Snapshot& operator*() const { return *snapshot_; }
   const Snapshot* operator->() const { return snapshot_.get(); }
-  const std::shared_ptr<Snapshot>& shared() const { return snapshot_; }
   const Transfer* holder() const { return holder_.get(); }
   // The lease of an adopted snapshot; null if this process took it.
   const Lease* adopted() const {
@@ -64,8 +62,8 @@ class PinnedSnapshot {
   void Measure();
   uint64_t pinned_bytes() const { return pinned_bytes_; }
   uint64_t read_bytes() const { return read_bytes_; }
-  // Wall-clock time at which it was taken; 0 before the first lease.
-  uint64_t created_seconds() const;
+  // When Take() began, in seconds since 1970; 0 before.
+  uint64_t taken_seconds() const { return taken_seconds_; }
 
   // True: the snapshot outlives this object. No effect on a shared one.
   void Keep(bool keep);
@@ -90,8 +88,8 @@ class PinnedSnapshot {
   std::shared_ptr<Snapshot> snapshot_;
   uint64_t pinned_bytes_ = 0;
   std::atomic<bool> has_lease_{false};
-  mutable std::mutex lease_mu_;
-  uint64_t created_seconds_ = 0;  // under lease_mu_
+  std::mutex lease_mu_;  // held while the lease is written
+  std::atomic<uint64_t> taken_seconds_{0};
 };
 
 }  // namespace sstferry

@@ -188,6 +188,7 @@ Status Transfer::Announce(Channel* control, bool resumed) {
     dirs.push_back(database_.wal_dir);
   }
   opened.places = PlacesOf(dirs);
+  opened.taken_seconds = pinned_.taken_seconds();
   Status status = control->SendMessage(FrameType::kOpened, opened);
   for (const TransferFamily& family : plan_.families) {
     if (status.ok()) {
@@ -251,10 +252,8 @@ HeldSnapshot Transfer::Describe(uint64_t wall_seconds) {
   held.database = database_.name;
   held.snapshot_sequence = pinned_->sequence();
   held.pinned_bytes = pinned_.pinned_bytes();
-  const uint64_t created = pinned_.created_seconds();
-  held.age_seconds = created != 0
-                         ? wall_seconds - std::min(wall_seconds, created)
-                         : MicrosSince(started_) / 1'000'000;
+  held.age_seconds =
+      wall_seconds - std::min(wall_seconds, pinned_.taken_seconds());
   return held;
 }
 

@@ -70,8 +70,8 @@ class Transfer {
   // is not affected; once it has ended, reads of the shared snapshot fail with
   // kCancelled.
   void ShareSnapshot(std::shared_ptr<Transfer> held) {
-    std::shared_ptr<Snapshot> snapshot = held->pinned_.shared();
-    pinned_.Share(std::move(held), std::move(snapshot));
+    const PinnedSnapshot& its = held->pinned_;
+    pinned_.Share(std::move(held), its);
   }
 
   const Transfer* shares() const { return pinned_.holder(); }

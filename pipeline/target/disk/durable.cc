@@ -39,19 +39,6 @@ IOStatus RenameAt2(const std::string& from, const std::string& to,
                                             : IOStatus::IOError(reason);
 }
 
-// Of a file that nobody has open for writing.
-Status SyncFile(rocksdb::FileSystem* file_system, const std::string& path) {
-  std::unique_ptr<rocksdb::FSRandomRWFile> file;
-  IOStatus status = file_system->NewRandomRWFile(path, rocksdb::FileOptions(),
-                                                 &file, nullptr);
-  if (status.ok()) {
-    status = file->Fsync(IOOptions(), nullptr);
-    const IOStatus closed = file->Close(IOOptions(), nullptr);
-    status = status.ok() ? closed : status;
-  }
-  return At("sync " + path, status);
-}
-
 }  // namespace
 
 IOStatus RenamingFileSystem::ExchangeNames(const std::string& a,
@@ -78,6 +65,18 @@ Status RenameToNew(rocksdb::FileSystem* file_system, const std::string& from,
   return At("rename " + from + " to " + to,
             watching != nullptr ? watching->RenameToNew(from, to)
                                 : RenameAt2(from, to, RENAME_NOREPLACE));
+}
+
+Status SyncFile(rocksdb::FileSystem* file_system, const std::string& path) {
+  std::unique_ptr<rocksdb::FSRandomRWFile> file;
+  IOStatus status = file_system->NewRandomRWFile(path, rocksdb::FileOptions(),
+                                                 &file, nullptr);
+  if (status.ok()) {
+    status = file->Fsync(IOOptions(), nullptr);
+    const IOStatus closed = file->Close(IOOptions(), nullptr);
+    status = status.ok() ? closed : status;
+  }
+  return At("sync " + path, status);
 }
 
 Status SyncDirectory(rocksdb::FileSystem* file_system,

@@ -36,6 +36,10 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
                                           const std::string& from,
                                           const std::string& to);
 
+// Makes a file durable that nobody has open for writing.
+[[nodiscard]] rocksdb::Status SyncFile(rocksdb::FileSystem* file_system,
+                                       const std::string& path);
+
 // Makes the names in a directory durable.
 [[nodiscard]] rocksdb::Status SyncDirectory(rocksdb::FileSystem* file_system,
                                             const std::string& dir);

@@ -58,9 +58,12 @@ Status StagingFile::Write() {
   return At("write", status);
 }
 
-Status StagingFile::Finish(bool sync) {
+Status StagingFile::Finish(bool sync, const Access* access) {
   Status status = buffered_ == 0 ? Status::OK() : Write();
   FaultPoint("StagingFile:Written");
+  if (status.ok() && access != nullptr) {
+    status = SetAccess(path_, *access);
+  }
   if (status.ok() && sync) {
     status = At("sync", file_->Fsync(IOOptions(), nullptr));
   }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "format/limits.h"
+#include "pipeline/target/disk/access.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -52,8 +53,10 @@ class StagingFile {
   [[nodiscard]] rocksdb::Status Room(size_t bytes, char** room);
   // The first `bytes` bytes of the room are the file's next ones.
   void Commit(size_t bytes);
-  // Closes; with `sync` the contents are durable first.
-  [[nodiscard]] rocksdb::Status Finish(bool sync);
+  // Closes; with `sync` the contents are durable first. The file gets `access`
+  // before that; null: it stays as it was made.
+  [[nodiscard]] rocksdb::Status Finish(bool sync,
+                                       const Access* access = nullptr);
   uint64_t bytes() const { return written_ + buffered_; }
 
  private:

@@ -109,6 +109,19 @@ std::string Workspace::DirOf(const std::string& target_dir) {
   return WithoutTrailingSlash(target_dir) + ".sstferry";
 }
 
+Status Workspace::CheckMine(const std::string& dir) {
+  struct stat info;
+  if (lstat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+      access(dir.c_str(), R_OK | X_OK) == 0) {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kRefused,
+                    dir + ": expected to be allowed to look into it, found "
+                    "that it is of user " + std::to_string(info.st_uid) +
+                        " alone; run the same command as root or as that "
+                        "user");
+}
+
 bool Workspace::IsOne(const std::string& dir) {
   return ReadStart(dir + "/lock", strlen(kLockMark)) == kLockMark;
 }
@@ -279,6 +292,10 @@ Status Workspace::RefuseNonEmpty() {
 Status Workspace::Lock() {
   const std::string path = dir_ + "/lock";
   std::error_code error;
+  const Status mine = CheckMine(dir_);
+  if (!mine.ok()) {
+    return mine;
+  }
   if (fs::symlink_status(dir_, error).type() != fs::file_type::not_found &&
       (!fs::is_directory(dir_, error) ||
        (!IsOne(dir_) && !IsBarelyBegun(dir_)))) {

@@ -49,6 +49,8 @@ class Workspace {
   // Where the workspace of a TARGET_DIR is, and whether a directory is one.
   static std::string DirOf(const std::string& target_dir);
   static bool IsOne(const std::string& dir);
+  // kRefused where that cannot be told: `dir` is there, and another user's.
+  [[nodiscard]] static rocksdb::Status CheckMine(const std::string& dir);
 
   // Checks TARGET_DIR, completes an exchange that was cut short and takes the
   // lock. What an unfinished pull left stays until Clear().

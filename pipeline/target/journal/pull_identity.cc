@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 
 namespace sstferry {
 namespace {
@@ -90,6 +91,9 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
   head.durable = options.durability == Durability::kChunk;
   head.boot_id = BootId();
   head.range_count = static_cast<uint32_t>(plan.ranges.size());
+  if (options.command_line.size() <= kMaxCommandLineBytes) {
+    head.command_line = options.command_line;
+  }
   return head;
 }
 

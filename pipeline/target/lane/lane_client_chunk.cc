@@ -250,7 +250,8 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
   }
   StageScope scope(&clock_, Stage::kSync);
   FaultPoint("LaneClient:ChunkWritten");
-  status = Final(open_->file.Finish(state_->sync_chunks));
+  status = Final(
+      open_->file.Finish(state_->sync_chunks, &state_->file_access));
   FaultPoint("LaneClient:ChunkSynced");
   return status;
 }

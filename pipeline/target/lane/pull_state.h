@@ -13,6 +13,7 @@
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/space_gate.h"
 #include "pipeline/target/lane/range_scheduler.h"
 #include "pipeline/target/session/stall_guard.h"
@@ -66,6 +67,7 @@ struct PullState {
   std::string staging_dir;
   rocksdb::FileSystem* file_system = nullptr;
   bool sync_chunks = true;
+  Access file_access;  // of a chunk that is whole
   TokenBucket pace{0};  // of the SST bytes that go into staging, of all lanes
   SpaceGate* space = nullptr;  // null: nothing is kept free
   RangeScheduler* scheduler = nullptr;

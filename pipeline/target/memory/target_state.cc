@@ -5,10 +5,10 @@
 
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/last_transfer.h"
-#include "pipeline/base/shell_word.h"
 #include "pipeline/target/disk/workspace.h"
 #include "pipeline/target/journal/journal_state.h"
 #include "pipeline/target/journal/pull_identity.h"
+#include "pipeline/target/memory/cover_record.h"
 
 namespace sstferry {
 namespace {
@@ -16,37 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-// The command that goes on with an unfinished pull.
-std::string PullOf(const JournalTransfer& head, const std::string& target_dir) {
-  std::string command = "sstferry pull " + ShellWord(head.source) + " " +
-                        ShellWord(target_dir);
-  for (const std::string& family : head.families) {
-    command += " --cf " + ShellWord(family);
-  }
-  if (head.interval.begin.has_value()) {
-    command += " --begin " + ShellWord(KeyToText(*head.interval.begin));
-  }
-  if (head.interval.end.has_value()) {
-    command += " --end " + ShellWord(KeyToText(*head.interval.end));
-  }
-  if (head.format_version != 0) {
-    command += " --format-version " + std::to_string(head.format_version);
-  }
-  if (head.carry != CarryMode::kAuto) {
-    command += std::string(" --carry ") + CarryText(head.carry);
-  }
-  std::error_code error;
-  const bool replaces = fs::is_directory(target_dir, error) &&
-                        !fs::is_empty(target_dir, error);
-  return command + (replaces ? " --replace" : "");
-}
-
 void Describe(const JournalState& journal, UnfinishedPull* out) {
   const JournalTransfer& head = journal.head;
   const Totals held = journal.HeldTotals();
   out->transfer_id = ToHex(head.transfer_id);
   out->source = head.source;
   out->snapshot_sequence = head.snapshot_sequence;
+  out->snapshot_taken_at = Rfc3339(journal.opened.taken_seconds);
   out->planned_bytes = journal.planned_bytes();
   out->planned_bytes_done = journal.planned_bytes_done();
   out->chunks = held.chunks;
@@ -54,11 +30,43 @@ void Describe(const JournalState& journal, UnfinishedPull* out) {
   out->all_received = journal.complete;
 }
 
-void ReadComplete(const std::string& target_dir, TargetState* state) {
+// What the target says of itself. Its record of intervals is the first to know
+// that a refresh has replaced some of them.
+void ReadTarget(const std::string& target_dir, TargetState* state) {
+  state->complete.reset();
+  state->mixed.reset();
   LastTransfer last;
-  if (ReadLastTransfer(target_dir, &last)) {
-    state->complete = CompletedPull{last.transfer_id, last.source,
-                                    last.snapshot_sequence, last.finished_at};
+  const bool found = ReadLastTransfer(target_dir, &last);
+  CoverFile record;
+  bool remembers = false;
+  const Status read = ReadCovers(rocksdb::FileSystem::Default().get(),
+                                 target_dir, &remembers, &record);
+  if (read.ok() && remembers && record.mixed) {
+    state->mixed = MixedReplica{ToHex(record.transfer_id), record.sequence_old,
+                                record.sequence_new};
+  } else if (found && last.state == "mixed") {
+    state->mixed =
+        MixedReplica{last.transfer_id, last.sequence_old, last.sequence_new};
+  } else if (found) {
+    state->complete =
+        CompletedPull{last.transfer_id, last.source, last.snapshot_sequence,
+                      last.finished_at, last.snapshot_taken_at};
+  }
+}
+
+bool IsTarget(const TargetState& state) {
+  return state.complete.has_value() || state.mixed.has_value();
+}
+
+// A refresh in place has a journal from before its first change on: whether
+// the target is still what it was, only the refresh knows.
+void DoubtComplete(const JournalTransfer& head, TargetState* state) {
+  const bool in_place =
+      head.mode == kRefreshAllMode || head.mode == kRefreshChunkMode;
+  if (in_place && state->complete.has_value() &&
+      state->complete->transfer_id != ToHex(head.transfer_id)) {
+    state->previous = std::move(state->complete);
+    state->complete.reset();
   }
 }
 
@@ -77,10 +85,14 @@ double UnfinishedPull::percent() const {
 Status ReadTargetState(const std::string& target_dir, TargetState* state,
                        bool* is_target) {
   *state = TargetState();
-  ReadComplete(target_dir, state);
+  ReadTarget(target_dir, state);
   const std::string workspace = Workspace::DirOf(target_dir);
+  const Status mine = Workspace::CheckMine(workspace);
+  if (!mine.ok()) {
+    return mine;
+  }
   if (!Workspace::IsOne(workspace)) {
-    *is_target = state->complete.has_value();
+    *is_target = IsTarget(*state);
     return Status::OK();
   }
   *is_target = true;
@@ -95,7 +107,8 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
       unfinished.damage = "the machine went down since, and it was one with "
                           "--durability none";
     }
-    state->next = PullOf(journal.head, target_dir);
+    DoubtComplete(journal.head, state);
+    state->next = journal.head.command_line;
   } else if (status.IsCorruption()) {
     unfinished.damage = MessageOf(status);
   } else if (!status.IsIncomplete() && !status.IsNotFound() &&
@@ -103,8 +116,8 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
     return status;  // else: a pull has just removed it
   }
   if (!Workspace::IsOne(workspace)) {
-    state->next.clear();
-    ReadComplete(target_dir, state);  // it became complete meanwhile
+    *state = TargetState();
+    ReadTarget(target_dir, state);  // it became complete meanwhile
     return Status::OK();
   }
   state->has_leftover =

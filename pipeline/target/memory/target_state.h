@@ -9,7 +9,7 @@
 namespace sstferry {
 
 // *is_target: a pull made TARGET_DIR, or its workspace. An error is one of
-// reading, kInternal.
+// reading, kInternal, or kRefused: the workspace is another user's.
 [[nodiscard]] rocksdb::Status ReadTargetState(const std::string& target_dir,
                                               TargetState* state,
                                               bool* is_target);

@@ -31,7 +31,8 @@ struct PullContext {
   PullState* state = nullptr;
   const SourcePlan* plan = nullptr;
   Workspace* workspace = nullptr;
-  std::shared_ptr<rocksdb::FileSystem> disk;  // as the caller gave it
+  // The caller's, on which files have the access that disk/access.h tells.
+  std::shared_ptr<rocksdb::FileSystem> disk;
   std::shared_ptr<rocksdb::FileSystem> file_system;  // as durability asks
   StopSignal* stop = nullptr;                 // the pull has failed
   std::function<void(const std::string&)> say;   // to the log, and a note
@@ -53,6 +54,8 @@ class PullTarget {
   // What journals and summaries call it.
   virtual const char* mode() const = 0;
 
+  // Beside it is the workspace.
+  virtual std::string dir() const { return options().target_dir; }
   // All that it writes to.
   virtual std::vector<std::string> Directories() const {
     return TargetDirectories(options(), nullptr);

@@ -3,6 +3,7 @@
 #include "format/limits.h"
 #include "pipeline/base/interval_reader.h"
 #include "pipeline/base/thread_priority.h"
+#include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/lane/lane_client.h"
 #include "pipeline/target/pull/seed_target.h"
@@ -25,8 +26,6 @@ Puller::Puller(const PullOptions& options, Dialer* dialer,
     : options_(options),
       dialer_(dialer),
       started_(steady_clock::now()),
-      disk_(options.file_system != nullptr ? options.file_system
-                                           : rocksdb::FileSystem::Default()),
       guard_(
           options.stall_timeout, [this] { return session_->progress(); },
           options.retry_for.count() > 0 && options.peer_timeout.count() > 0
@@ -50,7 +49,6 @@ Puller::Puller(const PullOptions& options, Dialer* dialer,
   context_.options = &options_;
   context_.state = &state_;
   context_.plan = &plan_;
-  context_.disk = disk_;
   context_.stop = &stop_;
   context_.say = [this](const std::string& note) { Say(note); };
   context_.note = [this](const std::string& note) { notes_.push_back(note); };
@@ -64,6 +62,11 @@ Puller::Puller(const PullOptions& options, Dialer* dialer,
   };
   target_ = make_target ? make_target(&context_)
                         : std::make_unique<SeedTarget>(&context_);
+  disk_ = MakeAccessFileSystem(options.file_system != nullptr
+                                   ? options.file_system
+                                   : rocksdb::FileSystem::Default(),
+                               Workspace::DirOf(target_->dir()));
+  context_.disk = disk_;
 }
 
 Puller::~Puller() = default;

@@ -132,7 +132,7 @@ class Puller {
   const PullOptions options_;
   Dialer* const dialer_;
   const std::chrono::steady_clock::time_point started_;
-  const std::shared_ptr<rocksdb::FileSystem> disk_;  // as the caller gave it
+  std::shared_ptr<rocksdb::FileSystem> disk_;  // the caller's; see access.h
   std::shared_ptr<rocksdb::FileSystem> file_system_;  // what durability asks
 
   std::unique_ptr<Workspace> workspace_;

@@ -27,6 +27,26 @@ bool IsDamage(const Status& status) {
   return status.IsCorruption() || status.IsInvalidArgument();
 }
 
+// Why the snapshot is too old; empty: it is not. One of a time that is not known
+// is as old as can be.
+std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
+  if (max_age.count() <= 0) {
+    return "";
+  }
+  const uint64_t now = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+  const uint64_t taken = opened.taken_seconds;
+  const uint64_t age = now - std::min(now, taken);
+  return age <= static_cast<uint64_t>(max_age.count())
+             ? ""
+             : "is of " +
+                   (taken == 0 ? "an unknown time" : Rfc3339(taken)) +
+                   ", which is longer ago than " +
+                   std::to_string(max_age.count()) + " s";
+}
+
 }  // namespace
 
 void Puller::Say(const std::string& note) {
@@ -99,6 +119,12 @@ Status Puller::ReadUnfinished() {
   if (!SurvivedReboots(head)) {
     Say("starting anew, since the machine went down and the unfinished pull "
         "was one with --durability none");
+    dropped_ = head.transfer_id;
+    return Status::OK();
+  }
+  const std::string old = TooOld(options_.max_age, unfinished_.opened);
+  if (!old.empty()) {
+    Say("starting anew, since the snapshot of the unfinished pull " + old);
     dropped_ = head.transfer_id;
     return Status::OK();
   }

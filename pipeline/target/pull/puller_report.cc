@@ -112,6 +112,7 @@ void Puller::FillSummary(Summary* summary) const {
   }
   summary->source_database_id = plan_.opened.source_database_id;
   summary->snapshot_sequence = plan_.opened.snapshot_sequence;
+  summary->snapshot_taken_seconds = plan_.opened.taken_seconds;
   for (const Family& family : plan_.families) {
     summary->column_families.push_back(family.description.name);
   }

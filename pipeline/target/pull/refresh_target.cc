@@ -32,7 +32,7 @@ RefreshTarget::RefreshTarget(const PullContext* context,
 RefreshTarget::~RefreshTarget() = default;
 
 const char* RefreshTarget::mode() const {
-  return by_chunk() ? "refresh chunk" : "refresh all";
+  return by_chunk() ? kRefreshChunkMode : kRefreshAllMode;
 }
 
 Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
@@ -50,7 +50,10 @@ Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
 }
 
 Status RefreshTarget::Inspect() {
-  const Status status = OpenAndJudge();
+  Status status = ChooseFileAccess(options(), dir_, &state()->file_access);
+  if (status.ok()) {
+    status = OpenAndJudge();
+  }
   if (!status.ok() && !context().workspace->has_unfinished() &&
       context().workspace->swap_state() == SwapState::kNone) {
     // Nothing was begun; what stays of it, or of a swap that was stopped

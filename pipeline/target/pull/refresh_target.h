@@ -44,6 +44,7 @@ class RefreshTarget : public PullTarget {
                                          HeldChunks* held) override;
   [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks& held) override;
   void Drop() override {}
+  std::string dir() const override { return dir_; }
   std::unique_ptr<Ingestor> MakeIngestor(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Begin() override;
   [[nodiscard]] rocksdb::Status Finish(Ingestor* ingestor) override;

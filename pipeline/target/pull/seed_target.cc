@@ -16,8 +16,13 @@ Status SeedTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
   const Existing existing = IsSwap(options())    ? Existing::kRefresh
                             : options().replace ? Existing::kReplace
                                                 : Existing::kRefuse;
-  return Workspace::Open(options().target_dir, existing, context().disk,
-                         options().log, workspace);
+  Access access;
+  const Status status = ChooseAccess(options(), &access);
+  state()->file_access = access.OfFiles();
+  return status.ok()
+             ? Workspace::Open(options().target_dir, existing, context().disk,
+                               options().log, workspace)
+             : status;
 }
 
 Status SeedTarget::Inspect() { return Status::OK(); }
@@ -153,6 +158,14 @@ Status SeedTarget::Record(const Summary& summary) {
                           SummaryToJson(summary, "pull") + "\n");
   }
   FaultPoint("Puller:SummaryWritten");
+  Access access;  // the place that it takes may have been changed since
+  if (status.ok()) {
+    status = ChooseAccess(options(), &access);
+  }
+  if (status.ok()) {
+    status = SetTreeAccess(context().disk.get(), dir, access);
+  }
+  FaultPoint("Puller:AccessSet");
   if (status.ok() && !state()->sync_chunks) {
     status = SyncTree(context().disk.get(), dir);
   }

@@ -17,7 +17,7 @@ class SeedTarget : public PullTarget {
   using PullTarget::PullTarget;
 
   const char* mode() const override {
-    return IsSwap(options()) ? "refresh swap" : "seed";
+    return IsSwap(options()) ? kRefreshSwapMode : kSeedMode;
   }
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;

@@ -42,8 +42,10 @@ TEST_CASE("child: a pull that dies the nth time it comes to a fault point",
   options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
   const std::string mode = Setting("SSTFERRY_TEST_MODE");
   options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
-  options.visibility =
-      mode == "chunk" ? Visibility::kChunk : Visibility::kAll;
+  options.visibility = mode == "chunk"  ? Visibility::kChunk
+                       : mode == "swap" ? Visibility::kSwap
+                                        : Visibility::kAll;
+  options.command_line = Setting("SSTFERRY_TEST_COMMAND");
   options.verify = Setting("SSTFERRY_TEST_VERIFY") == "yes";
   options.durability = Setting("SSTFERRY_TEST_DURABLE") == "yes"
                            ? Durability::kChunk
@@ -92,7 +94,9 @@ void PullAndDie(const HostPort& source, const PullOptions& options,
        {"SSTFERRY_TEST_MODE",
         options.mode == PullMode::kSeed                 ? "seed"
         : options.visibility == Visibility::kChunk ? "chunk"
+        : options.visibility == Visibility::kSwap  ? "swap"
                                                    : "all"},
+       {"SSTFERRY_TEST_COMMAND", options.command_line},
        {"SSTFERRY_TEST_VERIFY", text(options.verify)},
        {"SSTFERRY_TEST_DURABLE",
         text(options.durability == Durability::kChunk)}});

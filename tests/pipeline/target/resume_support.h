@@ -18,7 +18,7 @@ Summary PullAndCancel(const PullOptions& options, const std::string& point,
                       int nth);
 
 // A pull in a process of its own that dies there; lanes, target, mode,
-// visibility, replace, durability and verify of `options` hold.
+// visibility, replace, durability, verify and command line of `options` hold.
 void PullAndDie(const HostPort& source, const PullOptions& options,
                 const std::string& point, int nth = 1);
 

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "format/limits.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/journal/pull_identity.h"
 #include "pipeline/target/memory/target_state.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/test_db.h"
 
 namespace sstferry {
 namespace {
@@ -41,6 +43,9 @@ std::vector<std::string> Everything(const std::string& directory) {
   return all;
 }
 
+constexpr char kCommand[] =
+    "sstferry pull sst://host/db '/a target' --tls-cert 'my cert'";
+
 struct Bench {
   Bench() {
     SampleShape shape;
@@ -49,6 +54,7 @@ struct Bench {
     server = std::make_unique<TestServer>(ServeAndHold(dir / "source"));
     options = PullFrom(server->address(), dir / "a target");
     options.carry = CarryMode::kNever;
+    options.command_line = kCommand;
   }
   ScratchDir dir;
   std::unique_ptr<TestServer> server;
@@ -87,8 +93,8 @@ TEST_CASE("An unfinished pull says how far it came and what to type",
   REQUIRE(pull.percent() < 100);
   REQUIRE_FALSE(pull.all_received);
   REQUIRE(pull.damage.empty());
-  REQUIRE(state.next == "sstferry pull " + pull.source + " '" + target +
-                            "' --end 'zz top' --carry never");
+  REQUIRE(pull.snapshot_taken_at == Rfc3339(summary.snapshot_taken_seconds));
+  REQUIRE(state.next == kCommand);
 }
 
 TEST_CASE("A pull that runs is told from one that stopped",
@@ -130,7 +136,7 @@ TEST_CASE("A complete target says where it is from", "[target][status]") {
   REQUIRE_FALSE(state.has_leftover);
   REQUIRE(state.unfinished.has_value());
   REQUIRE(state.unfinished->transfer_id != summary.transfer_id);
-  REQUIRE(state.next.ends_with("--carry never --replace"));
+  REQUIRE(state.next == kCommand);
 }
 
 TEST_CASE("A pull that died after its rename is complete, with a leftover",
@@ -141,7 +147,95 @@ TEST_CASE("A pull that died after its rename is complete, with a leftover",
   REQUIRE(state.complete.has_value());
   REQUIRE(state.has_leftover);
   REQUIRE_FALSE(state.unfinished.has_value());
-  REQUIRE(state.next.find("sstferry pull ") == 0);
+  REQUIRE(state.next == kCommand);
+}
+
+TEST_CASE("A command that is too long is not kept, and none is made up",
+          "[target][status]") {
+  Bench bench;
+  bench.options.command_line = std::string(kMaxCommandLineBytes, 'x');
+  PullAndCancel(bench.options, "Ingestor:Ingested", 2);
+  REQUIRE(StateOf(bench.options.target_dir).next ==
+          bench.options.command_line);
+  bench.options.command_line += "x";
+  bench.options.restart = true;
+  PullAndCancel(bench.options, "Ingestor:Ingested", 2);
+  const TargetState state = StateOf(bench.options.target_dir);
+  REQUIRE(state.unfinished->chunks > 0);
+  REQUIRE(state.next.empty());
+}
+
+// What is said of a replica whose refresh was ended at a point.
+TargetState StateAfter(Bench* bench, Visibility visibility,
+                       const std::string& point) {
+  const Summary seeded = RunPull(bench->options);
+  REQUIRE_OK(seeded.status);
+  {
+    test::OpenDb source(bench->dir / "source", test::OneFamily());
+    for (const auto& [key, value] : EntriesOf(bench->options.target_dir)) {
+      source.Put(key, "other " + value.substr(0, 900));
+    }
+  }
+  bench->options.mode = PullMode::kRefresh;
+  bench->options.visibility = visibility;
+  bench->options.chunk_bytes = 100'000;
+  PullAndDie(bench->server->address(), bench->options, point);
+  return StateOf(bench->options.target_dir);
+}
+
+TEST_CASE("A database that a refresh has half replaced is never complete",
+          "[target][status]") {
+  // The record of intervals says it first, last_transfer.json after it.
+  const std::string point =
+      GENERATE("Refresh:MixedRecorded", "Ingestor:Ingested",
+               "Refresh:AllIngested");
+  INFO(point);
+  Bench bench;
+  TargetState state = StateAfter(&bench, Visibility::kChunk, point);
+  REQUIRE_FALSE(state.complete.has_value());
+  REQUIRE_FALSE(state.previous.has_value());
+  REQUIRE_FALSE(state.has_leftover);
+  REQUIRE(state.mixed.has_value());
+  REQUIRE(state.mixed->sequence_new > state.mixed->sequence_old);
+  REQUIRE(state.unfinished.has_value());
+  REQUIRE(state.unfinished->transfer_id == state.mixed->transfer_id);
+  REQUIRE(state.next == kCommand);
+  // Nor without its workspace.
+  fs::remove_all(bench.options.target_dir + ".sstferry");
+  state = StateOf(bench.options.target_dir);
+  REQUIRE_FALSE(state.complete.has_value());
+  REQUIRE(state.mixed.has_value());
+  REQUIRE(state.next.empty());
+  // Nor where one of the two records is lost.
+  if (point != "Refresh:MixedRecorded") {
+    fs::remove(bench.options.target_dir + "/sstferry.covers");
+    REQUIRE(StateOf(bench.options.target_dir).mixed.has_value());
+  }
+}
+
+TEST_CASE("A refresh that has not ended leaves what was there in doubt",
+          "[target][status]") {
+  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+  Bench bench;
+  const TargetState state =
+      StateAfter(&bench, visibility, "Puller:HeadWritten");
+  REQUIRE_FALSE(state.complete.has_value());
+  REQUIRE_FALSE(state.mixed.has_value());
+  REQUIRE(state.previous.has_value());
+  REQUIRE(state.unfinished.has_value());
+  REQUIRE(state.unfinished->transfer_id != state.previous->transfer_id);
+  REQUIRE(state.next == kCommand);
+}
+
+TEST_CASE("Beside a swap that has not ended the target is what it was",
+          "[target][status]") {
+  Bench bench;
+  const TargetState state =
+      StateAfter(&bench, Visibility::kSwap, "Puller:TotalsAgreed");
+  REQUIRE(state.complete.has_value());
+  REQUIRE(state.unfinished.has_value());
+  REQUIRE(state.unfinished->all_received);
+  REQUIRE(state.next == kCommand);
 }
 
 TEST_CASE("A pull that cannot be gone on with says why", "[target][status]") {

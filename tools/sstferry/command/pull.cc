@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -108,7 +109,11 @@ std::string PullReport(const Summary& summary) {
       "pulled: " + summary.source + " -> " + summary.target + ", " +
       FormatCount(summary.column_families.size(), "column family",
                   "column families") +
-      " at sequence " + std::to_string(summary.snapshot_sequence) + "\n";
+      " at sequence " + std::to_string(summary.snapshot_sequence) +
+      (summary.snapshot_taken_seconds == 0
+           ? std::string()
+           : ", taken at " + Rfc3339(summary.snapshot_taken_seconds)) +
+      "\n";
   text += "moved: " + FormatCount(summary.entries, "entry", "entries") + ", " +
           Bytes(summary.key_value_bytes) + " of keys and values as " +
           Bytes(summary.sst_bytes) + " of SST in " +
@@ -156,6 +161,16 @@ void SetHooks(PullArguments* pull) {
   }
 }
 
+// As it was typed, but for the quotes.
+std::string CommandLine(const std::string& command,
+                        const std::vector<std::string>& arguments) {
+  std::string line = ShellWord(program_invocation_name) + " " + command;
+  for (const std::string& argument : arguments) {
+    line += " " + ShellWord(argument);
+  }
+  return line;
+}
+
 void Reload(const std::vector<std::string>& words, Operation* operation,
             Console* console) {
   PullArguments again;
@@ -176,6 +191,7 @@ int RunPull(const std::vector<std::string>& arguments) {
   HoldReloadSignal();
   Console console(pull.common.log_level);
   pull.options.log = console.log_function();
+  pull.options.command_line = CommandLine("pull", arguments);
   LogTlsWarnings(pull.options.tls, &console);
   SetHooks(&pull);
   const std::unique_ptr<Operation> operation = MakePull(pull.options);

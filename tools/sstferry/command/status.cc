@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -82,6 +83,9 @@ std::string UnfinishedText(const UnfinishedPull& pull) {
             Bytes(pull.sst_bytes) + ", of transfer " + pull.transfer_id +
             " from " + WithoutControls(pull.source) + " at sequence " +
             std::to_string(pull.snapshot_sequence);
+    text += pull.snapshot_taken_at.empty()
+                ? ""
+                : ", taken at " + WithoutControls(pull.snapshot_taken_at);
   }
   text += pull.all_received ? "; only the last steps are missing" : "";
   if (!pull.damage.empty()) {
@@ -90,16 +94,37 @@ std::string UnfinishedText(const UnfinishedPull& pull) {
   return text + "\n";
 }
 
+std::string CompletedText(const char* label, const CompletedPull& pull) {
+  std::string text = std::string(label) + ": transfer " + pull.transfer_id +
+                     " from " + pull.source;
+  if (pull.snapshot_sequence.has_value()) {
+    text += " at sequence " + std::to_string(*pull.snapshot_sequence);
+  }
+  if (!pull.snapshot_taken_at.empty()) {
+    text += ", taken at " + pull.snapshot_taken_at;
+  }
+  return WithoutControls(text + ", finished " + pull.finished_at);
+}
+
+std::string MixedText(const MixedReplica& mixed) {
+  return WithoutControls(
+             "mixed: not complete; a refresh, transfer " + mixed.transfer_id +
+             ", has replaced some key intervals by those of sequence " +
+             std::to_string(mixed.sequence_new) + ", the others are of " +
+             std::to_string(mixed.sequence_old)) +
+         "\n";
+}
+
 std::string TargetText(const std::string& place, const TargetState& target) {
   std::string text = "target: " + place + "\n";
   if (target.complete.has_value()) {
-    const CompletedPull& pull = *target.complete;
-    text += WithoutControls("complete: transfer " + pull.transfer_id +
-                            " from " + pull.source);
-    if (pull.snapshot_sequence.has_value()) {
-      text += " at sequence " + std::to_string(*pull.snapshot_sequence);
-    }
-    text += ", finished " + WithoutControls(pull.finished_at) + "\n";
+    text += CompletedText("complete", *target.complete) + "\n";
+  }
+  if (target.mixed.has_value()) {
+    text += MixedText(*target.mixed);
+  }
+  if (target.previous.has_value()) {
+    text += CompletedText("before this refresh", *target.previous) + "\n";
   }
   if (target.has_leftover) {
     text += "leftover: " + place +
@@ -111,7 +136,9 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   }
   if (!target.next.empty()) {
     text += "next: " + WithoutControls(target.next) + "\n";
-  } else if (target.unfinished.has_value() && !target.unfinished->running) {
+  } else if (target.unfinished.has_value() ? !target.unfinished->running
+                                           : target.has_leftover ||
+                                                 target.mixed.has_value()) {
     text += "next: run the same command again\n";
   }
   return text;
@@ -138,6 +165,7 @@ ordered_json UnfinishedJson(const UnfinishedPull& pull) {
   return {{"transfer_id", pull.transfer_id},
           {"source", pull.source},
           {"snapshot_sequence", pull.snapshot_sequence},
+          {"snapshot_taken_at", pull.snapshot_taken_at},
           {"percent", pull.percent()},
           {"planned_bytes", pull.planned_bytes},
           {"planned_bytes_done", pull.planned_bytes_done},
@@ -147,19 +175,32 @@ ordered_json UnfinishedJson(const UnfinishedPull& pull) {
           {"damage", pull.damage}};
 }
 
+ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
+  if (!pull.has_value()) {
+    return nullptr;
+  }
+  return {{"transfer_id", pull->transfer_id},
+          {"source", pull->source},
+          {"snapshot_sequence", pull->snapshot_sequence.value_or(0)},
+          {"snapshot_taken_at", pull->snapshot_taken_at},
+          {"finished_at", pull->finished_at}};
+}
+
 ordered_json TargetJson(const TargetState& target) {
   ordered_json json;
-  json["state"] = !target.unfinished.has_value()  ? "complete"
-                  : target.unfinished->running ? "running"
-                                               : "unfinished";
-  json["complete"] = nullptr;
-  if (target.complete.has_value()) {
-    const CompletedPull& pull = *target.complete;
-    json["complete"] = {{"transfer_id", pull.transfer_id},
-                        {"source", pull.source},
-                        {"snapshot_sequence",
-                         pull.snapshot_sequence.value_or(0)},
-                        {"finished_at", pull.finished_at}};
+  const bool running =
+      target.unfinished.has_value() && target.unfinished->running;
+  json["state"] = running                         ? "running"
+                  : target.mixed.has_value()      ? "mixed"
+                  : target.unfinished.has_value() ? "unfinished"
+                                                  : "complete";
+  json["complete"] = CompletedJson(target.complete);
+  json["previous"] = CompletedJson(target.previous);
+  json["mixed"] = nullptr;
+  if (target.mixed.has_value()) {
+    json["mixed"] = {{"transfer_id", target.mixed->transfer_id},
+                     {"sequence_old", target.mixed->sequence_old},
+                     {"sequence_new", target.mixed->sequence_new}};
   }
   json["unfinished"] = nullptr;
   if (target.unfinished.has_value()) {

@@ -180,6 +180,9 @@ std::vector<OptionSpec> SeedOptionSpecs() {
       {"deadline", "DURATION", Group::kLimits,
        "Fail with DEADLINE when the whole pull takes longer. Default: none."},
       kTtlOption,
+      {"max-age", "DURATION", Group::kLimits,
+       "Discard an unfinished pull whose snapshot is older, and start over. "
+       "Default: resume it, however old."},
       {"chunk-bytes", "BYTES", Group::kAdvanced,
        "Size of an SST chunk, 64Ki to 4Gi. Default: 64M."},
       {"carry", "auto|never|only", Group::kAdvanced,
@@ -194,6 +197,13 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "of the source's files that this machine can read."},
       kSnapshotOption,
       kWalDirOption,
+      {"owner", "USER[:GROUP]", Group::kAdvanced,
+       "Owner of the new database, by name or id. Default: that of the "
+       "TARGET_DIR that it replaces or fills, else the user who runs pull."},
+      {"permissions", "OCTAL", Group::kAdvanced,
+       "Permissions of the new TARGET_DIR; its files get them without the "
+       "execute bits. Default: those of the TARGET_DIR that it replaces or "
+       "fills, else 0755 less the umask."},
       {"timeline", "FILE.csv", Group::kAdvanced,
        "Write a line of rates and queue lengths to FILE.csv every second."},
   };

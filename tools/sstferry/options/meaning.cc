@@ -6,6 +6,7 @@
 
 #include "format/limits.h"
 #include "format/record/lease.h"
+#include "tools/sstferry/options/access_arguments.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/options/commands.h"
 #include "tools/sstferry/options/refresh_arguments.h"
@@ -276,6 +277,11 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
     status = ReadDuration(texts, "deadline", &out->deadline);
   }
   if (status.ok()) {
+    std::chrono::milliseconds max_age = out->max_age;
+    status = ReadDuration(texts, "max-age", &max_age);
+    out->max_age = std::chrono::ceil<std::chrono::seconds>(max_age);
+  }
+  if (status.ok()) {
     status = ReadTtl(texts, &out->snapshot_ttl);
   }
   if (status.ok()) {
@@ -449,7 +455,10 @@ Status ParsePull(const std::vector<std::string>& arguments,
     out->options.target_dir = texts.Get("target");
     status = ReadPullOptions(texts, &out->options);
   }
-  return status.ok() ? ReadRefresh(texts, out) : status;
+  if (status.ok()) {
+    status = ReadRefresh(texts, out);
+  }
+  return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
 }
 
 Status ParsePlan(const std::vector<std::string>& arguments,
@@ -469,7 +478,10 @@ Status ParsePlan(const std::vector<std::string>& arguments,
     out->options.target_dir = texts.Get("target");
     status = ReadPullOptions(texts, &out->options);
   }
-  return status.ok() ? ReadRefresh(texts, out) : status;
+  if (status.ok()) {
+    status = ReadRefresh(texts, out);
+  }
+  return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
 }
 
 Status ParseVerify(const std::vector<std::string>& arguments,

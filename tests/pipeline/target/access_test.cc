@@ -1,0 +1,381 @@
+// Whose files and directories are that a pull makes, and who may read them.
+#include <grp.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <mutex>
+
+#include "pipeline/target/disk/access.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/workspace.h"
+#include "pipeline/target/memory/target_state.h"
+#include "tests/support/catch.h"
+#include "tests/support/replica_world.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Nobody's on this machine.
+constexpr uint32_t kSomeUser = 48'213;
+constexpr uint32_t kSomeGroup = 48'214;
+
+class UmaskScope {
+ public:
+  explicit UmaskScope(mode_t mask) : old_(umask(mask)) {}
+  ~UmaskScope() { umask(old_); }
+  UmaskScope(const UmaskScope&) = delete;
+  UmaskScope& operator=(const UmaskScope&) = delete;
+
+ private:
+  const mode_t old_;
+};
+
+bool IsRoot() { return geteuid() == 0; }
+
+struct stat StatOf(const std::string& path) {
+  struct stat info {};
+  REQUIRE(lstat(path.c_str(), &info) == 0);
+  return info;
+}
+
+Access AccessOf(const std::string& path) {
+  const struct stat info = StatOf(path);
+  return {info.st_uid, info.st_gid, info.st_mode & 07777u};
+}
+
+void Give(const std::string& path, const Access& access) {
+  if (IsRoot()) {
+    REQUIRE(lchown(path.c_str(), access.owner, access.group) == 0);
+  }
+  REQUIRE(chmod(path.c_str(), access.mode) == 0);
+}
+
+// The same for this process where it is not root.
+Access Mine(Access access) {
+  if (!IsRoot()) {
+    access.owner = geteuid();
+    access.group = getegid();
+  }
+  return access;
+}
+
+// `dir` and, without the bits to execute, all that is in it.
+void RequireAccess(const std::string& dir, const Access& expected) {
+  REQUIRE(AccessOf(dir) == expected);
+  size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(dir)) {
+    INFO(entry.path().string());
+    REQUIRE(entry.is_regular_file());
+    REQUIRE(AccessOf(entry.path().string()) == expected.OfFiles());
+    ++files;
+  }
+  REQUIRE(files > 5);
+}
+
+// What of a workspace others could read, looked at from any thread.
+class Peeper {
+ public:
+  explicit Peeper(std::string workspace) : workspace_(std::move(workspace)) {}
+
+  void Look(const std::string& point) {
+    std::lock_guard<std::mutex> lock(mu_);
+    // The directory that a swap took away has the mode that it had.
+    if (point.find("xchanged") != std::string::npos ||
+        point == "Puller:AfterSwapDone" || point == "Workspace:OldRetired") {
+      return;
+    }
+    Expect(point, workspace_, 0700);
+    std::error_code gone;
+    for (const auto& entry : fs::directory_iterator(workspace_, gone)) {
+      const std::string path = entry.path().string();
+      const std::string name = entry.path().filename().string();
+      if (name == "staging") {
+        Expect(point, path, 0700);
+      } else if (name == "db" && point != "Puller:AccessSet" &&
+                 point != "Workspace:ExchangeRecorded" &&
+                 point != "WriteDurably:Written" &&
+                 point != "WriteDurably:Synced" &&
+                 point != "WriteDurably:Renamed" &&
+                 point != "Puller:BeforeSwapDone") {
+        Expect(point, path, 0700);
+        // But for chunks, which are whole.
+        for (const auto& file : fs::directory_iterator(path, gone)) {
+          if (file.path().extension() != ".sst") {
+            Expect(point, file.path().string(), 0600);
+          }
+        }
+      } else if (name != "db" && name != "old") {
+        Expect(point, path, 0600);
+      }
+    }
+  }
+
+  size_t looks() const { return looks_; }
+  const std::vector<std::string>& found() const { return found_; }
+
+ private:
+  void Expect(const std::string& point, const std::string& path,
+              mode_t expected) {
+    struct stat info {};
+    if (lstat(path.c_str(), &info) == 0) {
+      ++looks_;
+      if ((info.st_mode & 07777) != expected) {
+        found_.push_back(point + " " + path);
+      }
+    }
+  }
+
+  const std::string workspace_;
+  std::mutex mu_;
+  size_t looks_ = 0;
+  std::vector<std::string> found_;
+};
+
+TEST_CASE("Nobody else may read what a pull has not finished, whatever the "
+          "umask",
+          "[target][access]") {
+  const UmaskScope open(0);
+  const Visibility visibility =
+      GENERATE(Visibility::kSwap, Visibility::kAll, Visibility::kChunk);
+  ReplicaWorld world;
+  PullOptions options = world.Options();
+  REQUIRE_OK(RunPull(options).status);  // seeds
+  world.ChangeSource();
+  options.visibility = visibility;
+  Peeper peeper(world.target() + ".sstferry");
+  TEST_SetFaultHook([&peeper](const std::string& point) {
+    peeper.Look(point);
+  });
+  const Summary summary = RunPull(options);
+  TEST_SetFaultHook(nullptr);
+  REQUIRE_OK(summary.status);
+  REQUIRE(peeper.looks() > 50);
+  REQUIRE(peeper.found() == std::vector<std::string>());
+}
+
+TEST_CASE("A new database is like the directory that it replaces or fills",
+          "[target][access]") {
+  const UmaskScope usual(022);
+  ReplicaWorld world;
+  PullOptions options = world.Options();
+  const Access expected =
+      Mine({kSomeUser, kSomeGroup, GENERATE(0750u, 0700u, 02775u)});
+  SECTION("an empty directory that was prepared") {
+    fs::create_directory(world.target());
+  }
+  SECTION("--replace") {
+    REQUIRE_OK(RunPull(options).status);
+    world.ChangeSource();
+    options.mode = PullMode::kSeed;
+    options.replace = true;
+  }
+  SECTION("a swap") {
+    REQUIRE_OK(RunPull(options).status);
+    world.ChangeSource();
+  }
+  SECTION("a swap without a sync before its end") {
+    REQUIRE_OK(RunPull(options).status);
+    world.ChangeSource();
+    options.durability = Durability::kNone;
+  }
+  Give(world.target(), expected);
+  const Summary summary = RunPull(options);
+  REQUIRE_OK(summary.status);
+  RequireAccess(world.target(), expected);
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+}
+
+TEST_CASE("A new database is as the options ask, whatever was there",
+          "[target][access]") {
+  ReplicaWorld world;
+  PullOptions options = world.Options();
+  const Access asked = Mine({kSomeUser, kSomeGroup, 0710});
+  options.target_owner = asked.owner;
+  options.target_group = asked.group;
+  options.target_mode = asked.mode;
+  REQUIRE_OK(RunPull(options).status);
+  RequireAccess(world.target(), asked);
+  REQUIRE(chmod(world.target().c_str(), 0755) == 0);
+  REQUIRE_OK(RunPull(options).status);
+  RequireAccess(world.target(), asked);
+}
+
+TEST_CASE("A database in a new place is an ordinary directory",
+          "[target][access]") {
+  const mode_t mask = GENERATE(022, 027, 077, 0);
+  const UmaskScope scope(mask);
+  ReplicaWorld world;
+  REQUIRE_OK(RunPull(world.Options()).status);
+  RequireAccess(world.target(), {geteuid(), getegid(), 0755u & ~mask});
+}
+
+TEST_CASE("A refresh in place adds files like those that are there",
+          "[target][access]") {
+  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+  ReplicaWorld world;
+  PullOptions options = world.Options();
+  REQUIRE_OK(RunPull(options).status);
+  world.ChangeSource();
+  options.visibility = visibility;
+  options.chunk_bytes = 100'000;
+  // As an application may have made them: files that are not quite what the
+  // directory's own permissions say.
+  const Access directory = Mine({kSomeUser, kSomeGroup, 0750});
+  const Access file = Mine({kSomeUser, kSomeGroup, 0644});
+  Give(world.target(), directory);
+  for (const auto& entry : fs::directory_iterator(world.target())) {
+    Give(entry.path().string(), file);
+  }
+  const Summary summary = RunPull(options);
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.chunks > 0);
+  REQUIRE(AccessOf(world.target()) == directory);
+  for (const auto& entry : fs::directory_iterator(world.target())) {
+    INFO(entry.path().string());
+    REQUIRE(AccessOf(entry.path().string()) == file);
+  }
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+}
+
+TEST_CASE("A refresh in place refuses another owner or mode than there is",
+          "[target][access]") {
+  ReplicaWorld world;
+  PullOptions options = world.Options();
+  REQUIRE_OK(RunPull(options).status);
+  REQUIRE(chmod(world.target().c_str(), 0750) == 0);
+  options.visibility = Visibility::kAll;
+  options.target_mode = 0700;
+  const Summary refused = RunPull(options);
+  REQUIRE(EndStateOf(refused.status) == EndState::kRefused);
+  REQUIRE(MessageOf(refused.status).find("0700") != std::string::npos);
+  REQUIRE(MessageOf(refused.status).find("0750") != std::string::npos);
+  world.RequireNothingLeft();
+  options.target_mode = 0750;
+  REQUIRE_OK(RunPull(options).status);
+}
+
+TEST_CASE("Permissions that lock the owner out are refused before a name is "
+          "made",
+          "[target][access]") {
+  ReplicaWorld world;
+  PullOptions options = world.Options();
+  fs::create_directory(world.target());
+  REQUIRE(chmod(world.target().c_str(), 0550) == 0);
+  const Summary refused = RunPull(options);
+  REQUIRE(EndStateOf(refused.status) == EndState::kRefused);
+  REQUIRE(MessageOf(refused.status).find("0550") != std::string::npos);
+  REQUIRE(MessageOf(refused.status).find("--permissions") !=
+          std::string::npos);
+  REQUIRE(world.calls().empty());
+  REQUIRE_FALSE(fs::exists(world.target() + ".sstferry"));
+  options.target_mode = 0750;
+  REQUIRE_OK(RunPull(options).status);
+}
+
+// Whether the child, which is no more root, saw what it should.
+bool AsAnotherUser(const std::function<bool()>& look) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const bool dropped = setgroups(0, nullptr) == 0 &&
+                         setgid(kSomeGroup) == 0 && setuid(kSomeUser) == 0;
+    _exit(dropped && look() ? 0 : 1);
+  }
+  int code = -1;
+  REQUIRE(waitpid(child, &code, 0) == child);
+  return WIFEXITED(code) && WEXITSTATUS(code) == 0;
+}
+
+TEST_CASE("An owner that cannot be set is refused, with what to do",
+          "[target][access]") {
+  if (!IsRoot()) {
+    return;  // takes a user to become, and directories of others
+  }
+  ScratchDir dir;
+  fs::create_directory(dir / "open");
+  REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
+  REQUIRE(chmod((dir / "open").c_str(), 0777) == 0);
+  PullOptions options;
+  options.target_dir = dir / "open/target";
+  const auto refused = [&options] {
+    Access access;
+    const rocksdb::Status status = ChooseAccess(options, &access);
+    return EndStateOf(status) == EndState::kRefused &&
+           MessageOf(status).find("--owner") != std::string::npos;
+  };
+  REQUIRE(AsAnotherUser([&] { return !refused(); }));  // nothing is there
+  options.target_owner = 0;
+  REQUIRE(AsAnotherUser(refused));
+  options.target_owner = kSomeUser;
+  REQUIRE(AsAnotherUser([&] { return !refused(); }));
+  options.target_group = 0;
+  REQUIRE(AsAnotherUser(refused));
+  options.target_owner.reset();
+  options.target_group.reset();
+  fs::create_directory(options.target_dir);  // root's
+  REQUIRE(AsAnotherUser(refused));
+  options.target_owner = kSomeUser;
+  options.target_group = kSomeGroup;
+  REQUIRE(AsAnotherUser([&] { return !refused(); }));
+  REQUIRE(fs::is_empty(options.target_dir));
+  REQUIRE(std::distance(fs::directory_iterator(dir / "open"),
+                        fs::directory_iterator()) == 1);
+  // And in place: its files would be another's.
+  WriteBytes(options.target_dir + "/CURRENT", "MANIFEST-000001\n");
+  REQUIRE(AsAnotherUser([&options] {
+    Access access;
+    return EndStateOf(ChooseFileAccess(PullOptions(), options.target_dir,
+                                       &access)) == EndState::kRefused;
+  }));
+}
+
+TEST_CASE("Another user's workspace is refused, and no status is made up",
+          "[target][access]") {
+  if (!IsRoot()) {
+    return;  // takes a user to become
+  }
+  ScratchDir dir;
+  const std::string target = dir / "open/target";
+  fs::create_directories(target + ".sstferry");
+  WriteBytes(target + ".sstferry/lock", "sstferry workspace 1\n");
+  REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
+  REQUIRE(chmod((dir / "open").c_str(), 0777) == 0);
+  const auto refused = [](const rocksdb::Status& status) {
+    return EndStateOf(status) == EndState::kRefused &&
+           MessageOf(status).find("user 0") != std::string::npos;
+  };
+  const auto looks = [&] {
+    TargetState state;
+    bool is_target = false;
+    std::unique_ptr<Workspace> workspace;
+    return refused(ReadTargetState(target, &state, &is_target)) &&
+           refused(Workspace::Open(target, Existing::kRefuse,
+                                   rocksdb::FileSystem::Default(), nullptr,
+                                   &workspace));
+  };
+  REQUIRE(chmod((target + ".sstferry").c_str(), 0700) == 0);
+  REQUIRE(AsAnotherUser(looks));
+  REQUIRE(chmod((target + ".sstferry").c_str(), 0777) == 0);
+  REQUIRE(AsAnotherUser([&] { return !looks(); }));
+}
+
+TEST_CASE("Access is never given through a link", "[target][access]") {
+  ScratchDir dir;
+  WriteBytes(dir / "file", "x");
+  REQUIRE(chmod((dir / "file").c_str(), 0640) == 0);
+  fs::create_symlink(dir / "file", dir / "link");
+  REQUIRE_FALSE(SetAccess(dir / "link", {Access::kAsMade, Access::kAsMade,
+                                         0666})
+                    .ok());
+  REQUIRE(AccessOf(dir / "file").mode == 0640);
+}
+
+}  // namespace
+}  // namespace sstferry

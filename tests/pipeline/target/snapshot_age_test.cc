@@ -1,0 +1,138 @@
+// When a snapshot was taken, who says so, and what is too old to be resumed.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/target/memory/target_state.h"
+#include "tests/pipeline/target/resume_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/replica_world.h"
+#include "tests/support/sample_database.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+uint64_t Now() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+
+// A source whose clock is set by hand.
+struct ClockedSource {
+  explicit ClockedSource(const std::string& directory)
+      : directory_(directory) {
+    Start();
+  }
+  void Start() {
+    ServeOptions options = ServeAndHold(directory_);
+    options.leases.wall_seconds = [this] { return clock.load(); };
+    server = std::make_unique<TestServer>(options);
+  }
+  const std::string directory_;
+  std::atomic<uint64_t> clock{Now()};
+  std::unique_ptr<TestServer> server;
+};
+
+TEST_CASE("A pull says everywhere when its snapshot was taken",
+          "[target][age]") {
+  REQUIRE(Rfc3339(0).empty());
+  REQUIRE(Rfc3339(1'700'000'000) == "2023-11-14T22:13:20Z");
+  REQUIRE(Rfc3339(253'402'300'799) == "9999-12-31T23:59:59Z");
+  REQUIRE(Rfc3339(253'402'300'800).empty());
+  REQUIRE(Rfc3339(UINT64_MAX).empty());
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ClockedSource source(dir / "source");
+  source.clock = 1'700'000'000;
+  PullOptions options = PullFrom(source.server->address(), dir / "target");
+  options.carry = CarryMode::kNever;
+  const Summary cut = PullAndCancel(options, "Ingestor:Ingested", 2);
+  REQUIRE(cut.snapshot_taken_seconds == 1'700'000'000);
+  TargetState state;
+  bool is_target = false;
+  REQUIRE_OK(ReadTargetState(dir / "target", &state, &is_target));
+  REQUIRE(state.unfinished->snapshot_taken_at == "2023-11-14T22:13:20Z");
+  // Later, and even by another process of the source.
+  source.clock += 1000;
+  source.server.reset();
+  source.Start();
+  options.source = AddressAt(source.server->address());
+  const Summary summary = RunPull(options);
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.chunks_resumed > 0);
+  REQUIRE(summary.snapshot_taken_seconds == 1'700'000'000);
+  const auto last = nlohmann::json::parse(
+      BytesOf(dir / "target" + "/last_transfer.json"));
+  REQUIRE(last["snapshot_taken_at"] == "2023-11-14T22:13:20Z");
+  REQUIRE(last["snapshot_taken_seconds"] == 1'700'000'000);
+  REQUIRE_OK(ReadTargetState(dir / "target", &state, &is_target));
+  REQUIRE(state.complete->snapshot_taken_at == "2023-11-14T22:13:20Z");
+}
+
+TEST_CASE("A pull is resumed unless its snapshot is older than asked",
+          "[target][age]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ClockedSource source(dir / "source");
+  source.clock -= 7200;
+  PullOptions options = PullFrom(source.server->address(), dir / "target");
+  options.carry = CarryMode::kNever;
+  const Summary cut = PullAndCancel(options, "Ingestor:Ingested", 2);
+  source.clock += 7200;
+  SECTION("not older") {
+    options.max_age = std::chrono::hours(3);
+    const Summary summary = PullToTheEnd(dir, options);
+    REQUIRE(summary.transfer_id == cut.transfer_id);
+    REQUIRE(summary.chunks_resumed > 0);
+  }
+  SECTION("older") {
+    options.max_age = std::chrono::hours(1);
+    const Summary summary = PullToTheEnd(dir, options);
+    REQUIRE(summary.transfer_id != cut.transfer_id);
+    REQUIRE(summary.chunks_resumed == 0);
+    REQUIRE(NotesMention(summary, "longer ago than 3600 s"));
+    // And the source keeps it no longer.
+    source.server->Stop();
+    REQUIRE(NamesOf(dir.path()) ==
+            std::vector<std::string>{"source", "target"});
+  }
+}
+
+TEST_CASE("What an earlier night could not exchange is not exchanged tonight",
+          "[target][age][swap]") {
+  ReplicaWorld world;
+  REQUIRE_OK(RunPull(world.Options()).status);
+  ClockedSource source(world.source());
+  PullOptions options = world.Options();
+  options.source = AddressAt(source.server->address());
+  options.max_age = std::chrono::hours(20);
+  world.ChangeSource();
+  {
+    // The application is not stopped.
+    ServingApplication application(world.target());
+    source.clock -= 24 * 3600;
+    const Summary busy = RunPull(options);
+    REQUIRE(EndStateOf(busy.status) == EndState::kBusy);
+    source.clock += 24 * 3600;
+  }
+  const auto of_last_night = EntriesOf(world.source());
+  world.ChangeSource();
+  const bool drops = GENERATE(true, false);
+  options.max_age = drops ? options.max_age : std::chrono::seconds(0);
+  const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
+  REQUIRE_OK(summary.status);
+  REQUIRE(EntriesOf(world.target()) ==
+          (drops ? EntriesOf(world.source()) : of_last_night));
+  REQUIRE(NotesMention(summary, "longer ago than") == drops);
+  REQUIRE(world.calls().back() == "after exchanged");
+}
+
+}  // namespace
+}  // namespace sstferry
