@@ -200,9 +200,17 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   summary.selection.interval.begin = std::string("\xff");
   WriteRecord(dir, SummaryToJson(summary, "pull"));
   REQUIRE(ReadLastTransfer(dir.path(), &record));
-  const LastTransfer expected{
-      "00ff", "/data/db", "2026-11-21T12:00:00Z", "origin", UINT64_MAX,
-      {"default", "a"}, {"a"}, "0xFF", std::nullopt};
+  LastTransfer expected;
+  expected.transfer_id = "00ff";
+  expected.source = "/data/db";
+  expected.finished_at = "2026-11-21T12:00:00Z";
+  expected.source_database_id = "origin";
+  expected.state = record.state;
+  expected.snapshot_sequence = UINT64_MAX;
+  expected.snapshot_taken_at = record.snapshot_taken_at;
+  expected.column_families = {"default", "a"};
+  expected.asked_families = {"a"};
+  expected.begin = "0xFF";
   REQUIRE(record == expected);
 }
 
