@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "rocksdb/db.h"
+#include "sstferry/rate_limited_log.h"
 #include "sstferry/source.h"
 #include "sstferry/status.h"
 #include "sstferry/target.h"
@@ -25,6 +26,10 @@ int main(int argc, char** argv) {
 
   sstferry::ServeOptions serve;  // the source: gives what db holds now
   serve.databases = {{"orders", /*directory=*/"", db, /*handles=*/{}}};
+  sstferry::RateLimitedLog lines;  // no peer fills the log
+  serve.log = [&](sstferry::LogLevel, const std::string& line) {
+    if (const auto admitted = lines.Admit(line)) std::cerr << *admitted << "\n";
+  };
   std::unique_ptr<sstferry::Listener> listener;
   if (status.ok()) status = sstferry::ListenTcp({"127.0.0.1", 0}, &listener);
   std::unique_ptr<sstferry::SourceServer> server;
