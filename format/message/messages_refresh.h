@@ -16,7 +16,7 @@ enum class TransferMode : uint8_t {
   kRefresh = 1,  // into one with data: chunks replace their intervals
 };
 
-// What the target requests for a range of the plan.
+// The target requests this for a range of the plan.
 enum class RangeNeed : uint8_t {
   kSend = 0,       // the chunks
   kCompare = 1,    // a digest, and the chunks if it differs

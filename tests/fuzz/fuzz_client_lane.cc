@@ -98,8 +98,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.guard = &guard;
   state.ranges = &world.ranges;
   state.starts = starts;
-  state.families = {{rocksdb::BytewiseComparator(), 5},
-                    {rocksdb::ReverseBytewiseComparator(), 5}};
+  state.families = {
+      {rocksdb::BytewiseComparator(), 5, std::nullopt, std::nullopt},
+      {rocksdb::ReverseBytewiseComparator(), 5, std::nullopt, std::nullopt}};
   state.chunk_bytes = 1u << 20;
   state.takes_carried = true;
   state.staging_dir = world.scratch / "staging";

@@ -71,8 +71,8 @@ class LaneSink : public ChunkSink {
                                           FrameList* frames);
   [[nodiscard]] rocksdb::Status SendRangeEnd(LaneWindow::Range* range);
   [[nodiscard]] rocksdb::Status Recover();
-  // The target's first request on another connection: goes on with it, or
-  // puts it back where it asks for something else than what is at hand.
+  // Takes the target's first request on another connection: resumes with it, or
+  // puts it back if it asks for anything else than the range at hand.
   [[nodiscard]] rocksdb::Status Reconcile();
   // Waits until a range is asked for on the connection at hand.
   [[nodiscard]] rocksdb::Status AwaitRequest(LaneWindow::Range* range);

@@ -93,8 +93,9 @@ class LaneWindow {
     kNothing,    // and nothing is kept
   };
   // Makes the target stand where `request`, its first one on another
-  // connection, says; the ranges behind it then are to be asked for. `building`: the last range, which has not ended, goes on;
-  // otherwise such a range is forgotten, its request to be answered anew.
+  // connection, says; the target then has to request the ranges behind it.
+  // `building`: the last range, which has not ended, is resumed; otherwise the
+  // window forgets it, and the lane answers its request anew.
   Found Rewind(const RangeRequest& request, bool building);
   // Where to go on with a carried chunk that Rewind() found.
   uint64_t FirstByte(const RangeRequest& request) const;

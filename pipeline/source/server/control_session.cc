@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 constexpr char kWhere[] = "source control";
 constexpr milliseconds kTickInterval{1000};
-// What RocksDB may start while it opens a snapshot, beside its shared pools.
+// RocksDB may start so many threads while it opens a snapshot, beside its pools.
 constexpr int kThreadsToOpen = 4;
 // How long a session whose transfer failed waits for the target to hang up, so
 // that the End frame is read before the connection goes.

@@ -3,10 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 
 #include "format/end_state.h"
+#include "format/rocksdb/file_name.h"
 #include "pipeline/source/directory/posix_files.h"
 
 namespace sstferry {
@@ -28,12 +27,6 @@ Status Unlink(const std::string& path) {
 }
 
 }  // namespace
-
-std::string NumberedName(uint64_t number, const char* suffix) {
-  char text[32];
-  snprintf(text, sizeof(text), "%06" PRIu64 "%s", number, suffix);
-  return text;
-}
 
 // Links one file. The link counts only if the name still belongs to the same
 // file afterwards: a file that is being deleted loses its name before it is

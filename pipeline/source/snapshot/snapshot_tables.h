@@ -62,7 +62,4 @@ class HeldTables {
   uint64_t linked_ = 0;
 };
 
-// Returns a name like 000012.sst.
-std::string NumberedName(uint64_t number, const char* suffix);
-
 }  // namespace sstferry

@@ -1,11 +1,11 @@
 #include "pipeline/target/database/closed_files.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 
 #include "format/end_state.h"
+#include "format/rocksdb/file_name.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/wal_facts.h"
@@ -19,15 +19,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Of the WALs of one column family.
+// Tables that stand for the WAL entries of one column family.
 constexpr size_t kMaxSpans = 4096;
-
-std::string NumberedName(uint64_t number, const char* suffix) {
-  char name[32];
-  snprintf(name, sizeof(name), "%06llu.%s",
-           static_cast<unsigned long long>(number), suffix);
-  return name;
-}
 
 Status Refused(const std::string& dir, const std::string& what) {
   return MakeStatus(EndState::kRefused,
@@ -78,7 +71,7 @@ uint64_t WalNumber(const std::string& name) {
              : 0;
 }
 
-// Of the WALs in `dir` that recovery replays. False: they cannot all be read.
+// Reads the WALs in `dir` that recovery replays. False: not all can be read.
 bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                   uint64_t oldest, WalFacts* facts) {
   std::vector<std::string> names;
@@ -170,19 +163,19 @@ Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
   Status status = ReadManifest(file_system, dir, &reader);
   for (const auto& [id, family] : reader.state().families) {
     for (const auto& [number, file] : family.files) {
-      const std::string name = NumberedName(number, "sst");
+      const std::string name = NumberedName(number, ".sst");
       if (status.ok() && file.path_id != 0) {
         status = Refused(dir, name + " on another path (db_paths or cf_paths "
                                      "of the application)");
       }
       // Files of old databases are called otherwise.
       if (status.ok() && !IsThere(file_system, dir, name) &&
-          !IsThere(file_system, dir, NumberedName(number, "ldb"))) {
+          !IsThere(file_system, dir, NumberedName(number, ".ldb"))) {
         status = Refused(dir, name + " missing");
       }
     }
     for (const auto& [number, file] : family.blobs) {
-      const std::string name = NumberedName(number, "blob");
+      const std::string name = NumberedName(number, ".blob");
       if (status.ok() && !IsThere(file_system, dir, name)) {
         status = Refused(dir, name + " missing");
       }

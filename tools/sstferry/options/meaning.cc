@@ -382,6 +382,16 @@ Status ReadListen(const OptionTexts& texts, ServeArguments* out) {
   return Status::OK();
 }
 
+// Reads TARGET_DIR and all options that pull and plan share.
+Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
+  out->options.target_dir = texts.Get("target");
+  Status status = ReadPullOptions(texts, &out->options);
+  if (status.ok()) {
+    status = ReadRefresh(texts, out);
+  }
+  return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
+}
+
 }  // namespace
 
 Status ParseServe(const std::vector<std::string>& arguments,
@@ -451,14 +461,7 @@ Status ParsePull(const std::vector<std::string>& arguments,
     status = Status::InvalidArgument(
         "target: expected a directory TARGET_DIR, found nothing");
   }
-  if (status.ok()) {
-    out->options.target_dir = texts.Get("target");
-    status = ReadPullOptions(texts, &out->options);
-  }
-  if (status.ok()) {
-    status = ReadRefresh(texts, out);
-  }
-  return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
+  return status.ok() ? ReadTransfer(texts, out) : status;
 }
 
 Status ParsePlan(const std::vector<std::string>& arguments,
@@ -474,14 +477,7 @@ Status ParsePlan(const std::vector<std::string>& arguments,
   if (status.ok() && texts.Has("target") && texts.Get("target").empty()) {
     status = Wrong("target", "a directory TARGET_DIR", "");
   }
-  if (status.ok()) {
-    out->options.target_dir = texts.Get("target");
-    status = ReadPullOptions(texts, &out->options);
-  }
-  if (status.ok()) {
-    status = ReadRefresh(texts, out);
-  }
-  return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
+  return status.ok() ? ReadTransfer(texts, out) : status;
 }
 
 Status ParseVerify(const std::vector<std::string>& arguments,
