@@ -115,14 +115,16 @@ Status ControlSession::EndTransfer(const Status& status) {
 }
 
 // A target that was lost, or had to stop for a reason that passes, may come
-// back; one that never got the plan cannot.
+// back; one that never got the plan cannot, and one that says that it stops
+// before any data was sent has nothing to resume.
 bool ControlSession::MayKeep(const Status& status) {
   const bool known = transfer_->planned() || resumed_;
   if (!registered_ || !transfer_->may_keep() || !known ||
       transfer_->ended()) {
     return false;
   }
-  return told_ ? MayGoOnAfter(EndStateOf(status)) : lost_;
+  const bool has_data = resumed_ || transfer_->counters()->sst_bytes > 0;
+  return told_ ? has_data && MayGoOnAfter(EndStateOf(status)) : lost_;
 }
 
 void ControlSession::Report(const Status& status) {

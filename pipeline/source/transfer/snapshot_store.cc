@@ -481,6 +481,21 @@ void SnapshotStore::Stop() {
   for (std::thread& thread : threads) {
     thread.join();
   }
+  for (const auto& item : entries) {
+    LogRetained(*item.second.transfer);
+  }
+}
+
+void SnapshotStore::LogRetained(const Transfer& transfer) const {
+  if (options_->log && transfer.has_lease()) {
+    options_->log(
+        LogLevel::kWarning,
+        "the snapshot of transfer " + ToHex(transfer.id()) + " of " +
+            transfer.name() + " is retained in " + transfer.directory() +
+            " for " + std::to_string(options_->snapshot_ttl.count()) +
+            " seconds, with " + std::to_string(transfer.pinned_bytes()) +
+            " bytes pinned; sstferry release removes it");
+  }
 }
 
 }  // namespace sstferry

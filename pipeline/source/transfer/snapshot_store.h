@@ -112,6 +112,8 @@ class SnapshotStore {
   bool ReleaseOldestIdle(const std::string& parent, const std::string& why);
   void ReleaseLargest(const std::string& parent, const std::string& why);
   void Log(LogLevel level, const std::string& text);
+  // Logs what this process leaves on the disk as it ends, however much.
+  void LogRetained(const Transfer& transfer) const;
   // Returns the idle entry whose lease began first, or end(). REQUIRES: mu_
   // held.
   Entries::iterator OldestIdle();

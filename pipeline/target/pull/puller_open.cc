@@ -567,8 +567,15 @@ void Puller::SayHowToGoOn(const Status& status) {
               (workspace_ != nullptr &&
                workspace_->swap_state() == SwapState::kBegun)) &&
              can_go_on_) {
-    Say("what has come is kept in " + workspace_->dir() +
-        ": run the same command to go on");
+    // A refresh is planned by what its target told, which no lease holds.
+    const bool ends_with_us = state_.replaces &&
+                              options_.source.is_directory() &&
+                              state_.ended.size() < plan_.ranges.size();
+    Say(ends_with_us
+            ? "the source's snapshot ends with this process: run the same "
+              "command to start over with a new one"
+            : "what has come is kept in " + workspace_->dir() +
+                  ": run the same command to resume");
   }
 }
 

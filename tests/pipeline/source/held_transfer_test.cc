@@ -66,16 +66,29 @@ TEST_CASE("What the target says decides whether its snapshot is kept",
   HeldBench bench;
   TestServer server(bench.Options());
   size_t reports = 0;
+  // Before that there is nothing to resume.
+  const bool data_was_sent = GENERATE(true, false);
+  CAPTURE(data_was_sent);
   for (uint8_t number = 1; number <= kMaxEndState; ++number) {
     const EndState state = static_cast<EndState>(number);
     const bool kept =
-        state == EndState::kCancelled || state == EndState::kDeadline ||
-        state == EndState::kDeadPeer || state == EndState::kNoSpace ||
-        state == EndState::kTooSlow;
+        data_was_sent &&
+        (state == EndState::kCancelled || state == EndState::kDeadline ||
+         state == EndState::kDeadPeer || state == EndState::kNoSpace ||
+         state == EndState::kTooSlow);
     INFO(EndStateName(state));
     std::unique_ptr<Channel> control;
     Announced opened;
     REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+    if (data_was_sent) {
+      std::unique_ptr<Channel> lane;
+      REQUIRE_OK(
+          DialLane(server.address(), opened.opened.transfer_id, 0, &lane));
+      RangeEnd end;
+      std::vector<ChunkEnd> chunks;
+      REQUIRE_OK(TakeRange(lane.get(), RangeRequest(), &end, &chunks));
+      REQUIRE_FALSE(chunks.empty());
+    }
     SendEndState(control.get(), state);
     const TransferReport report = server.Report(reports++);
     REQUIRE(EndStateOf(report.status) == state);
@@ -92,6 +105,29 @@ TEST_CASE("What the target says decides whether its snapshot is kept",
     SendEndState(control.get(), EndState::kRefused);
     REQUIRE(server.Report(reports++).kept_for.count() == 0);
     REQUIRE(WaitForSnapshots(bench.parent(), 0));
+  }
+}
+
+TEST_CASE("A server that ends names the snapshots that it leaves",
+          "[held][resume]") {
+  HeldBench bench;
+  ServeOptions options = bench.Options();
+  const bool leaves = GENERATE(true, false);
+  if (!leaves) {
+    options.snapshot_ttl = std::chrono::seconds(0);
+  }
+  TestServer server(options);
+  std::unique_ptr<Channel> control;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+  control->Close();
+  server.Stop();
+  const std::vector<std::string> left = SnapshotsIn(bench.parent());
+  REQUIRE(left.size() == (leaves ? 1 : 0));
+  REQUIRE(server.LogHolds("is retained in ") == leaves);
+  if (leaves) {
+    REQUIRE(server.LogHolds(ToHex(opened.opened.transfer_id)));
+    REQUIRE(server.LogHolds(left[0] + " for 100 seconds"));
   }
 }
 

@@ -189,5 +189,23 @@ TEST_CASE("A refresh that was cancelled before it showed changed nothing",
   world.ToTheEnd();
 }
 
+TEST_CASE("A cancelled refresh in place says whether the next one resumes it",
+          "[target][refresh]") {
+  RefreshWorld world(Visibility::kAll);
+  const bool serves = GENERATE(true, false);
+  if (!serves) {
+    world.server.reset();
+    REQUIRE_OK(ParseSourceAddress(world.dir / "source",
+                                  &world.options.source));
+  }
+  const Summary first =
+      PullAndCancel(world.options, "LaneClient:ChunkSynced", 3);
+  REQUIRE(NotesMention(first, "run the same command to resume") == serves);
+  REQUIRE(NotesMention(first, "run the same command to start over") ==
+          !serves);
+  const Summary second = world.ToTheEnd();
+  REQUIRE((second.chunks_resumed > 0) == serves);
+}
+
 }  // namespace
 }  // namespace sstferry

@@ -57,7 +57,7 @@ TEST_CASE("A pull cancelled at 10, 50 or 90 % goes on where it was",
       PullAndCancel(options, "LaneClient:ChunkSynced",
                     static_cast<int>(chunks * percent / 100));
   INFO(first.chunks << " of " << chunks << " chunks came");
-  REQUIRE(NotesMention(first, "run the same command to go on"));
+  REQUIRE(NotesMention(first, "run the same command to resume"));
   REQUIRE_FALSE(fs::exists(dir / "target"));
   const Summary second = PullToTheEnd(dir, options);
   REQUIRE(second.chunks_resumed == first.chunks);
