@@ -50,6 +50,7 @@ rocksdb::DBOptions Options(const AppSetup& setup, const std::string& wal_dir) {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
   options.create_missing_column_families = true;
+  options.allow_fallocate = false;  // most of the time of a short life
   options.wal_recovery_mode =
       static_cast<rocksdb::WALRecoveryMode>(setup.recovery_mode);
   options.wal_dir = wal_dir;

@@ -198,6 +198,7 @@ void Player::RemovesEmptyValues(size_t family) {
 
 void Player::Open() {
   rocksdb::DBOptions options;
+  options.allow_fallocate = false;  // most of the time of a short life
   options.avoid_flush_during_shutdown = true;  // leaves tails in the WAL
   options.avoid_flush_during_recovery = true;
   db_ = std::make_unique<OpenDb>(dir_, families_, options);

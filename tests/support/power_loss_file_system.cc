@@ -160,6 +160,7 @@ IOStatus PowerLossFileSystem::OpenForWriting(
   const Id id = Adopt(place);
   if (status.ok()) {
     contents_[id].size = SizeOf(names_.LimboPath(id));
+    contents_[id].is_manifest = name.find("/MANIFEST-") != std::string::npos;
     *file = WatchFile(std::move(*file), id, this);
   }
   return status;
@@ -513,7 +514,8 @@ std::string PowerLossFileSystem::LoseContents(Id file, Survival survival,
     tear += (*random)() % (size - least + 1);
   }
   // A file's length may be on disk before its bytes are.
-  const bool zeros = survival == Survival::kRandom && (*random)() % 3 == 0;
+  const bool zeros = survival == Survival::kRandom && (*random)() % 3 == 0 &&
+                     !contents.is_manifest;
   Must(ftruncate(fd, static_cast<off_t>(tear)) == 0, "truncate " + path);
   Must(!zeros || ftruncate(fd, static_cast<off_t>(size)) == 0,
        "truncate " + path);

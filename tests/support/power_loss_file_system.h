@@ -2,7 +2,9 @@
 //
 // Of a file survives what it held at its last Sync() or Fsync(); RangeSync()
 // promises nothing. Of what came later a power cut leaves nothing, all of it,
-// or a part: torn at any byte, or as long as it was with zeros behind a byte.
+// or a part: torn at any byte, or as long as it was with zeros behind a byte
+// (but for a MANIFEST: RocksDB opens no database where zeros follow a part of
+// a record there, whoever wrote it).
 // Of names see durable_names.h. Nothing is really synced.
 #pragma once
 
@@ -115,6 +117,7 @@ class PowerLossFileSystem : public RenamingFileSystem {
   struct Contents {
     uint64_t size = 0;         // on disk now
     uint64_t synced_size = 0;
+    bool is_manifest = false;
     // Synced bytes that were written over or cut since, oldest first.
     std::vector<std::pair<uint64_t, std::string>> overwritten;
     bool is_synced() const {

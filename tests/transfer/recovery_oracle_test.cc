@@ -1,7 +1,7 @@
 // Applications that crash, with databases of all kinds and with damaged WALs:
 // a pull holds what the application itself would recover, or it is refused.
 //
-// SSTFERRY_HISTORIES  how many (default 40)
+// SSTFERRY_HISTORIES  how many (default 200)
 // RC_PARAMS           rapidcheck's own, "seed=..." above all
 #include <fcntl.h>
 #include <rapidcheck.h>
@@ -284,7 +284,7 @@ bool MustBeEqual(const Crash& crash, const AppView& recovered) {
 
 int Histories() {
   const char* text = getenv("SSTFERRY_HISTORIES");
-  return text == nullptr ? 40 : std::max(1, atoi(text));
+  return text == nullptr ? 200 : std::max(1, atoi(text));
 }
 
 constexpr char kHistories[] = "child: crashed applications";

@@ -4,7 +4,7 @@
 // holds what was asked for and what it held besides; or it was refused, for a
 // reason that this test knows, and nothing changed.
 //
-// SSTFERRY_HISTORIES  how many (default 40)
+// SSTFERRY_HISTORIES  how many (default 200)
 // RC_PARAMS           rapidcheck's own, "seed=..." above all
 #include <rapidcheck.h>
 
@@ -154,7 +154,7 @@ rc::Gen<World> WorldGen() {
 
 int Worlds() {
   const char* text = getenv("SSTFERRY_HISTORIES");
-  return text == nullptr ? 40 : std::max(1, atoi(text));
+  return text == nullptr ? 200 : std::max(1, atoi(text));
 }
 
 struct Counts {

@@ -13,6 +13,7 @@
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/refreshed.h"
+#include "tests/support/sample_bytes.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
@@ -487,6 +488,33 @@ TEST_CASE("What a target's WAL holds is replaced, and only that is compared",
   INFO(moved.message());
   REQUIRE_OK(moved.status);
   REQUIRE(sstferry::EntriesOf(world.T()) == sstferry::EntriesOf(world.S()));
+}
+
+TEST_CASE("A target whose WAL holds two keys far apart is refreshed at once",
+          "[transfer][refresh]") {
+  const TempDir dir;
+  {
+    OpenDb source(dir / "S", OneFamily(Quiet()));
+    for (int i = 0; i < 40'000; ++i) {
+      source.Put(NumberedKey(i), RandomBytes(100, static_cast<uint64_t>(i)));
+    }
+    source.Flush();
+  }
+  PullOptions options;
+  options.lanes = 4;
+  const Ferried seeded = Ferry(dir / "S", dir / "T", options);
+  REQUIRE_OK(seeded.status);
+  REQUIRE(seeded.summary.ranges > 3);
+  {
+    // RocksDB flushes both into one file, which spans all ranges.
+    OpenDb target(dir / "T", OneFamily(Quiet()));
+    target.Put(NumberedKey(7), "foreign");
+    target.Put(NumberedKey(39'990), "foreign");
+  }
+  const Ferried moved = Refresh(dir / "S", dir / "T");
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(sstferry::EntriesOf(dir / "T") == sstferry::EntriesOf(dir / "S"));
 }
 
 TEST_CASE("A target that another process wrote to meanwhile is not refreshed",

@@ -19,9 +19,6 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Tables that stand for the WAL entries of one column family.
-constexpr size_t kMaxSpans = 4096;
-
 Status Refused(const std::string& dir, const std::string& what) {
   return MakeStatus(EndState::kRefused,
                     "target " + dir + ": expected all of its files in the "
@@ -101,30 +98,23 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
   return true;
 }
 
-// One for each key, or for neighbours where there are many.
-std::vector<LiveTable> TablesOf(const std::vector<WalKey>& keys,
-                                const rocksdb::Comparator* order) {
-  std::vector<LiveTable> spans;
+// The file that RocksDB flushes them into: it spans all of them. Believed less
+// than that, an interval would be doubted only after the flush.
+LiveTable SpanOf(const std::vector<WalKey>& keys,
+                 const rocksdb::Comparator* order) {
+  LiveTable span;
+  span.smallest = keys.front().key;
+  span.largest = keys.front().key;
   for (const WalKey& key : keys) {
-    LiveTable span;
-    span.smallest = key.key;
-    span.largest = key.is_range ? key.end : key.key;
-    spans.push_back(std::move(span));
-  }
-  std::sort(spans.begin(), spans.end(),
-            [order](const LiveTable& a, const LiveTable& b) {
-              return order->Compare(a.smallest, b.smallest) < 0;
-            });
-  const size_t each = (spans.size() + kMaxSpans - 1) / kMaxSpans;
-  std::vector<LiveTable> tables;
-  for (size_t i = 0; i < spans.size(); ++i) {
-    if (i % each == 0) {
-      tables.push_back(std::move(spans[i]));
-    } else if (order->Compare(tables.back().largest, spans[i].largest) < 0) {
-      tables.back().largest = std::move(spans[i].largest);
+    const std::string& last = key.is_range ? key.end : key.key;
+    if (order->Compare(key.key, span.smallest) < 0) {
+      span.smallest = key.key;
+    }
+    if (order->Compare(last, span.largest) > 0) {
+      span.largest = last;
     }
   }
-  return tables;
+  return span;
 }
 
 bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
@@ -218,8 +208,8 @@ Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
                           !found->second.unbounded &&
                           !found->second.keys.empty();
     if (has_keys) {
-      family.unflushed =
-          TablesOf(found->second.keys, family.handle->GetComparator());
+      family.unflushed = {
+          SpanOf(found->second.keys, family.handle->GetComparator())};
     } else if (status.ok() && HoldsUnflushed(db, family.handle)) {
       status = SpanAll(db, &family);
     }

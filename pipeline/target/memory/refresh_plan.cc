@@ -28,12 +28,13 @@ std::vector<std::string> Believed(const TargetMemory& memory) {
 
 }  // namespace
 
-bool BelievesAsMuch(const std::vector<FamilyHandle>& families,
-                    const TargetMemory& told, const TargetMemory& now) {
+std::string FindLost(const std::vector<FamilyHandle>& families,
+                     const TargetMemory& told, const TargetMemory& now) {
   const std::vector<std::string> believed = Believed(now);
   for (const std::string& cover : Believed(told)) {
     if (!std::binary_search(believed.begin(), believed.end(), cover)) {
-      return false;
+      return "column family '" + cover.substr(0, cover.find('\0')) +
+             "' has other files";
     }
   }
   for (const TargetFamily& family : now.families) {
@@ -46,14 +47,18 @@ bool BelievesAsMuch(const std::vector<FamilyHandle>& families,
     const auto before = std::find_if(
         told.families.begin(), told.families.end(),
         [&family](const TargetFamily& t) { return t.name == family.name; });
-    if (order == nullptr || before == told.families.end() ||
-        (family.first && (!before->first ||
-                          order->Compare(*family.first, *before->first) < 0 ||
-                          order->Compare(*before->last, *family.last) < 0))) {
-      return false;
+    const std::string where = "column family '" + family.name + "'";
+    if (order == nullptr || before == told.families.end()) {
+      return where + " is new";
+    }
+    if (family.first &&
+        (!before->first ||
+         order->Compare(*family.first, *before->first) < 0 ||
+         order->Compare(*before->last, *family.last) < 0)) {
+      return where + " has keys further out";
     }
   }
-  return true;
+  return "";
 }
 
 Status ReadTargetMemory(const PullOptions& options, TargetMemory* memory,

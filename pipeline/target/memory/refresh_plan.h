@@ -17,9 +17,10 @@ namespace sstferry {
                                                TargetMemory* memory,
                                                std::vector<std::string>* notes);
 
-// Whether all that a source was told still holds when it is judged again: no
-// cover is doubted now that was not, and no key lies further out.
-bool BelievesAsMuch(const std::vector<FamilyHandle>& families,
-                    const TargetMemory& told, const TargetMemory& now);
+// What of that which the source was told does not hold when the target is
+// judged again: a cover is doubted now that was not, or a key lies further out.
+// Empty: all holds.
+std::string FindLost(const std::vector<FamilyHandle>& families,
+                     const TargetMemory& told, const TargetMemory& now);
 
 }  // namespace sstferry

@@ -115,12 +115,15 @@ Status RefreshTarget::OpenToWrite() {
   FaultPoint("Refresh:TargetOpened");
   TargetMemory memory;
   status = Judge(&judged_, &memory);
-  return !status.ok() || BelievesAsMuch(Selected(), memory_, memory)
+  const std::string lost =
+      status.ok() ? FindLost(Selected(), memory_, memory) : "";
+  return lost.empty()
              ? status
              : MakeStatus(EndState::kBusy,
                           "target " + dir_ +
                               ": another process changed it while it was "
-                              "looked at; run the same command again");
+                              "looked at (" + lost +
+                              "); run the same command again");
 }
 
 std::vector<FamilyHandle> RefreshTarget::Selected() const {
