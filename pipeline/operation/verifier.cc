@@ -98,44 +98,34 @@ ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
 Verifier::Verifier(const VerifyOptions& options, Dialer* left,
                    const std::string& left_name, Dialer* right,
                    const std::string& right_name)
-    : options_(options), started_(std::chrono::steady_clock::now()) {
+    : options_(options),
+      started_(std::chrono::steady_clock::now()),
+      failure_([this] {
+        left_.link->Close();
+        right_.link->Close();
+      }) {
   left_.label = "left";
-  left_.dialer = left;
   left_.database = left_name;
   right_.label = "right";
-  right_.dialer = right;
   right_.database = right_name;
   left_.judged.address = options.left;
   right_.judged.address = options.right;
   for (VerifySide* side : {&left_, &right_}) {
-    side->guard = std::make_unique<StallGuard>(
-        options.stall_timeout, [side] { return side->session->progress(); });
+    SourceLinkOptions link;
+    link.connect_timeout = options.connect_timeout;
+    link.peer_timeout = options.peer_timeout;
+    link.stall_timeout = options.stall_timeout;
+    link.last_words = kLastWordsLimit;
+    link.label = side->label + " ";
+    side->link = std::make_unique<SourceLink>(side == &left_ ? left : right,
+                                              link, &failure_);
   }
 }
 
 Verifier::~Verifier() = default;
 
 Status Verifier::OpenSide(VerifySide* side) {
-  SourceSessionOptions session_options;
-  session_options.connect_timeout = options_.connect_timeout;
-  session_options.peer_timeout = options_.peer_timeout;
-  session_options.ping_interval = options_.peer_timeout / 2;
-  session_options.stall_timeout = options_.stall_timeout;
-  session_options.handshakes = &handshakes_;
-  session_options.on_fail = [this, side](const Status& status,
-                                         const std::string& where) {
-    Fail(status, side->label + " " + where);
-  };
-  std::unique_ptr<SourceSession> session;
-  Status status =
-      SourceSession::Connect(side->dialer, session_options, &session);
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    side->session = std::move(session);
-    if (status.ok() && failed_) {
-      status = failure_;  // cancelled before there was a session to cancel
-    }
-  }
+  Status status = side->link->Connect();
   if (!status.ok()) {
     return status;
   }
@@ -148,7 +138,7 @@ Status Verifier::OpenSide(VerifySide* side) {
     request.snapshot_use = SnapshotUse::kShare;
     request.held_transfer = *options_.left_snapshot;
   }
-  status = side->session->Open(request, &side->plan);
+  status = side->link->session()->Open(request, &side->plan);
   if (status.ok()) {
     status = WithContext(
         CheckFamilies(side->plan, options_.selection.families),
@@ -165,16 +155,15 @@ Status Verifier::OpenSide(VerifySide* side) {
 }
 
 Status Verifier::OpenLanes(VerifySide* side, uint32_t lanes) {
+  side->link->SetLanes(lanes);
   for (uint32_t lane = 0; lane < lanes; ++lane) {
-    std::unique_ptr<Channel> channel;
-    const Status status = side->session->ConnectLane(lane, &channel);
+    Channel* channel = nullptr;
+    const Status status = side->link->OpenLane(lane, &channel);
     if (!status.ok()) {
       return status;
     }
-    std::lock_guard<std::mutex> lock(mu_);
-    side->lanes.push_back(std::move(channel));
   }
-  return failure();
+  return failure_.status();
 }
 
 // Families present on one side only are differences, each counted once.
@@ -229,8 +218,8 @@ Status Verifier::CompareRange(uint32_t lane, size_t at) {
   if (right_family == UINT32_MAX) {
     return Status::OK();
   }
-  Channel* left = left_.lanes[lane].get();
-  Channel* right = right_.lanes[lane].get();
+  Channel* left = left_.link->lane(lane);
+  Channel* right = right_.link->lane(lane);
   DigestRequest request;
   request.interval = range.interval;
   request.family = range.family;
@@ -242,11 +231,12 @@ Status Verifier::CompareRange(uint32_t lane, size_t at) {
   DigestReply ours;
   DigestReply theirs;
   if (status.ok()) {
-    status = left_.guard->ReceiveMessage(left, FrameType::kDigestReply, &ours);
+    status = left_.link->guard().ReceiveMessage(
+        left, FrameType::kDigestReply, &ours);
   }
   if (status.ok()) {
-    status =
-        right_.guard->ReceiveMessage(right, FrameType::kDigestReply, &theirs);
+    status = right_.link->guard().ReceiveMessage(
+        right, FrameType::kDigestReply, &theirs);
   }
   if (!status.ok()) {
     return status;
@@ -269,9 +259,9 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   const std::string& family =
       left_.plan.families[range.family].description.name;
   const rocksdb::Comparator* order = orders_[range.family];
-  EntryStream left_stream(left_.lanes[lane].get(), left_.guard.get(),
+  EntryStream left_stream(left_.link->lane(lane), &left_.link->guard(),
                           range.family, range.interval, order);
-  EntryStream right_stream(right_.lanes[lane].get(), right_.guard.get(),
+  EntryStream right_stream(right_.link->lane(lane), &right_.link->guard(),
                            right_family_[range.family], range.interval, order);
   uint64_t found = 0;
   const EntryDigest* left = nullptr;
@@ -280,7 +270,8 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   if (status.ok()) {
     status = right_stream.Next(&right);
   }
-  while (status.ok() && !failed_ && (left != nullptr || right != nullptr)) {
+  while (status.ok() && !failure_.failed() &&
+         (left != nullptr || right != nullptr)) {
     const int compared = left == nullptr    ? 1
                          : right == nullptr ? -1
                                             : order->Compare(left->key,
@@ -303,7 +294,7 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
       status = right_stream.Next(&right);
     }
   }
-  if (status.ok() && !failed_ && found == 0) {
+  if (status.ok() && !failure_.failed() && found == 0) {
     // The range's digests differ and tell plain values from entities, the
     // digests of single values do not.
     AddDifference({at + 1, 0}, family, range.interval.begin.value_or(""),
@@ -360,26 +351,17 @@ void Verifier::SayWhatIsCompared() const {
   }
 }
 
-// A side that fails closes all its lanes: its own words count, not that.
-void Verifier::AwaitLastWords() {
-  for (VerifySide* side : {&left_, &right_}) {
-    const Status told = side->session->AwaitFailure(kLastWordsLimit);
-    if (!told.ok()) {
-      Fail(told, side->label + " source " + side->dialer->address());
-    }
-  }
-}
-
 void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
   const std::vector<Range>& ranges = left_.plan.ranges;
-  for (size_t at = (*next)++; at < ranges.size() && !failed_;
+  for (size_t at = (*next)++; at < ranges.size() && !failure_.failed();
        at = (*next)++) {
     const Status status = CompareRange(lane, at);
     if (EndStateOf(status) == EndState::kDeadPeer) {
-      AwaitLastWords();
+      left_.link->AwaitLastWords();
+      right_.link->AwaitLastWords();
     }
     if (!status.ok()) {
-      Fail(status, "verify lane " + std::to_string(lane));
+      failure_.Set(status, "verify lane " + std::to_string(lane));
     }
   }
 }
@@ -408,28 +390,23 @@ Status Verifier::Run(Summary* summary) {
   }
   if (status.ok()) {
     std::atomic<size_t> next{0};
-    std::vector<std::thread> threads;
-    for (uint32_t lane = 0; lane < lanes; ++lane) {
-      threads.emplace_back([this, lane, &next] { RunLane(lane, &next); });
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
+    status = left_.link->RunLanes(
+        [this, &next](uint32_t lane) { RunLane(lane, &next); });
   }
   if (!status.ok()) {
-    Fail(status, "verify");
+    failure_.Set(status, "verify");
   }
   HangUp(summary);
   FillSummary(lanes, summary);
-  finished_ = !failed_;
+  finished_ = !failure_.failed();
   return Judge(summary);
 }
 
 Status Verifier::Judge(Summary* summary) const {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (failed_) {
-    return failure_;
+  if (failure_.failed()) {
+    return failure_.status();
   }
+  std::lock_guard<std::mutex> lock(mu_);
   if (differences_ == 0) {
     return Status::OK();
   }
@@ -447,16 +424,14 @@ Status Verifier::Judge(Summary* summary) const {
 
 void Verifier::HangUp(Summary* summary) {
   for (VerifySide* side : {&left_, &right_}) {
-    if (side->session != nullptr) {
-      summary->wire_bytes += side->session->wire_bytes();
+    summary->wire_bytes += side->link->wire_bytes();
+    if (side->link->session() != nullptr) {
+      const HelloAck& source = side->link->session()->source();
       SideVersions* versions = side == &left_ ? &summary->source_versions
                                               : &summary->target_versions;
-      versions->software = side->session->source().software;
-      versions->rocksdb = side->session->source().rocksdb_version;
-      side->session->End(failure(), "verify");
-    }
-    for (const std::unique_ptr<Channel>& lane : side->lanes) {
-      summary->wire_bytes += lane->bytes_received() + lane->bytes_sent();
+      versions->software = source.software;
+      versions->rocksdb = source.rocksdb_version;
+      side->link->End(failure_.status(), "verify");
     }
   }
 }
@@ -495,36 +470,8 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
 }
 
 void Verifier::Cancel() {
-  Fail(MakeStatus(EndState::kCancelled, "stopped on request"), "verify");
-}
-
-void Verifier::Fail(const Status& status, const std::string& where) {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (failed_.exchange(true)) {
-    return;
-  }
-  failure_ = status;
-  failure_where_ = where;
-  handshakes_.CloseAll();
-  for (VerifySide* side : {&left_, &right_}) {
-    side->dialer->Close();
-    if (side->session != nullptr) {
-      side->session->Cancel();
-    }
-    for (const std::unique_ptr<Channel>& lane : side->lanes) {
-      lane->Close();
-    }
-  }
-}
-
-Status Verifier::failure() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return failure_;
-}
-
-std::string Verifier::error_where() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return failure_where_;
+  failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
+               "verify");
 }
 
 Progress Verifier::progress() const {

@@ -13,23 +13,20 @@
 #include <vector>
 
 #include "pipeline/operation/verdict.h"
-#include "pipeline/target/session/source_session.h"
-#include "pipeline/target/session/stall_guard.h"
+#include "pipeline/target/session/first_failure.h"
+#include "pipeline/target/session/source_link.h"
 #include "rocksdb/comparator.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
 
-// One side of a comparison: a session with its lanes.
+// One side of a comparison.
 struct VerifySide {
   std::string label;  // "left", "right"
   JudgedSide judged;  // what is known of it when the sides differ
-  Dialer* dialer = nullptr;
   std::string database;
-  std::unique_ptr<SourceSession> session;
   SourcePlan plan;
-  std::vector<std::unique_ptr<Channel>> lanes;
-  std::unique_ptr<StallGuard> guard;
+  std::unique_ptr<SourceLink> link;
 };
 
 // Threads: Run() from one, once; Cancel() and progress() from any.
@@ -46,20 +43,17 @@ class Verifier {
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;
-  std::string error_where() const;
+  std::string error_where() const { return failure_.where(); }
 
  private:
   [[nodiscard]] rocksdb::Status OpenSide(VerifySide* side);
   [[nodiscard]] rocksdb::Status OpenLanes(VerifySide* side, uint32_t lanes);
   [[nodiscard]] rocksdb::Status MatchFamilies();
-  [[nodiscard]] rocksdb::Status failure() const;
   void RunLane(uint32_t lane, std::atomic<size_t>* next);
   [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane, size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
-  void AwaitLastWords();
   void HangUp(Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
-  void Fail(const rocksdb::Status& status, const std::string& where);
   // Where a difference stands among all: families of one side first, then the
   // keys of range n with n + 1.
   using Place = std::pair<uint64_t, uint64_t>;
@@ -71,7 +65,7 @@ class Verifier {
 
   const VerifyOptions options_;
   const std::chrono::steady_clock::time_point started_;
-  ChannelSet handshakes_;
+  FirstFailure failure_;
   VerifySide left_;
   VerifySide right_;
   // The right side's family of each left one.
@@ -80,13 +74,10 @@ class Verifier {
   std::atomic<uint64_t> planned_bytes_{0};
   std::atomic<uint64_t> done_bytes_{0};
   std::atomic<uint64_t> entries_{0};
-  std::atomic<bool> failed_{false};
   std::atomic<bool> finished_{false};
 
   mutable std::mutex mu_;
-  rocksdb::Status failure_;     // under mu_, and all below
-  std::string failure_where_;
-  uint64_t entries_left_ = 0;
+  uint64_t entries_left_ = 0;  // under mu_, and all below
   uint64_t entries_right_ = 0;
   uint64_t key_value_bytes_ = 0;
   uint64_t differences_ = 0;

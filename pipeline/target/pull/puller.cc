@@ -7,6 +7,7 @@
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/lane/lane_client.h"
 #include "pipeline/target/pull/seed_target.h"
+#include "pipeline/target/session/deadline_watch.h"
 
 namespace sstferry {
 namespace {
@@ -14,8 +15,8 @@ namespace {
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// How long a closed lane waits for the control connection to say why.
-constexpr std::chrono::milliseconds kLastWordsLimit{2000};
+// For the first answer of a source, where nobody says how long.
+constexpr std::chrono::milliseconds kFirstAnswer{10'000};
 // Of each lane, over what the target holds.
 constexpr uint64_t kCompareReadaheadBytes = 1u << 20;
 
@@ -24,36 +25,32 @@ constexpr uint64_t kCompareReadaheadBytes = 1u << 20;
 Puller::Puller(const PullOptions& options, Dialer* dialer,
                const PullTargetFactory& make_target)
     : options_(options),
-      dialer_(dialer),
       started_(steady_clock::now()),
-      guard_(
-          options.stall_timeout, [this] { return session_->progress(); },
-          options.retry_for.count() > 0 && options.peer_timeout.count() > 0
-              ? options.peer_timeout
-              : options.stall_timeout),
+      failure_([this] { CloseAll(); }),
+      link_(dialer, LinkOptions(), &failure_),
       started_at_(NowRfc3339()) {
   SetMaxRate(options.max_rate_bytes_per_sec);
-  state_.guard = &guard_;
+  state_.guard = &link_.guard();
   state_.open_lane = [this](uint32_t lane, Channel** channel) {
-    return OpenLane(lane, channel);
+    return link_.OpenLane(lane, channel);
   };
   state_.retry_for = options.retry_for;
   state_.chunk_time = options.stall_timeout;
-  state_.stop = &stop_;
+  state_.stop = failure_.stop();
   state_.log = options.log;
   state_.digest = [this](const Range& range, DigestReply* reply) {
     return DigestInterval(target_->db(), target_->handle(range.family),
                           range.interval, kCompareReadaheadBytes,
-                          [this] { return failed_.load(); }, reply);
+                          [this] { return failure_.failed(); }, reply);
   };
   context_.options = &options_;
   context_.state = &state_;
   context_.plan = &plan_;
-  context_.stop = &stop_;
+  context_.stop = failure_.stop();
   context_.say = [this](const std::string& note) { Say(note); };
   context_.note = [this](const std::string& note) { notes_.push_back(note); };
   context_.fail = [this](const Status& error, const std::string& where) {
-    Fail(error, where);
+    failure_.Set(error, where);
   };
   context_.summary = [this] {
     Summary summary;
@@ -71,23 +68,38 @@ Puller::Puller(const PullOptions& options, Dialer* dialer,
 
 Puller::~Puller() = default;
 
+SourceLinkOptions Puller::LinkOptions() {
+  SourceLinkOptions link;
+  link.connect_timeout = options_.connect_timeout;
+  link.peer_timeout = options_.peer_timeout;
+  link.stall_timeout = options_.stall_timeout;
+  link.retry_for = options_.retry_for;
+  link.first_answer_within = options_.wait_for_source.value_or(
+      std::min(kFirstAnswer, options_.retry_for));
+  link.log = options_.log;
+  link.received = [this] { return state_.counters.received_bytes.load(); };
+  link.on_loss = [this] { state_.retries++; };
+  link.on_stats = [this](const Stats& stats) { return OnStats(stats); };
+  link.on_lane_thread = [this] {
+    if (options_.low_priority && state_.replaces) {
+      LowerThreadPriority();
+    }
+  };
+  return link;
+}
+
 Status Puller::Run(Summary* summary) {
-  std::thread watchdog;
-  if (options_.deadline.count() > 0) {
-    watchdog = std::thread([this] { WatchDeadline(); });
-  }
+  std::optional<DeadlineWatch> watch;
+  watch.emplace(options_.deadline, &failure_);
   Status status = RunSteps();
   if (!status.ok() && hooks_open_) {
     CallAfterSwap(workspace_->swap_transfer(), /*exchanged=*/false)
         .PermitUncheckedError();  // WorstOf() says it
   }
-  if (watchdog.joinable()) {
-    done_.Stop();
-    watchdog.join();
-  }
+  watch.reset();
   if (!status.ok()) {
-    Fail(status, "target");
-    status = WorstOf(failure());
+    failure_.Set(status, "target");
+    status = WorstOf(failure_.status());
   }
   if (timeline_ != nullptr) {
     const Status stopped = timeline_->Stop();
@@ -95,9 +107,7 @@ Status Puller::Run(Summary* summary) {
       notes_.push_back(MessageOf(stopped));
     }
   }
-  if (session_ != nullptr && !session_ended_) {
-    session_->End(status, error_where());
-  }
+  link_.End(status, error_where());
   if (!status.ok()) {
     SayHowToGoOn(status);
   }
@@ -119,7 +129,7 @@ Status Puller::RunSteps() {
        {&Puller::OpenWorkspace, &Puller::Connect, &Puller::PrepareTarget,
         &Puller::WriteJournalHead, &Puller::Transfer, &Puller::Reconcile,
         &Puller::FinishDatabase, &Puller::Publish}) {
-    Status status = failed_ ? failure() : (this->*step)();
+    Status status = failure_.failed() ? failure_.status() : (this->*step)();
     if (!status.ok()) {
       return status;
     }
@@ -128,46 +138,8 @@ Status Puller::RunSteps() {
   return Settle();
 }
 
-Status Puller::OpenLane(uint32_t lane, Channel** channel) {
-  std::unique_ptr<Channel> opened;
-  const Status status = session_->ConnectLane(lane, &opened);
-  if (!status.ok()) {
-    return status;
-  }
-  std::lock_guard<std::mutex> lock(mu_);
-  *channel = opened.get();
-  if (compression_ != WireCompression::kNone) {
-    opened->AllowFlags(kFrameFlagZstd);
-  }
-  if (failed_) {
-    opened->Close();
-  }
-  if (lanes_[lane] != nullptr) {
-    past_wire_bytes_ +=
-        lanes_[lane]->bytes_received() + lanes_[lane]->bytes_sent();
-  }
-  lanes_[lane] = std::move(opened);
-  return Status::OK();
-}
-
-Status Puller::ForEachLane(const std::function<void(uint32_t)>& work) {
-  std::vector<std::thread> threads;
-  for (uint32_t lane = 0; lane < plan_.opened.lanes; ++lane) {
-    threads.emplace_back([this, &work, lane] {
-      if (options_.low_priority && state_.replaces) {
-        LowerThreadPriority();
-      }
-      work(lane);
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  return failed_ ? failure() : Status::OK();
-}
-
 Status Puller::Transfer() {
-  if (session_ == nullptr) {
+  if (link_.session() == nullptr) {
     return Status::OK();  // all is here
   }
   if (plan_.opened.lanes == 0 || plan_.opened.lanes > options_.lanes) {
@@ -180,10 +152,9 @@ Status Puller::Transfer() {
   const uint32_t lanes = plan_.opened.lanes;
   lanes_started_ = steady_clock::now();
   controls_compression_ = compression_ == WireCompression::kAuto;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    lanes_.resize(lanes);
-  }
+  link_.SetLanes(lanes, compression_ != WireCompression::kNone
+                            ? kFrameFlagZstd
+                            : 0);
   scheduler_ =
       std::make_unique<RangeScheduler>(plan_.ranges, state_.starts, lanes);
   state_.scheduler = scheduler_.get();
@@ -203,29 +174,16 @@ Status Puller::Transfer() {
       return status;
     }
   }
-  return ForEachLane([this](uint32_t lane) { RunLane(lane); });
+  return link_.RunLanes([this](uint32_t lane) { RunLane(lane); });
 }
 
 void Puller::RunLane(uint32_t lane) {
-  FailLane(LaneClient(&state_, lane).Run(),
-           "target lane " + std::to_string(lane));
-}
-
-void Puller::FailLane(const Status& status, const std::string& where) {
-  if (EndStateOf(status) == EndState::kDeadPeer) {
-    // A source that fails closes all lanes: wait for its words.
-    const Status told = session_->AwaitFailure(kLastWordsLimit);
-    if (!told.ok()) {
-      Fail(told, "source " + dialer_->address());
-    }
-  }
-  if (!status.ok()) {
-    Fail(status, where);
-  }
+  link_.FailLane(LaneClient(&state_, lane).Run(),
+                 "target lane " + std::to_string(lane));
 }
 
 Status Puller::Reconcile() {
-  if (session_ == nullptr) {
+  if (link_.session() == nullptr) {
     return Status::OK();  // both sides agreed before
   }
   JournalComplete complete;
@@ -238,7 +196,7 @@ Status Puller::Reconcile() {
     complete.totals += totals;
   }
   // With those that came in this run: the source may have been restarted.
-  Status status = session_->Finish(ours, state_.ended, &finish_theirs_);
+  Status status = link_.session()->Finish(ours, state_.ended, &finish_theirs_);
   if (status.ok() && !unfinished_.complete) {
     status = journal_->Append(JournalRecordType::kComplete, complete);
     status = status.ok() ? journal_->Sync() : status;
@@ -272,8 +230,8 @@ Status Puller::Publish() {
   FillSummary(&summary);
   summary.state = "complete";
   Status status = target_->Record(summary);
-  if (status.ok() && failed_) {
-    status = failure();
+  if (status.ok() && failure_.failed()) {
+    status = failure_.status();
   }
   if (status.ok() && is_swap()) {
     const double deleted = delete_seconds_;
@@ -294,55 +252,11 @@ Status Puller::Publish() {
 
 // The target is complete: the source need not wait for the rest.
 Status Puller::Settle() {
-  LetSourceGo();
+  link_.End(Status::OK(), "");
   if (options_.mode == PullMode::kRefresh && !is_swap() && options_.compact) {
     SetPhase("compact");
   }
   return target_->Settle();
-}
-
-void Puller::WatchDeadline() {
-  if (!done_.WaitFor(options_.deadline)) {
-    Fail(MakeStatus(EndState::kDeadline,
-                    "not done within " +
-                        std::to_string(options_.deadline.count()) + " ms"),
-         "target");
-  }
-}
-
-// A control connection lost, or there again (OK).
-void Puller::OnRetry(const Status& lost) {
-  if (lost.ok()) {
-    Log(LogLevel::kInfo, "control connection: connected again");
-    SetWaitingFor("");
-    CloseSilentLanes();
-    return;
-  }
-  state_.retries++;
-  Log(LogLevel::kWarning, std::string("control connection: lost, is tried "
-                                      "again: ") +
-                              EndStateName(EndStateOf(lost)) + ": " +
-                              MessageOf(lost));
-  SetWaitingFor(MessageOf(lost));
-}
-
-void Puller::SetWaitingFor(const std::string& why) {
-  std::lock_guard<std::mutex> lock(mu_);
-  waiting_for_ = why;
-}
-
-// What cost the control connection may have cost lanes, too, without a word.
-void Puller::CloseSilentLanes() {
-  const int64_t since =
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          (Clock::now() - options_.peer_timeout).time_since_epoch())
-          .count();
-  std::lock_guard<std::mutex> lock(mu_);
-  for (const std::unique_ptr<Channel>& lane : lanes_) {
-    if (lane != nullptr && lane->last_received_micros() < since) {
-      lane->Close();
-    }
-  }
 }
 
 void Puller::Log(LogLevel level, const std::string& text) const {
@@ -352,41 +266,17 @@ void Puller::Log(LogLevel level, const std::string& text) const {
 }
 
 void Puller::Cancel() {
-  Fail(MakeStatus(EndState::kCancelled, "stopped on request"), "target");
+  failure_.Set(MakeStatus(EndState::kCancelled, "stopped on request"),
+               "target");
 }
 
-void Puller::Fail(const Status& status, const std::string& where) {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (failed_.exchange(true)) {
-    return;
-  }
-  failure_ = status;
-  failure_where_ = where;
-  stop_.Stop();
+void Puller::CloseAll() {
   state_.pace.Close();
-  dialer_->Close();
-  handshakes_.CloseAll();
-  if (session_ != nullptr) {
-    session_->Cancel();
-  }
+  link_.Close();
+  std::lock_guard<std::mutex> lock(mu_);
   if (ingestor_ != nullptr) {
     ingestor_->Stop();
   }
-  for (const std::unique_ptr<Channel>& lane : lanes_) {
-    if (lane != nullptr) {
-      lane->Close();
-    }
-  }
-}
-
-Status Puller::failure() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return failure_;
-}
-
-std::string Puller::error_where() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return failure_where_;
 }
 
 }  // namespace sstferry

@@ -20,7 +20,8 @@
 #include "pipeline/target/pull/pull_target.h"
 #include "pipeline/target/pull/timeline.h"
 #include "pipeline/target/session/compression_control.h"
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/target/session/first_failure.h"
+#include "pipeline/target/session/source_link.h"
 #include "sstferry/options.h"
 #include "sstferry/transport.h"
 
@@ -46,7 +47,7 @@ class Puller {
   }
   Progress progress() const;
   // Where the first failure was seen; empty after success.
-  std::string error_where() const;
+  std::string error_where() const { return failure_.where(); }
 
  private:
   [[nodiscard]] rocksdb::Status OpenWorkspace();
@@ -56,8 +57,6 @@ class Puller {
   [[nodiscard]] rocksdb::Status StartAnew(const std::string& why);
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status OpenSession(SnapshotUse use);
-  void CloseSession(const rocksdb::Status& status);
-  bool Tolerates(const rocksdb::Status& status) const;
   // What to ask of the source: the option, where the source can do it.
   WireCompression ChooseCompression();
   // On a thread of the session: what to tell the source about compression.
@@ -83,10 +82,6 @@ class Puller {
   [[nodiscard]] rocksdb::Status VerifyRange(Channel* channel,
                                             const Range& range,
                                             std::optional<DigestReply>* ours);
-  void WatchDeadline();
-  void OnRetry(const rocksdb::Status& lost);
-  void SetWaitingFor(const std::string& why);
-  void CloseSilentLanes();
   void Log(LogLevel level, const std::string& text) const;
   [[nodiscard]] rocksdb::Status Publish();
   [[nodiscard]] rocksdb::Status Settle();
@@ -104,7 +99,6 @@ class Puller {
                                              bool exchanged);
   [[nodiscard]] rocksdb::Status DeleteOld();
   rocksdb::Status WorstOf(const rocksdb::Status& status) const;
-  void LetSourceGo();
   [[nodiscard]] rocksdb::Status PublishBySwap();
   void FinishSwap();
   void NoteGoneFamilies();
@@ -112,16 +106,11 @@ class Puller {
   // To the log and into the summary.
   void Say(const std::string& note);
   void SayHowToGoOn(const rocksdb::Status& status);
-  [[nodiscard]] rocksdb::Status ForEachLane(
-      const std::function<void(uint32_t)>& work);
 
-  // The first failure wins; it stops everything.
-  void Fail(const rocksdb::Status& status, const std::string& where);
-  // The failure of a lane (OK: nothing), or what the source says is its cause.
-  void FailLane(const rocksdb::Status& status, const std::string& where);
-  [[nodiscard]] rocksdb::Status failure() const;
+  SourceLinkOptions LinkOptions();
+  // Ends what other threads wait for.
+  void CloseAll();
   void SetPhase(const char* phase);
-  [[nodiscard]] rocksdb::Status OpenLane(uint32_t lane, Channel** channel);
   void FillSummary(Summary* summary) const;
   void FillStages(Summary* summary) const;
   void FillRanges(Summary* summary) const;
@@ -130,21 +119,18 @@ class Puller {
   double SecondsSince(std::chrono::steady_clock::time_point start) const;
 
   const PullOptions options_;
-  Dialer* const dialer_;
   const std::chrono::steady_clock::time_point started_;
+  FirstFailure failure_;
   std::shared_ptr<rocksdb::FileSystem> disk_;  // the caller's; see access.h
   std::shared_ptr<rocksdb::FileSystem> file_system_;  // what durability asks
 
   std::unique_ptr<Workspace> workspace_;
-  ChannelSet handshakes_;
-  std::unique_ptr<SourceSession> session_;  // null: finishes without a source
   SourcePlan plan_;
   OpenRequest asked_;        // what plan_ answers
   JournalState unfinished_;  // what an earlier pull left, while resuming_
   bool resuming_ = false;
   std::optional<TransferId> dropped_;  // whose snapshot nobody needs any more
   bool can_go_on_ = false;   // from what is on disk now
-  bool source_answered_ = false;
   Totals held_;              // of what was here before this pull began
   PullContext context_;
   std::unique_ptr<PullTarget> target_;
@@ -153,9 +139,7 @@ class Puller {
   std::unique_ptr<SpaceGate> space_;
   std::unique_ptr<Ingestor> ingestor_;  // changes under mu_
   PullState state_;
-  StopSignal stop_;  // the pull has failed
-  StopSignal done_;  // its steps are over
-  const StallGuard guard_;
+  SourceLink link_;
   std::unique_ptr<Timeline> timeline_;
   WireCompression compression_ = WireCompression::kNone;  // as agreed on
   CompressionControl compression_control_;  // the session's reader's
@@ -170,7 +154,6 @@ class Puller {
   bool goes_on_with_swap_ = false;  // of an earlier run
   bool hooks_open_ = false;         // before_swap was begun, after_swap not
   rocksdb::Status after_swap_failed_;
-  bool session_ended_ = false;
   uint64_t sequence_old_ = 0;
   std::vector<std::string> old_families_;
   std::optional<std::chrono::steady_clock::time_point> outage_since_;
@@ -182,19 +165,9 @@ class Puller {
 
   mutable std::mutex mu_;
   const char* phase_ = "connect";                  // under mu_
-  std::string waiting_for_;                        // under mu_
-  rocksdb::Status failure_;                        // under mu_
-  std::string failure_where_;                      // under mu_
-  std::vector<std::unique_ptr<Channel>> lanes_;    // slots under mu_
-  uint64_t past_wire_bytes_ = 0;                   // under mu_: of lost lanes
   bool published_ = false;                         // under mu_
-  std::atomic<bool> failed_{false};
-  // What may end a session without being the pull's end.
-  enum class Tolerated { kNothing, kGone, kAny };
-  std::atomic<Tolerated> tolerates_{Tolerated::kNothing};
   std::atomic<uint64_t> verified_bytes_{0};
   std::atomic<uint64_t> planned_bytes_{0};
-  std::atomic<bool> verifying_{false};
 };
 
 }  // namespace sstferry

@@ -11,7 +11,7 @@ WireCompression Puller::ChooseCompression() {
   if (wanted == WireCompression::kAuto && options_.source.is_directory()) {
     compression_ = WireCompression::kNone;  // there is no link
   }
-  if ((session_->source().features & kFeatureWireCompression) == 0) {
+  if ((link_.session()->source().features & kFeatureWireCompression) == 0) {
     compression_ = WireCompression::kNone;
     if (wanted == WireCompression::kZstd) {
       notes_.push_back("not compressed: the source cannot");

@@ -17,8 +17,6 @@ using rocksdb::Status;
 
 namespace {
 
-// For the first answer of a source, where nobody says how long.
-constexpr std::chrono::milliseconds kFirstAnswer{10'000};
 // How long lanes wait for others to make room.
 constexpr std::chrono::milliseconds kSpacePatience{60'000};
 
@@ -186,25 +184,27 @@ Status Puller::Connect() {
   // Complete, and nothing to compare: the source is only told that it may let
   // its snapshot go.
   const bool needs_source = !unfinished_.complete || options_.verify;
-  tolerates_ = needs_source ? Tolerated::kGone : Tolerated::kAny;
+  using Tolerated = SourceLink::Tolerated;
+  link_.Tolerate(needs_source ? Tolerated::kSnapshotGone : Tolerated::kAny);
   Status status = OpenSession(SnapshotUse::kResume);
   if (status.ok()) {
     status = CheckSamePlan(plan_, unfinished_, workspace_->dir());
   }
   const bool gone = EndStateOf(status) == EndState::kSnapshotGone;
-  const bool tolerable = !status.ok() && (gone || !needs_source) && !failed_;
+  const bool tolerable =
+      !status.ok() && (gone || !needs_source) && !failure_.failed();
   if (!tolerable) {
-    tolerates_ = Tolerated::kNothing;
-    return failed_ ? failure() : status;
+    link_.Tolerate(Tolerated::kNothing);
+    return failure_.failed() ? failure_.status() : status;
   }
-  CloseSession(status);
-  tolerates_ = Tolerated::kNothing;
+  link_.Drop(status);
+  link_.Tolerate(Tolerated::kNothing);
   if (!needs_source) {
     plan_ = PlanOf(unfinished_);
     planned_bytes_ = plan_.estimated_bytes;
     Say("everything had come: finished without the source (" +
         MessageOf(status) + ")");
-    return failed_ ? failure() : Status::OK();
+    return failure_.failed() ? failure_.status() : Status::OK();
   }
   const std::string why = MessageOf(status);
   status = OpenSession(SnapshotUse::kNew);
@@ -217,78 +217,12 @@ Status Puller::Connect() {
                      : status;
 }
 
-// Ends a session that was refused; the next one may take its place.
-void Puller::CloseSession(const Status& status) {
-  std::unique_ptr<SourceSession> session;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    session = std::move(session_);
-  }
-  if (session != nullptr) {
-    session->End(status, "target");
-  }
-}
-
-// The source says so of a transfer it no longer has.
-bool Puller::Tolerates(const Status& status) const {
-  const Tolerated tolerated = tolerates_;
-  return tolerated == Tolerated::kAny ||
-         (tolerated == Tolerated::kGone &&
-          EndStateOf(status) == EndState::kSnapshotGone);
-}
-
 Status Puller::OpenSession(SnapshotUse use) {
   SetPhase("connect");
-  SourceSessionOptions session_options;
-  session_options.connect_timeout = options_.connect_timeout;
-  session_options.peer_timeout = options_.peer_timeout;
-  session_options.ping_interval = options_.peer_timeout / 2;
-  session_options.stall_timeout = options_.stall_timeout;
-  session_options.handshakes = &handshakes_;
-  // Who needs nothing of the source does not wait for it.
-  session_options.retry.give_up_after =
-      tolerates_ == Tolerated::kAny ? std::chrono::milliseconds(0)
-                                    : options_.retry_for;
-  session_options.retry.progress = [this] {
-    return state_.counters.received_bytes.load();
-  };
-  session_options.first_answer_within =
-      tolerates_ == Tolerated::kAny ? std::chrono::milliseconds(0)
-      : source_answered_
-          ? options_.retry_for
-          : options_.wait_for_source.value_or(
-                std::min(kFirstAnswer, options_.retry_for));
-  session_options.stop = &stop_;
-  session_options.on_retry = [this](const Status& lost) { OnRetry(lost); };
-  session_options.on_failed_try = [this](const Status& failed) {
-    Log(LogLevel::kWarning,
-        std::string("source: not reached, is tried again: ") +
-            EndStateName(EndStateOf(failed)) + ": " + MessageOf(failed));
-    SetWaitingFor(MessageOf(failed));
-  };
-  session_options.on_fail = [this](const Status& failed,
-                                   const std::string& where) {
-    if (!Tolerates(failed)) {
-      Fail(failed, where);
-    }
-  };
-  session_options.on_stats = [this](const Stats& stats) {
-    return OnStats(stats);
-  };
-  std::unique_ptr<SourceSession> session;
-  Status status = SourceSession::Connect(dialer_, session_options, &session);
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    session_ = std::move(session);
-    if (status.ok() && failed_) {
-      status = failure_;  // cancelled before there was a session to cancel
-    }
-  }
-  SetWaitingFor("");
+  Status status = link_.Connect();
   if (!status.ok()) {
     return status;
   }
-  source_answered_ = true;
   SetPhase("snapshot");
   OpenRequest request =
       MakeOpenRequest(options_, options_.source.name, Purpose::kPull);
@@ -306,7 +240,7 @@ Status Puller::OpenSession(SnapshotUse use) {
   if (use == SnapshotUse::kNew) {
     TargetMemory memory;
     target_->Describe(&memory);
-    session_->SetMemory(std::move(memory));
+    link_.session()->SetMemory(std::move(memory));
   }
   if (state_.replaces) {
     request.mode = TransferMode::kRefresh;
@@ -315,7 +249,7 @@ Status Puller::OpenSession(SnapshotUse use) {
   asked_ = request;
   state_.chunk_bytes = request.chunk_bytes;
   plan_ = SourcePlan();
-  status = session_->Open(request, &plan_);
+  status = link_.session()->Open(request, &plan_);
   planned_bytes_ = plan_.estimated_bytes;
   if (status.ok()) {
     // Where the source turns out to be on this machine.
@@ -350,8 +284,8 @@ Status Puller::PrepareTarget() {
   state_.ranges = &plan_.ranges;
   state_.starts.assign(plan_.ranges.size(), RangeStart());
   state_.takes_carried =
-      options_.carry != CarryMode::kNever && session_ != nullptr &&
-      (session_->source().features & kFeatureCarry) != 0;
+      options_.carry != CarryMode::kNever && link_.session() != nullptr &&
+      (link_.session()->source().features & kFeatureCarry) != 0;
   state_.staging_dir = workspace_->staging_dir();
   if (resuming_) {
     status = target_->Reopen();
@@ -359,7 +293,7 @@ Status Puller::PrepareTarget() {
     if (!IsDamage(status)) {
       return status.ok() ? CheckSpace() : status;
     }
-    if (session_ == nullptr) {
+    if (link_.session() == nullptr) {
       return StartOver(status);
     }
     status = StartAnew("what the unfinished pull left is damaged (" +
@@ -497,7 +431,7 @@ void Puller::KeepFree(uint64_t reserve_bytes) {
   if (reserve_bytes > 0) {
     space_ = std::make_unique<SpaceGate>(
         file_system_.get(), workspace_->dir(), reserve_bytes,
-        std::min(options_.stall_timeout / 2, kSpacePatience), &stop_,
+        std::min(options_.stall_timeout / 2, kSpacePatience), failure_.stop(),
         [this](const std::string& text) { Log(LogLevel::kWarning, text); });
     state_.space = space_.get();
   }

@@ -24,9 +24,9 @@ Progress Puller::progress() const {
     std::lock_guard<std::mutex> lock(mu_);
     progress.phase = phase_;
     progress.finished = published_;
-    progress.waiting_for = waiting_for_;
-    progress.lanes = static_cast<uint32_t>(lanes_.size());
   }
+  progress.waiting_for = link_.waiting_for();
+  progress.lanes = link_.lanes();
   // A verify reads as much again: it is the second half of the way.
   progress.planned_bytes = planned_bytes_ * (options_.verify ? 2 : 1);
   progress.done_bytes = state_.counters.planned_bytes_done + verified_bytes_;
@@ -37,7 +37,7 @@ Progress Puller::progress() const {
 
 std::vector<uint64_t> Puller::TimelineSample() const {
   const PullCounters& ours = state_.counters;
-  const Stats theirs = session_->stats();
+  const Stats theirs = link_.session()->stats();
   return {ours.entries,
           ours.key_value_bytes,
           ours.sst_bytes,
@@ -102,10 +102,9 @@ void Puller::FillSummary(Summary* summary) const {
   summary->selection = options_.selection;
   summary->target_versions.software = SoftwareVersion();
   summary->target_versions.rocksdb = RocksDbVersion();
-  if (session_ != nullptr) {
-    summary->source_versions.software = session_->source().software;
-    summary->source_versions.rocksdb = session_->source().rocksdb_version;
-    summary->wire_bytes = session_->wire_bytes();
+  if (link_.session() != nullptr) {
+    summary->source_versions.software = link_.session()->source().software;
+    summary->source_versions.rocksdb = link_.session()->source().rocksdb_version;
   }
   if (!plan_.families.empty()) {
     summary->transfer_id = ToHex(plan_.opened.transfer_id);
@@ -117,16 +116,7 @@ void Puller::FillSummary(Summary* summary) const {
     summary->column_families.push_back(family.description.name);
   }
   summary->ranges = plan_.ranges.size();
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    summary->state = published_ ? "complete" : "";
-    summary->wire_bytes += past_wire_bytes_;
-    for (const std::unique_ptr<Channel>& lane : lanes_) {
-      if (lane != nullptr) {
-        summary->wire_bytes += lane->bytes_received() + lane->bytes_sent();
-      }
-    }
-  }
+  summary->wire_bytes = link_.wire_bytes();
   const PullCounters& counters = state_.counters;
   summary->chunks_built = state_.chunks_built;
   summary->chunks_carried = state_.chunks_carried;

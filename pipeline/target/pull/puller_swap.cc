@@ -56,7 +56,8 @@ Status Puller::DeleteOld() {
   const LowIoScope low(options_.low_priority);
   const steady_clock::time_point start = steady_clock::now();
   const Status status =
-      workspace_->RemoveOld(options_.delete_rate_bytes_per_sec, &stop_);
+      workspace_->RemoveOld(options_.delete_rate_bytes_per_sec,
+                            failure_.stop());
   delete_seconds_ += SecondsSince(start);
   return status;
 }
@@ -92,7 +93,7 @@ Status Puller::CallBeforeSwap() {
   SwapEvent event;
   event.target_dir = options_.target_dir;
   event.transfer_id = workspace_->swap_transfer();
-  event.stopped = [this] { return failed_.load(); };
+  event.stopped = [this] { return failure_.failed(); };
   Log(LogLevel::kInfo, "before the exchange: calls the hook");
   const Status status = options_.before_swap(event);
   return WithContext(status, EndState::kRefused,
@@ -141,17 +142,10 @@ Status Puller::WorstOf(const Status& status) const {
                         MessageOf(status));
 }
 
-void Puller::LetSourceGo() {
-  if (session_ != nullptr && !session_ended_) {
-    session_ended_ = true;
-    session_->End(Status::OK(), "");
-  }
-}
-
 Status Puller::PublishBySwap() {
   // Nothing is asked of the source any more, and nothing it does may end what
   // an application waits for.
-  LetSourceGo();
+  link_.End(Status::OK(), "");
   Status status =
       workspace_->BeginSwap(ToHex(plan_.opened.transfer_id));
   if (!status.ok()) {
@@ -160,7 +154,7 @@ Status Puller::PublishBySwap() {
   status = CallBeforeSwap();
   FaultPoint("Puller:BeforeSwapDone");
   if (status.ok()) {
-    status = failed_ ? failure() : CheckTargetReplica();
+    status = failure_.failed() ? failure_.status() : CheckTargetReplica();
   }
   if (status.ok()) {
     status = workspace_->Swap();

@@ -22,11 +22,10 @@ std::string FamilyName(const Family& family) {
 
 Status Puller::VerifyAgainstSource() {
   SetPhase("verify");
-  verifying_ = true;
   const steady_clock::time_point start = steady_clock::now();
   std::atomic<size_t> next{0};
   equal_.assign(plan_.ranges.size(), 0);
-  Status status = ForEachLane(
+  Status status = link_.RunLanes(
       [this, &next](uint32_t lane) { VerifyLane(lane, &next); });
   verify_seconds_ = SecondsSince(start);
   verified_ = status.ok();
@@ -58,14 +57,15 @@ Status Puller::Distrust() {
 // A lost lane is asked again; what this side read of the range, it keeps.
 void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
   LaneRetry retry(&state_, "lane " + std::to_string(lane));
-  Channel* channel = lanes_[lane].get();
+  Channel* channel = link_.lane(lane);
   Status status;
   for (size_t at = (*next)++; status.ok() && at < plan_.ranges.size();
        at = (*next)++) {
     std::optional<DigestReply> ours;
     do {
       LaneFailure failure = LaneFailure::kFinal;
-      status = channel != nullptr ? Status::OK() : OpenLane(lane, &channel);
+      status =
+          channel != nullptr ? Status::OK() : link_.OpenLane(lane, &channel);
       if (status.ok()) {
         retry.Connected();
         status = VerifyRange(channel, plan_.ranges[at], &ours);
@@ -74,9 +74,10 @@ void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
         equal_[at] = 1;
         break;
       }
-      if (!failed_ && channel == nullptr) {
+      if (!failure_.failed() && channel == nullptr) {
         failure = FailureToOpen(status);
-      } else if (!failed_ && (EndStateOf(status) == EndState::kDeadPeer ||
+      } else if (!failure_.failed() &&
+                 (EndStateOf(status) == EndState::kDeadPeer ||
                               // closed as one that had been silent
                               EndStateOf(status) == EndState::kCancelled ||
                               !channel->can_receive())) {
@@ -88,7 +89,7 @@ void Puller::VerifyLane(uint32_t lane, std::atomic<size_t>* next) {
     verified_bytes_ += plan_.ranges[at].estimated_bytes;
     state_.counters.received_bytes++;  // progress
   }
-  FailLane(status, "verify");
+  link_.FailLane(status, "verify");
 }
 
 Status Puller::VerifyRange(Channel* channel, const Range& range,
@@ -101,7 +102,7 @@ Status Puller::VerifyRange(Channel* channel, const Range& range,
     DigestReply read;
     status = DigestInterval(target_->db(), target_->handle(range.family),
                             range.interval, kVerifyReadaheadBytes,
-                            [this] { return failed_.load(); }, &read);
+                            [this] { return failure_.failed(); }, &read);
     if (status.ok()) {
       *ours = read;
     }
@@ -109,7 +110,7 @@ Status Puller::VerifyRange(Channel* channel, const Range& range,
   DigestReply theirs;
   if (status.ok()) {
     status =
-        guard_.ReceiveMessage(channel, FrameType::kDigestReply, &theirs);
+        link_.guard().ReceiveMessage(channel, FrameType::kDigestReply, &theirs);
   }
   if (status.ok() && ((*ours)->entries != theirs.entries ||
                       !((*ours)->content == theirs.content))) {
