@@ -1,5 +1,5 @@
-// What RocksDB tells of errors that no call of ours returns: of its background
-// work, and those after which a database takes no more writes.
+// Reports errors of RocksDB's background work, which no call returns, and
+// errors after which a database takes no more writes.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,12 @@
 
 namespace sstferry {
 
-// Called once per error, from any thread, with a status that has an end state
-// (kNoSpace, kCorrupt or kInternal) and names the work and `dir`. Must not call
-// into the database.
+// Receives one error: a status that names the work and `dir`, with kNoSpace,
+// kCorrupt or kInternal. RocksDB calls it once per error, from any thread. It
+// must not call into the database.
 using BackgroundErrorFunction = std::function<void(const rocksdb::Status&)>;
 
+// Returns a listener that calls `on_error` for errors of the database in `dir`.
 std::shared_ptr<rocksdb::EventListener> MakeBackgroundErrorListener(
     const std::string& dir, BackgroundErrorFunction on_error);
 

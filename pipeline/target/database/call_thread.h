@@ -1,5 +1,5 @@
-// A thread that makes calls for others, which are not to make them themselves:
-// at a low priority they would let whoever waits for the call wait longer.
+// A thread that runs calls for threads of a low priority. If they ran a call
+// themselves, writers that wait for it would wait longer.
 #pragma once
 
 #include <condition_variable>
@@ -11,8 +11,9 @@
 
 namespace sstferry {
 
-// Threads: Run() from any, one call at a time; the thread has the priority of
-//   the one that makes this object.
+// Runs one call after another on a thread of its own, which has the priority of
+// the thread that makes this object.
+// Threads: any.
 class CallThread {
  public:
   CallThread();
@@ -20,7 +21,8 @@ class CallThread {
   CallThread(const CallThread&) = delete;
   CallThread& operator=(const CallThread&) = delete;
 
-  // Waits for what call() returns there; here, where the system had no thread.
+  // Runs call() on the thread, waits for it and returns its status. Runs it on
+  // the caller's thread if the system could not start one.
   [[nodiscard]] rocksdb::Status Run(
       const std::function<rocksdb::Status()>& call);
 

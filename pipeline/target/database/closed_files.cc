@@ -59,7 +59,7 @@ bool IsThere(rocksdb::FileSystem* file_system, const std::string& dir,
       .ok();
 }
 
-// The number of a WAL's name; 0: it is none.
+// The number in a WAL's file name; 0 for any other name.
 uint64_t WalNumber(const std::string& name) {
   const size_t dot = name.find('.');
   return dot != std::string::npos && dot != 0 && name.substr(dot) == ".log" &&
@@ -68,7 +68,7 @@ uint64_t WalNumber(const std::string& name) {
              : 0;
 }
 
-// Reads the WALs in `dir` that recovery replays. False: not all can be read.
+// Reads the WALs in `dir` that recovery replays. False if not all can be read.
 bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                   uint64_t oldest, WalFacts* facts) {
   std::vector<std::string> names;
@@ -98,8 +98,8 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
   return true;
 }
 
-// The file that RocksDB flushes them into: it spans all of them. Believed less
-// than that, an interval would be doubted only after the flush.
+// The span of the one file that RocksDB flushes the keys into. With a smaller
+// span, an interval record would be doubted only after the flush.
 LiveTable SpanOf(const std::vector<WalKey>& keys,
                  const rocksdb::Comparator* order) {
   LiveTable span;
@@ -125,7 +125,8 @@ bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
          entries > 0;
 }
 
-// Nobody knows which keys: all that a reader sees.
+// Sets the family's unflushed span to all keys that a reader sees, where the
+// WALs do not tell the keys.
 Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
@@ -158,7 +159,7 @@ Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
         status = Refused(dir, name + " on another path (db_paths or cf_paths "
                                      "of the application)");
       }
-      // Files of old databases are called otherwise.
+      // Old databases have tables with another suffix.
       if (status.ok() && !IsThere(file_system, dir, name) &&
           !IsThere(file_system, dir, NumberedName(number, ".ldb"))) {
         status = Refused(dir, name + " missing");

@@ -1,4 +1,5 @@
-// What the files of a database directory tell before anything opens it.
+// Reads the files of a database directory without RocksDB: the MANIFEST and the
+// WALs.
 #pragma once
 
 #include <string>
@@ -11,18 +12,20 @@
 
 namespace sstferry {
 
-// OK when every file that the MANIFEST names lies in `dir` itself. OPTIONS do
-// not say so: they never name db_paths.
-//   kRefused  a file on another path, or missing: the message names it
+// Checks that every file that the MANIFEST names lies in `dir` itself. The
+// OPTIONS file does not tell it: it never names db_paths.
+//   kRefused  a file is missing or on another path; the message names it
+//   kCorrupt  the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status CheckFilesAreHere(
     rocksdb::FileSystem* file_system, const std::string& dir);
 
-// Whether a WAL holds no entries: nothing, or records about the log itself.
+// Sets *is_empty if a WAL holds no entries: nothing, or only records about the
+// log itself.
 [[nodiscard]] rocksdb::Status IsEmptyWal(rocksdb::FileSystem* file_system,
                                          const std::string& path,
                                          uint64_t number, bool* is_empty);
 
-// Of a database that was opened to be read: sets `unflushed` of each family.
+// Sets `unflushed` of each family of a database that is open for reading only.
 [[nodiscard]] rocksdb::Status ListUnflushed(
     rocksdb::FileSystem* file_system, rocksdb::DB* db,
     std::vector<FamilyHandle>* families);

@@ -26,7 +26,7 @@ uint64_t Number(DB* db, rocksdb::ColumnFamilyHandle* family,
 }  // namespace
 
 uint64_t FilesInLevel0(DB* db, rocksdb::ColumnFamilyHandle* family) {
-  std::string text;  // RocksDB does not tell it as a number
+  std::string text;  // RocksDB has no integer property for it
   return db->GetProperty(family, DB::Properties::kNumFilesAtLevelPrefix + "0",
                          &text)
              ? strtoull(text.c_str(), nullptr, 10)

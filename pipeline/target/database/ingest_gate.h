@@ -1,5 +1,5 @@
-// Lets ingestion into a database that serves wait while the database is behind
-// with its own work, but never for ever.
+// Delays ingestion into a database that serves an application while its
+// compactions lag behind. A minimum rate bounds the delay.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,16 @@
 
 namespace sstferry {
 
-// Threads: Pass() from one at a time.
+// Threads: one at a time; waited_micros() from any.
 class IngestGate {
  public:
-  // `is_busy` is asked again and again while it says yes. min_bytes_per_sec:
-  // so fast ingestion goes on whatever it says; 0: nothing waits.
+  // Pass() waits while is_busy() returns true, but lets at least
+  // `min_bytes_per_sec` pass; 0: it never waits. Borrows `stop`.
   IngestGate(std::function<bool()> is_busy, uint64_t min_bytes_per_sec,
              StopSignal* stop);
 
-  // Waits until so many bytes may be ingested. kCancelled: stopped.
+  // Waits until `bytes` may be ingested.
+  //   kCancelled  stopped
   [[nodiscard]] rocksdb::Status Pass(uint64_t bytes);
   uint64_t waited_micros() const { return waited_micros_; }
 
@@ -33,10 +34,11 @@ class IngestGate {
   std::atomic<uint64_t> waited_micros_{0};
 };
 
+// Returns the number of files in level 0; 0 if RocksDB does not tell it.
 uint64_t FilesInLevel0(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
 
-// Whether writers of one of these families are slowed down or stopped, or will
-// be soon: by files in level 0, or by bytes that wait for compaction.
+// True if RocksDB delays or stops writers of one of these families, or will
+// soon: because of files in level 0, or of bytes that wait for compaction.
 bool IsBehind(rocksdb::DB* db, const std::vector<FamilyHandle>& families);
 
 }  // namespace sstferry

@@ -27,14 +27,15 @@ namespace {
 
 constexpr int kTriesBetweenFlushes = 4;
 
-// The journal's sync, two of the MANIFEST and one of the directory are shared
-// by at least so many chunks.
+// At least so many chunks share the four syncs of a call: the journal's, two of
+// the MANIFEST and one of the directory.
 constexpr size_t kLeastTogether = 2;
 
-// A range deletion at sequence 0, which a file gets that meets no entry, ends
-// the process of whoever compacts it (7.8 asserts that there is none), and
-// deletes nothing. While a snapshot is held RocksDB gives every file a sequence
-// of its own; but it puts files of universal families in level 0 then.
+// True if the ingest must take a snapshot, which makes RocksDB assign every
+// file a sequence number. Without one, a file that overlaps no entry gets
+// sequence 0; a range deletion at sequence 0 deletes nothing, and RocksDB 7.8
+// fails an assertion when it compacts it. False for universal families:
+// with a snapshot, RocksDB would put their files into level 0.
 bool NeedsSequences(const std::vector<IngestExternalFileArg>& args,
                     rocksdb::DB* db) {
   return std::none_of(
@@ -57,7 +58,7 @@ Ingestor::Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
       rules_(rules) {}
 
 Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
-  // A failure stays with the journal.
+  // The journal keeps its first failure, too.
   const Status recorded =
       journal_->Append(JournalRecordType::kChunk, chunk.record);
   std::unique_lock<std::mutex> lock(mu_);
@@ -151,9 +152,9 @@ Status Ingestor::CheckDisjoint(const std::vector<StagedChunk>& batch) const {
     for (size_t i = 1; i < chunks.size(); ++i) {
       const ChunkEnd& before = chunks[i - 1]->record.chunk;
       const ChunkEnd& after = chunks[i]->record.chunk;
-      // An interval that ends before its largest key may end where the next
-      // one begins. A family's last key by itself may come twice, from a
-      // source that began again.
+      // A chunk with an exclusive end may end at the key where the next one
+      // begins. The last key of a family may arrive twice as a chunk of its
+      // own, if the source restarted.
       const int way = order->Compare(before.largest, after.smallest);
       const bool same = !before.clears && before.entries == after.entries &&
                         before.smallest == after.largest && rules_.replaces;
@@ -227,8 +228,8 @@ std::map<int, uint64_t> Ingestor::IngestedLevels() const {
   return ingested_levels_;
 }
 
-// RocksDB names ingested files by itself: they are known by their bounds and
-// their size. Where an older chunk was the same, the new one lies above it.
+// RocksDB renames ingested files, so this finds them by their bounds and size.
+// If an older file has the same ones, the new file is in the level above it.
 void Ingestor::CountLevels(const std::vector<StagedChunk>& batch) {
   using Key = std::tuple<uint32_t, std::string, std::string, uint64_t>;
   std::set<Key> wanted;
@@ -263,7 +264,7 @@ Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
   FaultPoint("Ingestor:JournalAppended");
   Status status;
   if (sync_journal_) {
-    // A record promises its file: the file's name must be durable, too.
+    // A record says that its file exists, so the file's name must be durable.
     status = SyncDirectory(
         db_->GetFileSystem(),
         std::filesystem::path(batch.front().path).parent_path().string());
@@ -360,7 +361,8 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
       }
     }
     for (IngestExternalFileArg& arg : args) {
-      // In the end writers wait: somebody writes faster than flushes are.
+      // The last try lets RocksDB stall writers, which write faster than
+      // flushes can keep up with.
       arg.options.allow_blocking_flush = i + 1 == kTriesBetweenFlushes;
     }
     const auto start = std::chrono::steady_clock::now();
@@ -371,7 +373,7 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
       std::lock_guard<std::mutex> lock(mu_);
       call_micros_.push_back(static_cast<uint64_t>(micros.count()));
     }
-    // RocksDB has no code of its own for this.
+    // RocksDB has no status code of its own for this case.
     if (!status.IsInvalidArgument() ||
         status.ToString().find("requires flush") == std::string::npos) {
       break;

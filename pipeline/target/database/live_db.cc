@@ -24,7 +24,8 @@ Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
 }
 
-// What a compaction filter, or the factory of one, is called in OPTIONS.
+// Returns the name of the family's compaction filter or its factory in OPTIONS;
+// empty if it has none.
 std::string FilterIn(const FamilyDescription& family) {
   for (const NamedValue& option : family.options) {
     if ((option.name == "compaction_filter" ||
@@ -41,7 +42,7 @@ std::string FilterIn(const FamilyDescription& family) {
   return "";
 }
 
-// What the loader left out because only the application knows it.
+// Sets comparators and merge operators, which RocksDB's loader cannot create.
 Status ResolveObjects(const DatabaseDescription& description,
                       const OperatorRegistry& registry,
                       std::vector<ColumnFamilyDescriptor>* families) {
@@ -63,7 +64,7 @@ Status ResolveObjects(const DatabaseDescription& description,
         family.options.merge_operator = merge;
       }
       if (status.ok() && !unknown.empty()) {
-        // Without it, no compaction can be made.
+        // Without the merge operator, compactions fail.
         status = MakeStatus(EndState::kIncompatible, unknown.front());
       }
     }
@@ -71,8 +72,9 @@ Status ResolveObjects(const DatabaseDescription& description,
   return status;
 }
 
-// RocksDB deletes files in a WAL directory that it takes for its own. Who
-// copied a database has copied its OPTIONS, too.
+// Refuses a WAL directory outside of `dir`. It may belong to another database:
+// a copied database names the WAL directory of its origin, and RocksDB deletes
+// files in a WAL directory that it takes for its own.
 Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
   if (options->wal_dir.empty() || IsSameDirectory(options->wal_dir, dir)) {
     options->wal_dir.clear();
@@ -85,9 +87,9 @@ Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
       EndState::kRefused,
       "target " + dir + ": expected its write-ahead log in the directory "
       "itself, found that its OPTIONS name " + options->wal_dir +
-          ", which may be another database's: the process that owns the "
-          "database can refresh it with the library; or, where no WAL is "
-          "there that it needs, take wal_dir out of its newest OPTIONS file");
+          ", which may belong to another database; refresh it with the "
+          "library in the process that owns it, or, if it needs no WAL there, "
+          "remove wal_dir from its newest OPTIONS file");
 }
 
 Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
@@ -104,7 +106,8 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
              : status;
 }
 
-// What the application left to RocksDB that this process must not do for it.
+// Turns off what RocksDB does by itself with the application's options: info
+// logs, recycled WALs, compaction filters and automatic compactions.
 void LeaveAlone(rocksdb::DBOptions* options,
                 std::vector<ColumnFamilyDescriptor>* families) {
   options->info_log = std::make_shared<SilentLogger>();
@@ -112,7 +115,7 @@ void LeaveAlone(rocksdb::DBOptions* options,
   options->create_if_missing = false;
   options->create_missing_column_families = false;
   options->error_if_exists = false;
-  options->recycle_log_file_num = 0;  // a copy by hard links shares WALs
+  options->recycle_log_file_num = 0;  // a copy by hard links may share WALs
   options->avoid_flush_during_recovery = false;
   for (ColumnFamilyDescriptor& family : *families) {
     family.options.compaction_filter = nullptr;
@@ -235,7 +238,8 @@ std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
 }
 
 LiveDb::~LiveDb() {
-  Close().PermitUncheckedError();  // only after a failure: nothing is lost
+  // Only open after a failure: an error here loses nothing.
+  Close().PermitUncheckedError();
 }
 
 rocksdb::ColumnFamilyHandle* LiveDb::Find(const std::string& name) const {
@@ -254,7 +258,8 @@ Status LiveDb::Create(const std::string& name,
   }
   families_.push_back({name, handle});
   owned_handles_.push_back(handle);
-  // As all others here; its OPTIONS say what the application shall do.
+  // Like all families that this process opened; the OPTIONS file keeps the
+  // application's value.
   return is_borrowed() ? status
                        : At(db_->SetOptions(
                                 handle, {{"disable_auto_compactions", "true"}}),
@@ -269,7 +274,7 @@ Status LiveDb::Drop(const std::string& name) {
     return Status::OK();
   }
   const Status status = db_->DropColumnFamily(found->handle);
-  families_.erase(found);  // whoever opened it destroys the handle
+  families_.erase(found);  // the opener of the database destroys the handle
   return At(status, "drop column family '" + name + "'");
 }
 

@@ -1,5 +1,5 @@
-// A database that holds data and takes chunks while it is open: one that an
-// application has opened, or a directory that this process opens.
+// A database with data, open while a pull ingests into it. Either an
+// application opened it, or this process opens its directory.
 #pragma once
 
 #include <functional>
@@ -17,47 +17,55 @@
 
 namespace sstferry {
 
-// Threads: one at a time, but db() is RocksDB's own business.
+// An open target database and its column families.
+// Owner:   it closes the database that it opened, and borrows any other.
+// Threads: one at a time; db() as RocksDB allows.
 class LiveDb {
  public:
-  // With the options that the directory's OPTIONS file tells, and objects of
-  // the registry. That file stays word for word, and nothing is compacted but
-  // by hand, without the application's compaction filters.
+  // Opens the database in `dir` with the options in its OPTIONS file and with
+  // objects of the registry. Leaves that file unchanged. Disables automatic
+  // compactions and the application's compaction filters. *notes gets remarks
+  // about options that were not understood.
   //   kBusy          another process holds its LOCK
-  //   kRefused       no database, or none with an OPTIONS file; its WALs or
-  //                  its tables may lie elsewhere
-  //   kIncompatible  a comparator or merge operator that nobody here knows
+  //   kRefused       no database, or no OPTIONS file; its WALs or its tables
+  //                  may be in another directory
+  //   kIncompatible  neither RocksDB nor the registry knows its comparator or
+  //                  merge operator
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& dir, const OperatorRegistry& registry,
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
-  // The same to look at it: nothing is written, whoever has it open. What its
-  // WALs hold is in families().
+  // Opens the database for reading, whatever process has it open. Writes
+  // nothing. families() tell which keys its WALs hold. Errors as Open().
   [[nodiscard]] static rocksdb::Status OpenToRead(
       const std::string& dir, const OperatorRegistry& registry,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
-  // Of an application, which keeps it.
+  // Borrows the database that an application has open.
   static std::unique_ptr<LiveDb> Borrow(const OpenReplica& replica);
   ~LiveDb();
 
   rocksdb::DB* db() const { return db_; }
-  // An application has opened it.
+  // True if an application opened the database.
   bool is_borrowed() const { return replica_.db != nullptr; }
-  // By name of the column family: the compaction filter (or its factory) that
-  // the application uses. None of them is run where this process opened it.
+  // Column family -> name of the application's compaction filter or its
+  // factory. A database that this process opened runs none of them.
   const std::map<std::string, std::string>& compaction_filters() const {
     return compaction_filters_;
   }
   const std::vector<FamilyHandle>& families() const { return families_; }
+  // Null if there is no such column family.
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
 
+  // Creates a column family and adds it to families().
   [[nodiscard]] rocksdb::Status Create(
       const std::string& name, const rocksdb::ColumnFamilyOptions& options);
+  // Drops a column family. OK if there is none of that name.
   [[nodiscard]] rocksdb::Status Drop(const std::string& name);
-  // Of these families, without letting writers wait.
+  // Flushes these families without stalling writers.
   [[nodiscard]] rocksdb::Status Flush(
       const std::vector<FamilyHandle>& families);
-  // Nothing for a borrowed one.
+  // Closes the database if this object opened it. Gives families that it
+  // created in a borrowed database to on_created of the application.
   [[nodiscard]] rocksdb::Status Close();
 
  private:
@@ -67,7 +75,7 @@ class LiveDb {
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
 
-  OpenReplica replica_;  // of an application; else all null
+  OpenReplica replica_;  // set if the database is borrowed
   rocksdb::DB* db_ = nullptr;
   std::vector<FamilyHandle> families_;
   std::map<std::string, std::string> compaction_filters_;

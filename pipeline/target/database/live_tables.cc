@@ -15,7 +15,7 @@ namespace {
 using rocksdb::Status;
 using rocksdb::TableProperties;
 
-// A compaction may take files away between two questions.
+// A compaction may delete files between the two calls that list them.
 constexpr int kTries = 5;
 
 std::string BaseName(const std::string& path) {

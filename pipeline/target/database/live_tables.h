@@ -1,4 +1,4 @@
-// The table files that hold a column family now.
+// Lists the table files (SST files) of a column family of an open database.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,15 @@
 
 namespace sstferry {
 
+// One SST file of the database, or keys in its WALs that a flush would write
+// into one.
 struct LiveTable {
-  // RocksDB's unique id; none: its properties do not tell it, or the file went
-  // while they were read.
+  // RocksDB's unique id; none: the file's properties do not tell it, or the
+  // file was deleted while they were read.
   std::optional<Digest128> id;
   std::string name;      // "000012.sst"; a move to another level keeps it
-  std::string smallest;  // user keys, those of tombstones included
-  std::string largest;
+  std::string smallest;  // user key; range deletions count
+  std::string largest;   // user key; range deletions count
   int level = 0;
   uint64_t bytes = 0;
   uint64_t smallest_sequence = 0;
@@ -27,23 +29,25 @@ struct LiveTable {
   uint64_t range_deletions = 0;
 };
 
+// A column family of an open database. Borrows the handle.
 struct FamilyHandle {
   std::string name;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // What lies in WALs, as tables without name and id that a flush would make:
-  // of a database that was opened to be read.
+  // Keys in the WALs, as the tables without name and id that a flush would
+  // make. Set only if the database is open for reading only.
   std::vector<LiveTable> unflushed = {};
 };
 
-// Opens files that are not open, but reads no data block.
+// Lists the live tables of a family, of one version of the database. Opens
+// tables that are not open, but reads no data block.
 [[nodiscard]] rocksdb::Status ListLiveTables(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     std::vector<LiveTable>* tables);
 
-// RocksDB's identity of the database; empty where it does not tell it.
+// Returns RocksDB's identity of the database; empty if it has none.
 std::string DatabaseIdOf(rocksdb::DB* db);
 
-// The unique id of a chunk's file.
+// Returns the unique id of a chunk's file; none if its record does not tell it.
 std::optional<Digest128> TableIdOf(const JournalChunk& chunk);
 
 }  // namespace sstferry

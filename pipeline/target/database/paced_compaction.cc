@@ -15,25 +15,26 @@ namespace {
 
 using rocksdb::Status;
 
-// Files of one call: they are read without a pause, and what is lost when it
-// is stopped. Half as much would rewrite a third more where chunks and files
-// do not end at the same keys.
+// The most bytes of files that one call compacts. It reads them without a
+// pause, and loses its work when it is stopped. With half as much, calls would
+// rewrite a third more where chunks and files do not end at the same keys.
 constexpr uint64_t kBytesTogether = 256u << 20;
-// Where there are no pauses.
+// The same without pauses.
 constexpr uint64_t kBytesTogetherUnpaced = 1u << 30;
 constexpr std::chrono::milliseconds kLookInterval{50};
 
-// Files with range deletions that are compacted in one call, and all that lie
-// above or below them.
+// Files with range deletions that are compacted in one call, and all files that
+// overlap them.
 struct Span {
   std::string smallest;
   std::string largest;
-  std::set<size_t> tables;         // by index
-  uint64_t bytes = 0;              // of them
-  std::vector<std::string> names;  // of those with range deletions
+  std::set<size_t> tables;         // indexes of all of these files
+  uint64_t bytes = 0;              // size of all of these files
+  std::vector<std::string> names;  // names of the files with range deletions
 };
 
-// Lets a compaction go on until `stop`.
+// Sets a flag that cancels a compaction once `stop` is stopped. Has a thread
+// that looks every kLookInterval.
 class Canceller {
  public:
   explicit Canceller(StopSignal* stop)
@@ -73,7 +74,8 @@ Span SpanOf(const std::vector<LiveTable>& tables, const LiveTable& replacing,
   return span;
 }
 
-// What both share would be rewritten twice; what share nothing gain nothing.
+// True if two spans should be compacted together: they share files, which two
+// calls would rewrite twice, and are together not too large.
 bool Belong(const std::vector<LiveTable>& tables, const Span& a, const Span& b,
             uint64_t most_bytes) {
   uint64_t shared = 0;
@@ -83,7 +85,7 @@ bool Belong(const std::vector<LiveTable>& tables, const Span& a, const Span& b,
   return shared != 0 && a.bytes + b.bytes - shared <= most_bytes;
 }
 
-// Those that hold range deletions.
+// Returns the tables inside `interval` that hold range deletions.
 std::vector<LiveTable> Replacing(const std::vector<LiveTable>& tables,
                                  const KeyInterval& interval,
                                  const rocksdb::Comparator* order) {
@@ -139,6 +141,7 @@ std::set<std::string> LiveNames(rocksdb::DB* db,
   return names;
 }
 
+// Compacts the spans of one family after another. Threads: one.
 class Compactor {
  public:
   Compactor(rocksdb::DB* db, uint64_t bytes_per_sec, StopSignal* stop)
@@ -165,9 +168,9 @@ class Compactor {
   Canceller canceller_;
 };
 
-// Files are merged with what lies below them first. Only those that nothing
-// lay below are still there then and are rewritten where they are: RocksDB
-// would rewrite the files of the last level in every call, if allowed to.
+// First merges files with those below them and skips the last level. The files
+// that are left have nothing below them; a second pass rewrites them in place.
+// One pass that may rewrite the last level would do so in every call.
 Status Compactor::Run(const FamilyHandle& family, const KeyInterval& interval) {
   std::vector<LiveTable> tables;
   Status status = ListLiveTables(db_, family.handle, &tables);
@@ -200,7 +203,8 @@ Status Compactor::CompactAll(rocksdb::ColumnFamilyHandle* family,
     if (!status.ok() || stop_->stopped()) {
       break;
     }
-    // RocksDB takes neighbours along where that costs nothing.
+    // An earlier call may have compacted the span: RocksDB includes neighbours
+    // where that costs nothing.
     const std::set<std::string> live = LiveNames(db_, family);
     const bool any = std::any_of(
         span.names.begin(), span.names.end(),
@@ -239,7 +243,7 @@ void Compactor::Pause(uint64_t bytes,
     const std::chrono::milliseconds due(
         static_cast<int64_t>(bytes * 1000 / bytes_per_sec_));
     if (due > spent) {
-      stop_->WaitFor(due - spent);  // whoever calls asks it again
+      stop_->WaitFor(due - spent);  // the caller looks at stop_ again
     }
   }
 }

@@ -1,5 +1,6 @@
-// After a refresh: merges what was replaced with what replaced it, which
-// RocksDB would not do by itself, at a rate that leaves room for others.
+// Compacts replacement intervals after a refresh: merges the replaced entries
+// with the range deletions over them, which RocksDB would not do by itself, at
+// a limited rate.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,15 @@
 namespace sstferry {
 
 // Compacts the key spans of all files that hold range deletions and lie inside
-// `interval`, whoever left them: one that was stopped is gone on with by the
-// next. kCancelled when `stop` came first; a compaction under way is ended.
-// bytes_per_sec: of the files read, on average: RocksDB reads up to 256 MiB at
-// its own speed, then comes the pause; 0: no pauses.
+// `interval`, also of those that an earlier, interrupted call left. Reads
+// `bytes_per_sec` of files on average: RocksDB reads up to 256 MiB at its own
+// speed, then this pauses; 0: no pauses.
+//   kCancelled  `stop` came first; it also ends a compaction that has begun
 [[nodiscard]] rocksdb::Status CompactReplaced(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     const KeyInterval& interval, uint64_t bytes_per_sec, StopSignal* stop);
 
-// What RocksDB estimates that compactions have to rewrite.
+// Returns RocksDB's estimate of the bytes that compactions must rewrite.
 uint64_t CompactionDebt(rocksdb::DB* db,
                         const std::vector<FamilyHandle>& families);
 

@@ -23,6 +23,7 @@ constexpr char kOptionsPrefix[] = "OPTIONS-";
 constexpr char kTemporarySuffix[] = ".dbtmp";
 constexpr char kWalSuffix[] = ".log";
 
+// Fails every call that would change something.
 class ReadOnlyFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -88,7 +89,7 @@ class ReadOnlyFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Whether a step has failed. Threads: any.
+// Remembers whether a step has failed. Threads: any.
 class Failures {
  public:
   IOStatus Note(IOStatus status) {
@@ -103,6 +104,7 @@ class Failures {
   std::atomic<bool> failed_{false};
 };
 
+// A file that reports its failures.
 class ReplicaFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   ReplicaFile(std::unique_ptr<FSWritableFile> file,
@@ -157,6 +159,7 @@ class ReplicaFile : public rocksdb::FSWritableFileOwnerWrapper {
   const std::shared_ptr<Failures> failures_;
 };
 
+// A directory that reports its failures.
 class ReplicaDirectory : public FSDirectory {
  public:
   ReplicaDirectory(std::unique_ptr<FSDirectory> base,
@@ -181,6 +184,7 @@ class ReplicaDirectory : public FSDirectory {
   const std::shared_ptr<Failures> failures_;
 };
 
+// Threads: any.
 class ReplicaFileSystem : public SyncWatchingFileSystem {
  public:
   ReplicaFileSystem(std::shared_ptr<rocksdb::FileSystem> base,
@@ -199,8 +203,8 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
                               const FileOptions& options,
                               std::unique_ptr<FSWritableFile>* file,
                               IODebugContext* dbg) override {
-    // Recovery would cut the room behind a WAL's end off, which may be a hard
-    // link to the WAL of a database that is open.
+    // Recovery would truncate the preallocated end of a WAL. The file may be a
+    // hard link to the WAL of a database that is open.
     return name.ends_with(kWalSuffix)
                ? IOStatus::NotSupported(name, "is written no more")
                : Watch(target()->ReopenWritableFile(name, options, file, dbg),
@@ -265,8 +269,8 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
     return failures_->Note(std::move(status));
   }
 
-  // Writes what the file shall hold over what RocksDB wrote, while it has no
-  // name that counts.
+  // Overwrites the temporary OPTIONS file that RocksDB wrote with the merged
+  // text, before it gets its final name.
   IOStatus KeepOptions(const std::string& path, const IOOptions& options,
                        IODebugContext* dbg, std::string* text) {
     std::string written;
@@ -301,10 +305,11 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
   std::string options_text_;  // under mu_
 };
 
+// One section of an OPTIONS file.
 struct OptionsSection {
-  std::string family;  // as it is quoted; empty: of the whole database
+  std::string family;  // its name as quoted; empty for the whole database
   bool is_family = false;
-  std::string text;  // with its title
+  std::string text;  // including its title
 };
 
 std::vector<OptionsSection> SectionsOf(const std::string& text) {

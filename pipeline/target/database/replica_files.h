@@ -1,5 +1,4 @@
-// File systems under a database that holds an application's data and that this
-// process opens.
+// File systems under an application's database that this process opens.
 #pragma once
 
 #include <memory>
@@ -9,29 +8,29 @@
 
 namespace sstferry {
 
-// Nothing is written, made, renamed or deleted through it. RocksDB removes some
-// leftovers even where it opens a database to read it.
+// Returns a file system that fails every write, creation, rename and deletion.
+// RocksDB deletes some leftovers even when it opens a database for reading.
 std::shared_ptr<rocksdb::FileSystem> MakeReadOnlyFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 
-// For the database in `dir`, whose newest OPTIONS file is `options_text`.
+// Returns a file system for the database in `dir`, whose newest OPTIONS file is
+// `options_text`.
 //
-// Its OPTIONS stay word for word: RocksDB writes them anew whenever it opens a
-// database, with only what this process knows. Sections of column families that
-// were created or dropped come and go.
+// It keeps the text of OPTIONS: RocksDB writes the file again whenever it opens
+// a database, with only the options that this process knows. It adds and
+// removes the sections of column families that are created or dropped.
 //
-// A WAL that is there is not written to.
+// It does not write to an existing WAL.
 //
-// And once a write, sync, rename or link has failed, nothing in `dir` is
-// deleted any more: what RocksDB takes for never recorded, like the tables of
-// an ingestion whose MANIFEST could not be synced, may be recorded. The next
-// open removes what is of no use.
+// After a write, sync, rename or link has failed, it deletes nothing in `dir`.
+// RocksDB deletes the tables of an ingest whose MANIFEST it could not sync, but
+// the MANIFEST may name them. The next open removes what is of no use.
 std::shared_ptr<rocksdb::FileSystem> MakeReplicaFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, const std::string& dir,
     const std::string& options_text);
 
-// `kept` with the families that `written` has: their sections are those of
-// `kept`, or, where it has none, of `written`.
+// Returns `kept` with exactly the families of `written`. The section of a
+// family is that of `kept`, or, if `kept` has none, that of `written`.
 std::string MergeOptionsTexts(const std::string& kept,
                               const std::string& written);
 

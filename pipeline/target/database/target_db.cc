@@ -16,9 +16,9 @@ namespace {
 
 using rocksdb::Status;
 
-// Bounds the memory that open tables take, whatever the database's size.
+// Bounds the memory of open tables, whatever the database's size.
 constexpr int kMaxOpenFiles = 64;
-// With less free space than this a lost OPTIONS file is put down to it.
+// If less than this is free, a missing OPTIONS file means a full disk.
 constexpr uint64_t kOptionsFileRoom = 1u << 20;
 
 Status At(const Status& status, const std::string& where) {
@@ -80,7 +80,7 @@ Status TargetDb::Make(How how, const std::string& dir,
 
 TargetDb::~TargetDb() {
   if (db_ != nullptr) {
-    // Only after a failure: the next pull opens it again or removes it.
+    // Only open after a failure: the next pull opens or removes the database.
     CloseHandles().PermitUncheckedError();
     db_->Close().PermitUncheckedError();
   }
@@ -122,7 +122,8 @@ Status TargetDb::Open(How how) {
                         dir_);
 }
 
-// RocksDB refuses to open a FIFO family that expires files otherwise.
+// True with a FIFO family: RocksDB refuses to open one with a TTL unless all
+// files may be open.
 bool TargetDb::NeedsAllFilesOpen() const {
   return std::any_of(
       families_.begin(), families_.end(), [](const BuiltFamily& family) {
@@ -159,8 +160,9 @@ Status TargetDb::Finalize() {
   return status;
 }
 
-// SetDBOptions would change other options on the way (bytes_per_sync), and
-// opening with the application's value may load every table.
+// Writes max_open_files of the final options into the OPTIONS file.
+// SetDBOptions would change other options, too (bytes_per_sync), and opening
+// with the application's value may load every table.
 Status TargetDb::RestoreMaxOpenFiles() {
   if (final_options_.max_open_files == kMaxOpenFiles || NeedsAllFilesOpen()) {
     return Status::OK();

@@ -1,5 +1,5 @@
-// The database under construction: opened for ingest, then turned into what
-// the source's OPTIONS describe.
+// The new database of a pull: first opened for ingest, then opened again with
+// the options of the source.
 #pragma once
 
 #include <map>
@@ -14,19 +14,21 @@
 
 namespace sstferry {
 
-// Threads: one at a time, but db() is RocksDB's own business.
+// A new, open database. Closes it when destroyed.
+// Threads: one at a time; db() as RocksDB allows.
 class TargetDb {
  public:
-  // Makes a new database in `dir` (which exists and is empty) with one family
-  // per name, and `default` whatever the names are. Listeners of the final
-  // options hear of all, from the first step on.
+  // Creates a database in `dir` (which exists and is empty) with one family per
+  // name, and always with `default`. Listeners of the final options are active
+  // from the start.
   [[nodiscard]] static rocksdb::Status Create(
       const std::string& dir, const rocksdb::DBOptions& final_options,
       const std::vector<std::string>& names,
       std::vector<BuiltFamily> families,
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<TargetDb>* result);
-  // The same of one that an unfinished pull made, with the same families.
+  // Opens the database that an unfinished pull created with the same families.
+  //   kCorrupt  a file of it is missing
   [[nodiscard]] static rocksdb::Status Reopen(
       const std::string& dir, const rocksdb::DBOptions& final_options,
       const std::vector<std::string>& names,
@@ -41,14 +43,15 @@ class TargetDb {
   }
   const BuiltFamily& family(size_t i) const { return families_[i]; }
 
-  // Reopens with the final options, background work paused, so that the
-  // OPTIONS file left behind is the application's. Handles change.
+  // Opens the database again with the final options and paused background work,
+  // so that its OPTIONS file has the application's options. Handles change.
   [[nodiscard]] rocksdb::Status Finalize();
-  // Files by level over all families. A seeded family that must lie wholly in
-  // its last level, at sequence 0, and does not, is kInternal.
+  // Counts the files of all families by level.
+  //   kInternal  a family that must lie in its last level, at sequence 0, does
+  //              not
   [[nodiscard]] rocksdb::Status CountLevels(std::map<int, uint64_t>* levels);
-  // After OK every file of the database is written; a database whose WAL holds
-  // data is kInternal.
+  // Closes the database; every file of it is written then.
+  //   kInternal  its WAL holds data
   [[nodiscard]] rocksdb::Status Close();
 
  private:
@@ -64,8 +67,9 @@ class TargetDb {
   [[nodiscard]] rocksdb::Status Open(How how);
   [[nodiscard]] rocksdb::Status CloseHandles();
   bool NeedsAllFilesOpen() const;
-  // kInternal when no OPTIONS file was written since the last call: RocksDB
-  // goes on without one when the disk is full.
+  // Checks that RocksDB wrote an OPTIONS file since the last call: it continues
+  // without one when the disk is full.
+  //   kNoSpace, kInternal  it did not
   [[nodiscard]] rocksdb::Status ExpectNewOptionsFile();
   [[nodiscard]] rocksdb::Status RestoreMaxOpenFiles();
 
@@ -73,7 +77,7 @@ class TargetDb {
   rocksdb::DBOptions final_options_;
   std::vector<std::string> names_;
   std::vector<BuiltFamily> families_;  // by family index; default last if added
-  size_t asked_ = 0;                   // families that were asked for
+  size_t asked_ = 0;                   // number of families the pull asked for
   std::shared_ptr<rocksdb::FileSystem> file_system_;
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> db_;

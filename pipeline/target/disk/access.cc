@@ -49,8 +49,8 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &info) == 0;
 }
 
-// What new files of this process lack. A kernel that does not tell it (before
-// 4.7): all that is not the owner's.
+// The umask of this process. Where the kernel does not tell it (before 4.7),
+// all bits but the owner's.
 uint32_t Umask() {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -67,7 +67,7 @@ Access AccessOf(const struct stat& info) {
   return {info.st_uid, info.st_gid, info.st_mode & 07777};
 }
 
-// As mkdir() would make one that only its owner may write.
+// The access that mkdir() gives a directory that only its owner may write.
 Access OrdinaryDirectory(const std::string& parent) {
   Access access;
   access.mode = kOwnerMayAll | (0055 & ~Umask());
@@ -79,8 +79,8 @@ Access OrdinaryDirectory(const std::string& parent) {
   return access;
 }
 
-// Whether this process may give files in `parent` away like this: tried where
-// the file system can make a file without a name, else judged by the ids.
+// True if this process may give files in `parent` this owner and group. Tries
+// it on a file without a name; where the file system has none, compares ids.
 bool MayGive(const std::string& parent, const Access& access) {
   const int fd =
       open(parent.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -122,10 +122,10 @@ Status CheckMayGive(const std::string& target, const std::string& parent,
       "target " + target + ": expected to be allowed to make files of owner " +
           IdText(access.owner) + " and group " + IdText(access.group) +
           ", found that user " + std::to_string(geteuid()) +
-          " is not; run it as root or as that user" + what_to_do);
+          " is not; run the command as root or as that user" + what_to_do);
 }
 
-// What stands beside a file in the same directory.
+// The access of CURRENT in `dir`; without CURRENT, that of `dir` for files.
 Status AccessBeside(const std::string& dir, Access* access) {
   struct stat info;
   const std::string current = dir + "/CURRENT";
@@ -141,6 +141,8 @@ Status AccessBeside(const std::string& dir, Access* access) {
   return Status::OK();
 }
 
+// Sets the access of each file and directory right after it is created.
+// Threads: any.
 class AccessFileSystem : public rocksdb::FileSystemWrapper {
  public:
   AccessFileSystem(std::shared_ptr<rocksdb::FileSystem> base,
@@ -178,7 +180,8 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
     return status.ok() && (is_new || IsPrivate(name)) ? AdmitDirectory(name)
                                                       : status;
   }
-  // Made before it is locked: closing a descriptor of it would end the lock.
+  // Creates the file before it is locked: closing any descriptor of a locked
+  // file would end the lock.
   IOStatus LockFile(const std::string& name, const IOOptions& options,
                     rocksdb::FileLock** lock, IODebugContext* dbg) override {
     if (!Exists(name)) {
@@ -201,7 +204,7 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
             path[workspace_dir_.size()] == '/');
   }
 
-  // Empty as yet.
+  // Sets the access of a new, still empty file.
   IOStatus AdmitFile(const std::string& name,
                      std::unique_ptr<FSWritableFile>* file) const {
     Access access = kPrivateFile;
@@ -250,7 +253,7 @@ Status ChooseAccess(const PullOptions& options, Access* access) {
                           "; --permissions sets others");
   }
   return CheckMayGive(target, ParentOf(target), *access,
-                      ", or say with --owner whose the new database shall be");
+                      ", or name another owner with --owner");
 }
 
 Status ChooseFileAccess(const PullOptions& options, const std::string& dir,
@@ -267,8 +270,9 @@ Status ChooseFileAccess(const PullOptions& options, const std::string& dir,
     return MakeStatus(EndState::kRefused,
                       "target " + dir + ": expected owner, group and "
                       "permissions " + Text(asked) + ", found " + Text(found) +
-                          ", which a refresh in place keeps; change them "
-                          "first, files included, or ask for none");
+                          ", which a refresh in place keeps; change those of "
+                          "the directory and its files first, or ask for "
+                          "none");
   }
   const Status status = AccessBeside(dir, access);
   return status.ok() ? CheckMayGive(dir, dir, *access, "") : status;
@@ -286,7 +290,7 @@ Status SetAccess(const std::string& path, const Access& access,
         (access.owner == Access::kAsMade || access.owner == info.st_uid) &&
         (access.group == Access::kAsMade || access.group == info.st_gid);
     differs = !owned || access.mode != (info.st_mode & 07777);
-    // In this order: a change of the owner takes bits away.
+    // The mode comes last: fchown() clears bits of it.
     done = (owned || fchown(fd, access.owner, access.group) == 0) &&
            (!differs || fchmod(fd, access.mode) == 0);
   }

@@ -1,8 +1,9 @@
-// Owner, group and permission bits of all that a pull makes.
+// Owner, group and permission bits of the files and directories a pull makes.
 //
-// In the workspace: nobody else's, from the first byte on (0700 and 0600). A
-// finished database: as the directory that it replaces or fills, or as asked
-// for. A file that a refresh adds to a database: as that database's CURRENT.
+// The workspace is private from the first byte on (0700 and 0600). A finished
+// database gets the access of the directory that it replaces or fills, or what
+// the options ask for. A file that a refresh adds to a database gets the access
+// of that database's CURRENT.
 #pragma once
 
 #include <cstdint>
@@ -15,45 +16,46 @@
 
 namespace sstferry {
 
-// Access control lists are not looked at.
+// Owner, group and permission bits. Does not cover access control lists.
 struct Access {
-  static constexpr uint32_t kAsMade = UINT32_MAX;  // what chown() leaves alone
+  static constexpr uint32_t kAsMade = UINT32_MAX;  // chown() keeps the id
   uint32_t owner = kAsMade;
   uint32_t group = kAsMade;
   uint32_t mode = 0;  // permission bits
-  // Of the files in a directory that has this one.
+  // The access of files in a directory that has this access.
   Access OfFiles() const { return {owner, group, mode & 0666}; }
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-// What the directory of a new database gets: what the options say, else what
-// options.target_dir has, else what mkdir() would give a directory that only
-// its owner may write (0755 without the umask). Makes nothing.
+// Chooses the access of a new database's directory: what the options ask for,
+// else that of options.target_dir, else what mkdir() gives a directory that
+// only its owner may write (0755 without the umask). Creates nothing.
 //   kRefused  this process may not set it, or its owner could not use it
 [[nodiscard]] rocksdb::Status ChooseAccess(const PullOptions& options,
                                            Access* access);
 
-// What a file gets that is added to the database in `dir`.
+// Chooses the access of a file that is added to the database in `dir`.
 //   kRefused  this process may not set it, or the options ask for another
 //             owner or mode than `dir` has
 [[nodiscard]] rocksdb::Status ChooseFileAccess(const PullOptions& options,
                                                const std::string& dir,
                                                Access* access);
 
-// Of a file or directory, unless it has it already; follows no link.
+// Sets the access of a file or directory that has another one, and says so in
+// *changed. Follows no link.
 [[nodiscard]] rocksdb::Status SetAccess(const std::string& path,
                                         const Access& access,
                                         bool* changed = nullptr);
 
-// Of a directory and, without the bits to execute, of all files below it;
-// durably.
+// Sets the access of a directory and, without the bits to execute, of all files
+// below it. What it changed is durable when it returns OK.
 [[nodiscard]] rocksdb::Status SetTreeAccess(rocksdb::FileSystem* file_system,
                                             const std::string& dir,
                                             const Access& access);
 
-// A file system on which all that is made in `workspace_dir`, and that
-// directory itself, is this user's alone, and what is made elsewhere has the
-// access of what lies beside it; whatever the umask.
+// Returns a file system that makes `workspace_dir` and everything in it private
+// to this user, and gives what it makes elsewhere the access of what lies
+// beside it, whatever the umask.
 std::shared_ptr<rocksdb::FileSystem> MakeAccessFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, std::string workspace_dir);
 

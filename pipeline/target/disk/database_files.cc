@@ -23,7 +23,7 @@ using rocksdb::Status;
 
 constexpr char kOptionsPrefix[] = "OPTIONS-";
 
-// True when a descriptor of this process is of that file, by whatever name.
+// True if this process has that file open, by whatever name.
 bool IsOpenHere(const struct stat& file) {
   std::error_code error;
   fs::directory_iterator it("/proc/self/fd", error);
@@ -61,7 +61,8 @@ bool IsDatabaseFile(std::string_view name) {
                      [whole](std::string_view n) { return whole == n; });
 }
 
-// Directories that RocksDB makes: old WALs, and what a repair set aside.
+// True for directories that RocksDB makes: archived WALs, and files that a
+// repair set aside.
 bool IsDatabaseDirectory(const std::string& name) {
   return name == "archive" || name == "lost";
 }
@@ -77,9 +78,10 @@ bool HoldsWals(const std::string& dir) {
   return false;
 }
 
-// Where the WALs of an opened database lie, if elsewhere, and whoever opens
-// what takes its place will look for some. In a copy that nobody has opened
-// (there is no LOCK), OPTIONS speak of the origin.
+// The WAL directory of the database, if it is another directory; else empty.
+// The next process that opens TARGET_DIR would replay the WALs in it. The
+// OPTIONS of a copy that no process has opened (it has no LOCK) name the WAL
+// directory of its origin, so they do not count.
 std::string WalDirElsewhere(const std::string& dir) {
   std::error_code error;
   const std::string wal_dir =
@@ -97,14 +99,15 @@ Status Refused(const std::string& dir, const std::string& what) {
 Status RefusedWals(const std::string& dir, const std::string& wal_dir) {
   return Refused(dir, " has its write-ahead log in " + wal_dir +
                           ", which a new database in its place would "
-                          "replay; an exchange wants it in the directory");
+                          "replay; keep the log in the directory itself, or "
+                          "name another TARGET_DIR");
 }
 
 }  // namespace
 
-// It is an fcntl lock, of which a process does not see its own, and loses it
-// by closing any descriptor of the file: what this process has open is taken
-// for locked and not opened again.
+// RocksDB takes an fcntl lock. A process does not see its own fcntl locks and
+// loses them when it closes any descriptor of the file, so a file that this
+// process has open counts as locked and is not opened again.
 bool IsDatabaseOpen(const std::string& dir) {
   const std::string path = dir + "/LOCK";
   struct stat info;
@@ -148,8 +151,8 @@ Status DatabaseLock::Take(const std::string& dir) {
   fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd_ < 0) {
     return MakeStatus(EndState::kRefused,
-                      "target " + dir + ": whether a process has it open "
-                      "cannot be told: " + path + ": " + strerror(errno));
+                      "target " + dir + ": cannot find out whether a process "
+                      "has it open: " + path + ": " + strerror(errno));
   }
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -169,7 +172,7 @@ Status CheckExchangeable(const std::string& dir) {
         !(type == fs::file_type::directory && IsDatabaseDirectory(name)) &&
         type != fs::file_type::not_found) {
       return Refused(dir, " holds " + name + ", which is no part of a "
-                          "database and would be taken away with the old one; "
+                          "database and would be removed with the old one; "
                           "move it elsewhere");
     }
     has_current = has_current || name == "CURRENT";

@@ -1,4 +1,4 @@
-// What a target may ask of a database directory before it takes its place.
+// Checks of an existing database directory that a pull is about to replace.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace sstferry {
 // be seen.
 bool IsDatabaseOpen(const std::string& dir);
 
-// RocksDB's lock on a directory, so that no process opens the database while
-// it is taken away. Threads: one.
+// Holds RocksDB's lock on a directory, so that no process opens the database
+// while the directory is exchanged. Threads: one.
 class DatabaseLock {
  public:
   DatabaseLock() = default;
@@ -21,23 +21,25 @@ class DatabaseLock {
   DatabaseLock(const DatabaseLock&) = delete;
   DatabaseLock& operator=(const DatabaseLock&) = delete;
 
-  // Where there is no LOCK, nobody has opened it: OK, and nothing is made.
+  // Takes the lock. Without a LOCK file no process has opened the database:
+  // returns OK and creates none.
   //   kBusy     a process has the database open
-  //   kRefused  nobody can tell
+  //   kRefused  this process cannot read the LOCK file
   [[nodiscard]] rocksdb::Status Take(const std::string& dir);
 
  private:
   int fd_ = -1;
 };
 
-// OK when an exchange of `dir` takes the whole database and nothing else.
-//   kRefused  no database; a file or directory of it that RocksDB did not make
-//             (nor this tool), or a WAL elsewhere, which the new database would
-//             replay: the message names it
+// Checks that an exchange of `dir` removes the whole database and nothing else.
+//   kRefused  no database; a file or directory that neither RocksDB nor
+//             sstferry made; or a WAL elsewhere, which the new database would
+//             replay. The message names it
 [[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);
 
-// The same of one that is kept beside, whatever it holds: only WALs elsewhere
-// are in the way.
+// Checks that `dir` can be exchanged and kept beside the new database, whatever
+// it holds.
+//   kRefused  it has WALs elsewhere, which the new database would replay
 [[nodiscard]] rocksdb::Status CheckReplaceable(const std::string& dir);
 
 }  // namespace sstferry

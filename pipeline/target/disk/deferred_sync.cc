@@ -12,6 +12,7 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
+// A file whose syncs do nothing.
 class DeferredFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
@@ -27,6 +28,7 @@ class DeferredFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 };
 
+// A directory whose syncs do nothing.
 class DeferredDirectory : public FSDirectory {
  public:
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {

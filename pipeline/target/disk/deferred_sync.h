@@ -1,5 +1,5 @@
-// A file system that puts off every sync: for --durability none, where the
-// whole tree is synced once, before it gets its name.
+// A file system that skips every sync, for --durability none: the pull syncs
+// the whole tree once, before the database gets its name.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,9 @@
 
 namespace sstferry {
 
-// Sync, Fsync and RangeSync of files and directories do nothing; the caller
-// must SyncTree() what was written before it promises anything.
+// Returns a file system whose Sync, Fsync and RangeSync of files and
+// directories do nothing. The caller must SyncTree() what it wrote before it
+// reports the data as durable.
 std::shared_ptr<rocksdb::FileSystem> MakeDeferredSyncFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 

@@ -1,5 +1,5 @@
-// The few durable steps of a target, each written once. Everything a target
-// writes, renames and removes goes through a rocksdb::FileSystem.
+// Durable steps of a target: it syncs, writes, renames and removes everything
+// through a rocksdb::FileSystem. Errors carry the path.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace sstferry {
 
-// Two renames that rocksdb::FileSystem has no call for. A file system that has
-// to see all that happens to its names derives from this and overrides them;
-// for every other they are made by the kernel.
+// A file system with two renames that rocksdb::FileSystem has no call for. A
+// file system that must see every change of its names derives from this class
+// and overrides them; for every other, the functions below call the kernel.
 class RenamingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -21,10 +21,10 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
   bool IsInstanceOf(const std::string& name) const override {
     return name == kClassName() || FileSystemWrapper::IsInstanceOf(name);
   }
-  // Each name gets what the other had. Both exist.
+  // Exchanges two names atomically. REQUIRES: both exist.
   virtual rocksdb::IOStatus ExchangeNames(const std::string& a,
                                           const std::string& b);
-  // Fails when `to` exists, whatever it is.
+  // Renames; fails if `to` exists, whatever it is.
   virtual rocksdb::IOStatus RenameToNew(const std::string& from,
                                         const std::string& to);
 };
@@ -36,17 +36,17 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
                                           const std::string& from,
                                           const std::string& to);
 
-// Makes a file durable that nobody has open for writing.
+// Syncs a file. REQUIRES: no process has it open for writing.
 [[nodiscard]] rocksdb::Status SyncFile(rocksdb::FileSystem* file_system,
                                        const std::string& path);
 
-// Makes the names in a directory durable.
+// Syncs a directory, which makes the names in it durable.
 [[nodiscard]] rocksdb::Status SyncDirectory(rocksdb::FileSystem* file_system,
                                             const std::string& dir);
 
-// Writes `path` so that after a crash it holds all of `contents` or does not
-// exist (or holds what it held before): temporary, sync, rename, sync of the
-// directory.
+// Writes `path` durably and atomically: temporary file, sync, rename, sync of
+// the directory. After a crash `path` holds all of `contents`, or it is as it
+// was before.
 [[nodiscard]] rocksdb::Status WriteDurably(rocksdb::FileSystem* file_system,
                                            const std::string& path,
                                            const rocksdb::Slice& contents);
@@ -55,13 +55,13 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status SyncTree(rocksdb::FileSystem* file_system,
                                        const std::string& dir);
 
-// Removes a file, or a directory with all in it; follows no link. OK when
-// there is nothing.
+// Removes a file, or a directory with everything in it. Follows no link. OK if
+// `path` does not exist.
 [[nodiscard]] rocksdb::Status RemoveTree(rocksdb::FileSystem* file_system,
                                          const std::string& path);
 
-// A named place between two durable steps, where tests stop the process.
-// Does nothing unless a test has set a hook.
+// Marks a place between two durable steps where tests stop the process (the
+// crash table of pipeline/README.md). Does nothing unless a test set a hook.
 void FaultPoint(const char* name);
 void TEST_SetFaultHook(std::function<void(const std::string& name)> hook);
 

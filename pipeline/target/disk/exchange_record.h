@@ -1,28 +1,29 @@
-// What is written down before two directories are exchanged, so that whoever
-// comes after a crash can tell which is which.
+// The record that a pull writes before it exchanges two directories. After a
+// crash the next pull reads it to tell the new directory from the old one.
 #pragma once
 
 #include <string>
 
 namespace sstferry {
 
-// Lines of text: transfer id, identity of the new database's directory, of the
-// old one's, and "refresh" for an exchange between two hooks.
+// The record as lines of text: transfer id, identity of the new database's
+// directory, identity of the old one's, and "refresh" for an exchange between
+// two hooks.
 struct ExchangeRecord {
   std::string transfer_id;   // 32 hex digits
   std::string new_identity;
-  std::string old_identity;  // kNoDirectory: nothing was to be replaced
+  std::string old_identity;  // kNoDirectory: TARGET_DIR did not exist
   bool refresh = false;
 
   std::string Encode() const;
-  // False when something is missing or strange.
+  // False if a line is missing or has an unexpected value.
   [[nodiscard]] bool DecodeFrom(const std::string& text);
 };
 
 inline constexpr char kNoDirectory[] = "none";
 
-// The inode number of a directory; empty when it does not exist. The device's
-// number is left out: it may change with a reboot, and all directories
+// Returns the inode number of a directory; empty if it does not exist. Leaves
+// out the device's number: a reboot may change it, and all directories that are
 // compared are siblings on one file system.
 std::string IdentityOf(const std::string& path);
 

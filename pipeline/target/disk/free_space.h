@@ -1,4 +1,4 @@
-// Whether what a pull is about to bring fits on its disk.
+// Checks that the target's file system has room for a pull.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,40 @@
 
 namespace sstferry {
 
-// Chunks are written into staging/ and then linked into db/, so they need
-// their space once. On top of the estimate lie, at worst, a chunk of each lane
-// that has to be sent again, and what the estimate is wrong by.
+// The space that a pull needs. Chunks are written into staging/ and then linked
+// into db/, so they need their space once. bytes() adds to the estimate a tenth
+// for its error, and one chunk of each lane, which may have to be sent again.
 struct SpaceNeed {
-  uint64_t estimated_bytes = 0;  // of all that is still to come
-  uint64_t chunk_bytes = 0;      // one chunk of each lane, the largest ones
-  uint64_t reserve_bytes = 0;    // that stay free
+  uint64_t estimated_bytes = 0;  // all ranges not yet received
+  uint64_t chunk_bytes = 0;      // the largest chunks, one of each lane
+  uint64_t reserve_bytes = 0;    // bytes that must stay free
   uint64_t bytes() const {
     return estimated_bytes + estimated_bytes / 10 + chunk_bytes +
            reserve_bytes;
   }
 };
 
-// What `ranges` need when so many lanes fetch them. A chunk is taken to be at
-// most `chunk_bytes`, and no larger than its range.
+// Returns the space that `ranges` need when so many lanes receive them. Assumes
+// that a chunk has at most `chunk_bytes` and is no larger than its range.
 SpaceNeed SpaceNeedOf(const std::vector<Range>& ranges, uint64_t chunk_bytes,
                       uint32_t lanes);
 
-// Free bytes of the file system that holds `dir`; of one that cannot tell
-// (NotSupported), more than anybody asks for.
+// Sets *bytes to the free bytes of the file system that holds `dir`, or to the
+// largest number if it cannot tell (NotSupported).
 [[nodiscard]] rocksdb::Status FreeBytes(rocksdb::FileSystem* file_system,
                                         const std::string& dir,
                                         uint64_t* bytes);
 
-// So much of the size of the file system that holds `dir`; 0 where that cannot
-// be told.
+// Returns `percent` of the size of the file system that holds `dir`, in bytes;
+// 0 if the size is unknown.
 uint64_t ReserveOf(const std::string& dir, double percent);
 
-// "60.00 MB"
+// Formats bytes as "60.00 MB".
 std::string Megabytes(uint64_t bytes);
 
-// kNoSpace when the file system that holds `dir` has less than `need` free;
-// the message says what is needed, what is there, and what to do.
-// `keeps_old_copy`: a replaced database stays, which the message then says.
+// Compares the free space of the file system that holds `dir` with `need`.
+// `keeps_old_copy`: the message also says that a replaced database stays.
+//   kNoSpace  there is less
 [[nodiscard]] rocksdb::Status CheckFreeSpace(rocksdb::FileSystem* file_system,
                                              const std::string& dir,
                                              const SpaceNeed& need,

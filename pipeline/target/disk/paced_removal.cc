@@ -24,11 +24,12 @@ using rocksdb::IOStatus;
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// A fiftieth of a second's worth is removed at once, and no less than this.
+// One piece is what the rate allows in a fiftieth of a second, and no less than
+// kLeastPieceBytes.
 constexpr uint64_t kLeastPieceBytes = 64u << 10;
 constexpr uint64_t kPiecesPerSecond = 50;
 
-// Lets a rate through without making up for time that was lost elsewhere.
+// Limits deletion to a rate. Does not catch up on time that was lost elsewhere.
 class Pace {
  public:
   Pace(uint64_t bytes_per_sec, StopSignal* stop)
@@ -37,7 +38,7 @@ class Pace {
   uint64_t piece_bytes() const {
     return std::max(kLeastPieceBytes, bytes_per_sec_ / kPiecesPerSecond);
   }
-  // Waits for what `bytes` cost that have just been removed.
+  // Waits until the rate allows the `bytes` that have just been removed.
   Status Spend(uint64_t bytes) {
     const steady_clock::time_point now = steady_clock::now();
     next_ = std::max(next_, now);
@@ -58,10 +59,11 @@ class Pace {
   steady_clock::time_point next_ = steady_clock::now();
 };
 
-// True when the file's bytes are nobody else's: one name, and no process,
-// this one included, has it open. A write lease says the latter; where none
-// is to be had, somebody might. Who opens it meanwhile breaks the lease, which
-// is told by a signal that nobody minds instead of one that kills.
+// True if nothing else uses the file's bytes: it has one name, and no process,
+// this one included, has it open. The kernel grants a write lease only then; if
+// it grants none, the file counts as open. A process that opens the file breaks
+// the lease: the kernel then sends SIGURG, which is ignored by default, not
+// SIGIO, which would end this process.
 bool IsUnshared(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
@@ -80,8 +82,8 @@ Status Removed(const std::string& path, const Status& status) {
   return WithContext(status, EndState::kInternal, "remove " + path);
 }
 
-// Cuts a file down to its last piece; *left is what it holds then. A file
-// system that cannot do that is asked for nothing more.
+// Truncates a file down to its last piece; *left is its size then. Leaves the
+// file as it is if the file system cannot truncate.
 Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
                Pace* pace, uint64_t* left) {
   std::unique_ptr<rocksdb::FSWritableFile> file;

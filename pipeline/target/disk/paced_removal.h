@@ -1,4 +1,4 @@
-// Deletion that leaves the disk to others.
+// Deletes directories slowly, so that other users of the disk are not delayed.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace sstferry {
 
-// Removes a directory with all in it, its files at no more than so many bytes
-// a second (0: no limit): a large file is cut shorter piece by piece first,
-// unless it has another name or anybody has it open, who would miss them. OK
-// when there is nothing. Follows no link.
+// Removes a directory with everything in it, at most `bytes_per_sec` (0: no
+// limit). Truncates a large file piece by piece before it deletes it, unless
+// the file has another name or a process has it open and could still read it.
+// OK if `dir` does not exist. Follows no link.
 //   kCancelled  `stop` came first; a part is still there
 [[nodiscard]] rocksdb::Status RemoveTreePaced(
     rocksdb::FileSystem* file_system, const std::string& dir,

@@ -1,4 +1,4 @@
-// Lets lanes wait for disk space instead of filling a disk that others need.
+// Makes lanes wait for disk space instead of filling a disk that others need.
 #pragma once
 
 #include <atomic>
@@ -13,21 +13,23 @@
 
 namespace sstferry {
 
+// Delays writes while the target's file system has too little free space.
 // Threads: any.
 class SpaceGate {
  public:
-  // Keeps reserve_bytes of the file system free that holds `dir`. `say`, if
-  // set, is told once that somebody waits. Borrows file system and stop.
+  // Keeps `reserve_bytes` free on the file system that holds `dir`. A lane
+  // waits at most `patience`. The gate calls `say`, if set, once, when the
+  // first lane waits. Borrows file system and stop.
   SpaceGate(rocksdb::FileSystem* file_system, std::string dir,
             uint64_t reserve_bytes, std::chrono::milliseconds patience,
             StopSignal* stop,
             std::function<void(const std::string&)> say = nullptr);
 
-  // Waits until so many bytes may be written. Lanes that pass at the same time
-  // do not know of each other: they may leave less, by a chunk of each.
-  //   kNoSpace    there was not enough for as long as the patience
+  // Waits until `bytes` may be written. Lanes that pass at the same time do not
+  // see each other's bytes, so the reserve may fall short by one chunk of each.
+  // A file system that does not tell its free space has enough.
+  //   kNoSpace    there was not enough for all of `patience`
   //   kCancelled  stopped
-  // A file system that cannot tell (NotSupported) has enough.
   [[nodiscard]] rocksdb::Status Pass(uint64_t bytes);
 
  private:

@@ -16,7 +16,7 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// The names whose bytes are on disk. Threads: any.
+// The set of file names whose bytes are on disk. Threads: any.
 class CleanNames {
  public:
   bool Has(const std::string& name) const {
@@ -40,6 +40,7 @@ class CleanNames {
   std::set<std::string> names_;  // under mu_
 };
 
+// A file that reports its writes and syncs to CleanNames.
 class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   SyncedFile(std::unique_ptr<FSWritableFile> file, std::string name,
@@ -84,7 +85,7 @@ class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
  private:
-  // A failed write may have written.
+  // Called for failed writes, too: they may have written a part.
   IOStatus Dirty(IOStatus status) {
     clean_->Set(name_, false);
     return status;

@@ -1,8 +1,8 @@
-// A file system that does not sync a file again that it has seen synced.
+// A file system that skips the sync of a file whose bytes are synced already.
 //
-// RocksDB syncs every file it ingests, since it cannot know who wrote it. A
-// chunk is synced before it is recorded in the journal, so that second sync is
-// one in five of all, and waits for the disk behind everything else.
+// RocksDB syncs every file it ingests. A chunk is synced before the journal
+// records it, so RocksDB's sync repeats work: it would be one sync in five, and
+// wait for the disk behind everything else.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace sstferry {
 
-// Sync and Fsync of a file do nothing when its bytes were synced through this
-// file system and not written through it since; a hard link or a new name made
-// through it counts as the same file. REQUIRES: nobody else writes those files,
-// and a file that got a second name is written no more.
+// Returns a file system whose Sync and Fsync do nothing for a file that was
+// synced through it and not written through it since. A hard link or a new name
+// made through it counts as the same file. REQUIRES: nothing else writes those
+// files, and a file that got a second name is written no more.
 std::shared_ptr<rocksdb::FileSystem> MakeSyncedFilesFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 

@@ -1,4 +1,5 @@
-// A target is never a directory of its source, nor holds one or lies in one.
+// Checks that no directory of a target is, contains or lies in one of its
+// source.
 #pragma once
 
 #include <string>
@@ -11,17 +12,19 @@
 
 namespace sstferry {
 
-// All that a pull may write to. `open` is what an application has open as the
-// target; null: options.target_dir.
+// Returns every directory that a pull may write to. `open` is the target that
+// an application has open; null: the target is options.target_dir.
 std::vector<std::string> TargetDirectories(const PullOptions& options,
                                            rocksdb::DB* open);
 
-// Before anything is opened or made, where the source is a directory.
-//   kRefused  one directory as both ends, by whatever name
+// Checks a source that is a directory, before anything is opened or created. OK
+// for a source that is a server.
+//   kRefused  source and target share a directory, by whatever name
 [[nodiscard]] rocksdb::Status CheckApartFromSource(
     const PullOptions& options, const std::vector<std::string>& target_dirs);
 
-// The same of a source that was asked, and may be on this machine.
+// Checks the directories (`places`) that a connected source reported, which may
+// be on this machine. Returns the same errors.
 [[nodiscard]] rocksdb::Status CheckApartFromPlaces(
     const PullOptions& options, const std::vector<std::string>& target_dirs,
     const std::vector<Place>& places);

@@ -23,7 +23,7 @@ using rocksdb::IOOptions;
 using rocksdb::Status;
 
 constexpr char kLockMark[] = "sstferry workspace 1\n";
-// What is read of a journal, for its first record.
+// Bytes to read of a journal to get its first record.
 constexpr size_t kJournalHeadBytes =
     kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
 
@@ -50,7 +50,7 @@ std::string ParentOf(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// Of the transfer a journal is about; empty when it does not say.
+// Returns the id of the journal's transfer; empty if its head is damaged.
 std::string JournalTransferId(const std::string& journal) {
   JournalRecord record;
   JournalTransfer head;
@@ -62,8 +62,9 @@ std::string JournalTransferId(const std::string& journal) {
   return known ? ToHex(head.transfer_id) : "";
 }
 
-// A workspace that was cut short while it was made, or nearly removed, holds
-// nothing, or a lock file, whose mark may be torn or zeros.
+// True for a workspace whose pull died while it created it, or before it had
+// removed the last part: it holds nothing, or only a lock file, whose mark may
+// be torn or zeros.
 bool IsBarelyBegun(const std::string& dir) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
@@ -78,8 +79,8 @@ bool IsBarelyBegun(const std::string& dir) {
   return !error && std::string(kLockMark).rfind(mark, 0) == 0;
 }
 
-// Sees bind mounts too, which share the device of their parent. False where
-// the kernel does not say (before 5.8).
+// True if `dir` is a mount point. Also sees bind mounts, which share the device
+// of their parent. False where the kernel does not tell (before 5.8).
 bool IsMountRoot(const std::string& dir) {
   struct statx info;
   return statx(AT_FDCWD, dir.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
@@ -90,7 +91,7 @@ bool IsMountRoot(const std::string& dir) {
 Status NothingThere(const std::string& target_dir) {
   return MakeStatus(EndState::kRefused,
                     "target " + target_dir +
-                        ": expected a database, found nothing");
+                        ": expected a database to refresh, found nothing");
 }
 
 }  // namespace
@@ -116,9 +117,9 @@ Status Workspace::CheckMine(const std::string& dir) {
     return Status::OK();
   }
   return MakeStatus(EndState::kRefused,
-                    dir + ": expected to be allowed to look into it, found "
-                    "that it is of user " + std::to_string(info.st_uid) +
-                        " alone; run the same command as root or as that "
+                    dir + ": expected a directory that this process may read, "
+                    "found one that only user " + std::to_string(info.st_uid) +
+                        " may; run the same command as root or as that "
                         "user");
 }
 
@@ -166,7 +167,7 @@ Status Workspace::Open() {
   Status status;
   std::error_code error;
   if (!fs::exists(dir_ + "/exchange", error)) {
-    status = CheckTarget();  // refuse before a name is made
+    status = CheckTarget();  // refuses before a file is created
   }
   if (status.ok()) {
     status = Lock();
@@ -227,9 +228,9 @@ Status Workspace::CheckNonEmpty() {
   if (beside_ && !held_here_ && IsDatabaseOpen(target_dir_)) {
     return MakeStatus(EndState::kBusy,
                       "target " + target_dir_ +
-                          ": a process holds its LOCK: that process can "
-                          "refresh it through the library; from outside it "
-                          "takes --visibility swap with its hooks");
+                          ": a process holds its LOCK; let that process "
+                          "refresh it through the library, or use "
+                          "--visibility swap with its hooks");
   }
   if (beside_) {
     return Status::OK();
@@ -243,13 +244,14 @@ Status Workspace::CheckNonEmpty() {
   }
   return IsDatabaseOpen(target_dir_)
              ? MakeStatus(EndState::kBusy, "target " + target_dir_ +
-                                               ": a process holds its LOCK")
+                                               ": a process holds its LOCK; "
+                                               "stop that process first")
              : CheckReplaceable(target_dir_);
 }
 
-// The transfer that filled TARGET_DIR and was ended before it had removed its
-// workspace: last_transfer.json and the journal name the same one, and db/ has
-// got its final name. Empty when there is none.
+// Returns the id of a transfer that filled TARGET_DIR and died before it had
+// removed its workspace: last_transfer.json and the journal name it, and db/
+// has its final name. Empty if there is none.
 std::string Workspace::FinishedTransfer() const {
   std::error_code error;
   if (!fs::exists(journal_path(), error) || fs::exists(db_dir(), error)) {
@@ -268,25 +270,30 @@ Status Workspace::RefuseNonEmpty() {
   std::string found = " is not empty";
   if (!FinishedTransfer().empty() || IsBarelyBegun(dir_)) {
     Status status = lock_fd_ < 0 ? Lock() : Status::OK();
-    // Again: the pull may have ended only now.
+    // Asks again under the lock: the pull may have ended only now.
     const std::string id = status.ok() ? FinishedTransfer() : "";
     if (status.ok() && id.empty() && IsBarelyBegun(dir_)) {
-      status = RemoveWorkspace();  // of a pull that had removed the rest of it
+      status = RemoveWorkspace();  // its pull had removed the rest
     }
     if (!status.ok()) {
       return status;
     }
     if (!id.empty()) {
-      found = " is complete: transfer " + id + " filled it and was ended "
-              "before it had removed " + dir_;
+      found = " is complete: transfer " + id + " filled it and ended before "
+              "it had removed " + dir_;
       status = RemoveWorkspace();
-      found += status.ok() ? ", which is done now"
+      found += status.ok() ? ", which this command did"
                            : " (" + MessageOf(status) + ")";
     }
   }
+  LastTransfer last;
   return MakeStatus(EndState::kRefused,
-                    "target " + target_dir_ + found + "; --replace builds a "
-                    "new database and keeps the old one beside it");
+                    "target " + target_dir_ + found +
+                        (ReadLastTransfer(target_dir_, &last)
+                             ? "; --mode refresh makes it current"
+                             : "") +
+                        "; --replace builds a new database and keeps the old "
+                        "one beside it");
 }
 
 Status Workspace::Lock() {
@@ -319,20 +326,21 @@ Status Workspace::Lock() {
   if (!LockFile(lock_fd_)) {
     return MakeStatus(EndState::kBusy,
                       "target " + target_dir_ +
-                          ": another pull holds " + path);
+                          ": another pull holds " + path +
+                          "; wait until it ends");
   }
   struct stat held;
   struct stat named;
   if (fstat(lock_fd_, &held) != 0 || stat(path.c_str(), &named) != 0 ||
       held.st_ino != named.st_ino) {
-    // The pull that held it has just ended and taken the file away.
+    // The pull that held the lock has just ended and removed the file.
     return MakeStatus(EndState::kBusy, "target " + target_dir_ +
                                            ": another pull ended just now; "
-                                           "start again");
+                                           "run the same command again");
   }
   status = WriteLockMark(path);
   FaultPoint("Workspace:Locked");
-  // Nothing stands in a workspace that does not say whose it is.
+  // The mark is durable before anything else gets a name in the workspace.
   if (status.ok()) {
     status = SyncDirectory(file_system_.get(), dir_);
   }
@@ -344,7 +352,7 @@ Status Workspace::CreateDirectory(const std::string& path) {
                                   path, IOOptions(), nullptr));
 }
 
-// What is there stays as it is: another pull may hold it.
+// Keeps an existing file as it is: another pull may have locked it.
 Status Workspace::CreateLockFile(const std::string& path) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
   rocksdb::IOStatus status = file_system_->ReopenWritableFile(
@@ -355,7 +363,8 @@ Status Workspace::CreateLockFile(const std::string& path) {
   return At("open " + path, status);
 }
 
-// flock is held; a file's lock stays when others' descriptors are closed.
+// REQUIRES: this object has the flock. Unlike an fcntl lock, it survives the
+// close of the file's other descriptors.
 Status Workspace::WriteLockMark(const std::string& path) {
   std::unique_ptr<rocksdb::FSRandomRWFile> file;
   rocksdb::IOStatus status = file_system_->NewRandomRWFile(
@@ -404,7 +413,8 @@ Status Workspace::ClearStaging() {
   return status.ok() ? SyncDirectory(file_system_.get(), dir_) : status;
 }
 
-// One after the other, each only when what went before cannot come back.
+// Removes the parts in this order. Each removal is durable before the next one
+// begins.
 Status Workspace::RemoveParts(std::initializer_list<const char*> names,
                               void (*removed_one)()) {
   for (const char* name : names) {
@@ -425,7 +435,7 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
   return Status::OK();
 }
 
-// The journal goes early: without it nothing else is gone on from.
+// Removes the journal early: without it, no pull resumes from the rest.
 Status Workspace::Clear() {
   const Status removed =
       RemoveParts({"old", "exchange", "journal", "staging", "db"},
@@ -473,22 +483,22 @@ Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
   FaultPoint("Workspace:Published");
   const Status removed = RemoveWorkspace();
   if (!removed.ok()) {
-    *note = "the target is complete, but its workspace could not be removed "
-            "and may be by hand: " + MessageOf(removed);
+    *note = "the target is complete, but its workspace could not be removed; "
+            "remove " + dir_ + " by hand: " + MessageOf(removed);
   }
   return Status::OK();
 }
 
 Status Workspace::RemoveWorkspace() {
-  // The journal after the rest, for it says whose workspace this was; then
-  // the lock, without which it would not be known for ours.
+  // The journal follows the rest, because it names the transfer. The lock is
+  // last, because its mark says that sstferry made the workspace.
   const Status status =
       RemoveParts({"old", "exchange", "staging", "journal", "lock"},
                   [] { FaultPoint("Workspace:PartRemoved"); });
   if (!status.ok()) {
     return status;
   }
-  // db/ has been renamed away; were it still there, this would fail.
+  // Fails if db/ is still there.
   return At("remove " + dir_,
             file_system_->DeleteDir(dir_, IOOptions(), nullptr));
 }

@@ -1,18 +1,18 @@
-// The directories of one pull, and the only code that renames or deletes them.
+// The directories of one pull. Only this code renames or deletes them.
 //
 //   TARGET_DIR.sstferry/        the workspace; gone after success
-//     lock                      flock held while a pull works here
-//     journal                   what is durable
-//     staging/                  chunks on their way in
+//     lock                      a pull that works here has the flock on it
+//     journal                   the record of what is durable
+//     staging/                  chunks that arrive
 //     db/                       the new database
-//     exchange                  only around an exchange
-//     old/                      what a refresh took away, while it is deleted
+//     exchange                  exists only around an exchange
+//     old/                      the old database while a refresh deletes it
 //   TARGET_DIR                  appears (or is exchanged) at the end, at once
-//   TARGET_DIR.old-<transfer>   what --replace took away
+//   TARGET_DIR.old-<transfer>   the old database after --replace
 //
-// A directory that this tool did not make is never deleted: the workspace is
-// recognised by its lock file's first line, and what an exchange brought into
-// db/ by the inode numbers recorded before it.
+// The workspace never deletes a directory that sstferry did not make: it knows
+// a workspace by the first line of its lock file, and a database that an
+// exchange moved into db/ by the inode numbers recorded before the exchange.
 #pragma once
 
 #include <initializer_list>
@@ -28,46 +28,51 @@
 
 namespace sstferry {
 
-// What becomes of a TARGET_DIR that is not empty.
+// How a pull treats a TARGET_DIR that is not empty.
 enum class Existing {
   kRefuse,
-  kReplace,  // exchanged, and kept beside
-  kRefresh,  // exchanged between two hooks, then deleted; may be open till then
+  kReplace,  // exchanges it and keeps the old one beside the new one
+  kRefresh,  // exchanges it between two hooks, then deletes the old one, which
+             // a process may have open until before_swap has run
 };
 
-// How far the exchange of a refresh has got; each is durable.
+// How far the exchange of a refresh has got. Each state is durable.
 enum class SwapState {
   kNone,       // not begun, or over
-  kBegun,      // recorded: hooks may have run; db/ is the new database
-  kExchanged,  // TARGET_DIR is the new database; what comes after is owed
-  kRetired,    // nothing is owed but to delete old/
+  kBegun,      // recorded: before_swap may have run; db/ is the new database
+  kExchanged,  // TARGET_DIR is the new database; after_swap must still run
+  kRetired,    // only the deletion of old/ is left
 };
 
+// The workspace of one TARGET_DIR, locked while the object lives.
+// Errors:  carry the path; kNoSpace where the disk is full.
 // Threads: one at a time.
 class Workspace {
  public:
-  // Where the workspace of a TARGET_DIR is, and whether a directory is one.
+  // Returns the workspace's directory for a TARGET_DIR.
   static std::string DirOf(const std::string& target_dir);
+  // True if `dir` is a workspace.
   static bool IsOne(const std::string& dir);
-  // kRefused where that cannot be told: `dir` is there, and another user's.
+  // Checks that this process may look into `dir`. OK if it does not exist.
+  //   kRefused  `dir` belongs to another user, who lets nobody else read it
   [[nodiscard]] static rocksdb::Status CheckMine(const std::string& dir);
 
-  // Checks TARGET_DIR, completes an exchange that was cut short and takes the
-  // lock. What an unfinished pull left stays until Clear().
-  // A workspace whose pull filled TARGET_DIR and was ended before it had
-  // removed it is removed; the refusal then says that TARGET_DIR is complete.
-  //   kRefused  not empty with Existing::kRefuse; not a directory; a mount
-  //             point; the parent is missing or cannot be written; a
-  //             workspace that is not ours
+  // Checks TARGET_DIR, takes the lock and completes an interrupted exchange.
+  // Keeps what an unfinished pull left until Clear(). Removes the workspace of
+  // a pull that filled TARGET_DIR and died before it had removed the workspace
+  // itself; the refusal then says that TARGET_DIR is complete.
+  //   kRefused  TARGET_DIR is not empty (Existing::kRefuse), no directory or a
+  //             mount point; its parent is missing or cannot be written; the
+  //             workspace's directory was not made by sstferry
   //   kBusy     another pull works here, or a process has the database open
   //             that is to be replaced
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
       std::unique_ptr<Workspace>* workspace);
-  // Beside a database that stays where it is: there is no db/ in it.
+  // Opens the workspace, without db/, of a database that stays where it is.
   // `held_here`: this process has the database open already.
-  //   kRefused  as above; TARGET_DIR is not there, or empty
+  //   kRefused  as above; TARGET_DIR does not exist or is empty
   //   kBusy     as above
   [[nodiscard]] static rocksdb::Status OpenBeside(
       const std::string& target_dir, bool held_here,
@@ -81,45 +86,49 @@ class Workspace {
   std::string staging_dir() const { return dir_ + "/staging"; }
   std::string journal_path() const { return dir_ + "/journal"; }
 
-  // A journal is there, and db/ where there shall be one: a pull might go on
-  // from them.
+  // True if there is a journal, and db/ where one is needed: a pull may be able
+  // to resume from them.
   bool has_unfinished() const;
-  // Removes what an unfinished pull left, and makes the directories anew.
+  // Removes what an unfinished pull left, and creates the directories again.
   [[nodiscard]] rocksdb::Status Clear();
-  // Only staging/, and the record of an exchange that no hook knows of.
+  // Empties staging/, and removes the record of an exchange unless a hook may
+  // have run for it.
   [[nodiscard]] rocksdb::Status ClearStaging();
-  // Of staging/, all but these names.
+  // Removes everything from staging/ but these names.
   [[nodiscard]] rocksdb::Status ClearStagingBut(
       const std::set<std::string>& names);
-  // What Clear() made, and the workspace. REQUIRES: nothing was put into it.
+  // Removes what Clear() created, and the workspace. REQUIRES: both directories
+  // are still unused.
   [[nodiscard]] rocksdb::Status Discard();
-  // All of it, with db/ gone or never there.
+  // Removes the workspace. REQUIRES: there is no db/.
   [[nodiscard]] rocksdb::Status Remove() { return RemoveWorkspace(); }
 
-  // Makes db/ the TARGET_DIR and removes the workspace. REQUIRES: db/ is
-  // closed and everything in it synced. *old_dir gets the place of the
-  // replaced directory, empty when there was none, and *note a sentence when
-  // the workspace could not be removed, which fails nothing. After an error
-  // TARGET_DIR is as it was before, or already the new one.
+  // Makes db/ the TARGET_DIR and removes the workspace. *old_dir gets the path
+  // of the replaced directory (empty: there was none). *note gets a sentence if
+  // the workspace could not be removed, which is no error. After an error
+  // TARGET_DIR is either as it was before or the new database. REQUIRES: db/ is
+  // closed and everything in it is synced.
   [[nodiscard]] rocksdb::Status Publish(const std::string& transfer_id,
                                         std::string* old_dir,
                                         std::string* note);
 
-  // The same for Existing::kRefresh, in steps (workspace_swap.cc). Open()
-  // finds out at which of them an earlier pull died.
+  // Existing::kRefresh publishes in steps (workspace_swap.cc). Open() finds out
+  // at which of them an earlier pull died.
   SwapState swap_state() const { return swap_state_; }
-  // The transfer that swap_state() is of.
+  // The transfer whose swap is in swap_state().
   const std::string& swap_transfer() const { return swap_.transfer_id; }
-  // To be called before anything is done to the application.
+  // Records the exchange. Call it before before_swap.
   [[nodiscard]] rocksdb::Status BeginSwap(const std::string& transfer_id);
-  // db/ and TARGET_DIR get each other's name, or db/ that one. kBusy when a
-  // process has the database there open, kRefused when it is not what it was;
-  // then nothing has changed. REQUIRES: kBegun, db/ closed and synced.
+  // Exchanges the names of db/ and TARGET_DIR; renames db/ if there is no
+  // TARGET_DIR. REQUIRES: kBegun, db/ closed and synced. After these errors
+  // nothing has changed:
+  //   kBusy     a process has the database in TARGET_DIR open
+  //   kRefused  TARGET_DIR is another directory than at BeginSwap()
   [[nodiscard]] rocksdb::Status Swap();
-  // When nothing is owed to the application any more.
+  // Renames the old database to old/. Call it after after_swap.
   [[nodiscard]] rocksdb::Status RetireOld();
-  // At so many bytes a second. kCancelled when `stop` came first; the next
-  // Open() finds the rest. Nothing to do is OK.
+  // Deletes old/ at `bytes_per_sec`. OK if there is none.
+  //   kCancelled  `stop` came first; the next Open() finds the rest
   [[nodiscard]] rocksdb::Status RemoveOld(uint64_t bytes_per_sec,
                                           StopSignal* stop);
   [[nodiscard]] rocksdb::Status RemoveWorkspace();
@@ -151,14 +160,14 @@ class Workspace {
   const std::string parent_;
   const std::string dir_;
   const Existing existing_;
-  bool beside_ = false;     // of a database that stays where it is
-  bool held_here_ = false;  // and that this process has open
+  bool beside_ = false;     // the database stays where it is
+  bool held_here_ = false;  // this process has that database open
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const LogFunction log_;
-  bool target_exists_ = false;  // as a non-empty directory
+  bool target_exists_ = false;  // TARGET_DIR is a non-empty directory
   int lock_fd_ = -1;
   SwapState swap_state_ = SwapState::kNone;
-  ExchangeRecord swap_;  // that swap_state_ is of
+  ExchangeRecord swap_;  // the record that swap_state_ tells about
 };
 
 }  // namespace sstferry

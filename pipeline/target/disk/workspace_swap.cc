@@ -1,4 +1,5 @@
-// How directories are exchanged, and what is made good after a crash in it.
+// Exchanges the workspace's db/ with TARGET_DIR, and completes an exchange that
+// a crash interrupted.
 #include <filesystem>
 
 #include "pipeline/base/last_transfer.h"
@@ -20,8 +21,8 @@ constexpr size_t kMaxRecordBytes = 4096;
 Status Strange(const std::string& record, const std::string& dir) {
   return MakeStatus(EndState::kRefused,
                     record + ": expected the record of " + dir +
-                        ", found another's; if " + dir +
-                        " is of no use, remove its parent directory");
+                        ", found the record of another directory; if you do "
+                        "not need " + dir + ", remove its parent directory");
 }
 
 }  // namespace
@@ -41,8 +42,8 @@ Status Workspace::RecordExchange(const std::string& transfer_id,
   return status;
 }
 
-// Whatever became of TARGET_DIR since, db/ is deleted only when it is known to
-// be the new one.
+// Completes an exchange. Lets db/ be deleted only if it is known to be the new
+// database, whatever happened to TARGET_DIR since.
 Status Workspace::FinishExchange() {
   const std::string path = dir_ + "/exchange";
   std::error_code error;
@@ -77,13 +78,14 @@ Status Workspace::FinishExchange() {
   if (status.ok() && log_) {
     log_(LogLevel::kWarning,
          "completed the exchange of transfer " + record.transfer_id +
-             " that was cut short; the old database is " + kept);
+             " that was interrupted; the old database is " + kept);
   }
   return status;
 }
 
-// Of a refresh: where it stopped. Not finished when that is none of its steps,
-// or this is no refresh: then what it would delete is kept.
+// Finds out where the swap of an earlier refresh stopped. *finished is false if
+// that is none of its steps or this pull is no refresh; then the caller keeps
+// what a refresh would delete.
 Status Workspace::FinishSwap(const ExchangeRecord& record, bool* finished) {
   swap_ = record;
   const std::string old = IdentityOf(old_dir());
@@ -112,7 +114,7 @@ Status Workspace::FinishSwap(const ExchangeRecord& record, bool* finished) {
 
 Status Workspace::Exchange(const std::string& transfer_id,
                            std::string* old_dir) {
-  DatabaseLock lock;  // nobody opens the old one from here on
+  DatabaseLock lock;  // no process opens the old database from here on
   Status status = CheckReplaceable(target_dir_);
   if (status.ok()) {
     status = lock.Take(target_dir_);
@@ -153,19 +155,20 @@ Status Workspace::Swap() {
        (existed && IdentityOf(target_dir_) != swap_.old_identity))) {
     status = MakeStatus(EndState::kRefused,
                         "target " + target_dir_ + ": expected the directory "
-                        "that was there when the exchange was begun, found " +
+                        "that was there when the exchange began, found " +
                             (target_exists_ ? "another" : "none"));
   }
   if (status.ok() && existed) {
     status = CheckExchangeable(target_dir_);
   }
-  DatabaseLock lock;  // nobody opens the old one from here on
+  DatabaseLock lock;  // no process opens the old database from here on
   if (status.ok() && existed) {
     status = lock.Take(target_dir_);
     if (EndStateOf(status) == EndState::kBusy) {
       status = WithContext(status, EndState::kBusy,
-                           "--before-swap has to stop what uses the old "
-                           "database, and --after-swap starts it again");
+                           "--before-swap must stop the process that uses the "
+                           "old database, and --after-swap must start it "
+                           "again");
     }
   }
   if (!status.ok()) {
@@ -192,7 +195,7 @@ Status Workspace::Swap() {
 
 Status Workspace::RetireOld() {
   Status status;
-  if (IdentityOf(db_dir()).empty()) {  // there was none
+  if (IdentityOf(db_dir()).empty()) {  // there was no old database
     status = RemoveParts({"exchange"}, [] {});
   } else {
     status = RenameToNew(file_system_.get(), db_dir(), old_dir());

@@ -43,7 +43,7 @@ Status JournalFile::Reopen(rocksdb::FileSystem* file_system,
     FaultPoint("JournalFile:TailCut");
   }
   if (status.ok()) {
-    // A file that cannot be cut says that it was.
+    // Some file systems report success without truncating.
     status = file_system->GetFileSize(path, IOOptions(), &found, nullptr);
   }
   if (status.ok() && found != bytes) {

@@ -1,4 +1,4 @@
-// The journal on disk: appended to by one pull, synced where durability asks.
+// Writes the journal of one pull: appends records and syncs them.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,24 @@
 
 namespace sstferry {
 
-// Threads: any; appends go in one at a time.
-// Errors:  after a failed write or sync every later call returns that error: a
-//   failed sync is never tried again as if nothing had happened.
+// An open journal file.
+// Threads: any; appends are serialized.
+// Errors:  after a failed write or sync, every later call returns that error. A
+//   failed sync is never repeated: a second one may succeed without the data.
 class JournalFile {
  public:
-  // Makes a new journal. REQUIRES: no file of that name is worth keeping.
+  // Creates a new journal; overwrites an existing file.
   [[nodiscard]] static rocksdb::Status Create(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<JournalFile>* journal);
-  // Goes on with one whose whole records take `bytes` bytes: a torn tail is
-  // cut off. What is there is durable when this returns.
+  // Opens a journal whose whole records take `bytes` bytes, and cuts off a torn
+  // tail. The file's contents are durable when it returns OK.
   [[nodiscard]] static rocksdb::Status Reopen(
       rocksdb::FileSystem* file_system, const std::string& path,
       uint64_t bytes, std::unique_ptr<JournalFile>* journal);
 
+  // Appends one record; does not sync it.
+  //   kRefused  the payload exceeds kMaxJournalPayloadBytes
   template <typename Message>
   [[nodiscard]] rocksdb::Status Append(JournalRecordType type,
                                        const Message& message) {

@@ -18,7 +18,7 @@ Status Contradiction(const JournalRecord& record, const std::string& what) {
                         ", offset " + std::to_string(record.offset));
 }
 
-// Adds records to a state, in the order in which they stand.
+// Adds the records of a journal to a state, in their order in the file.
 class Reader {
  public:
   explicit Reader(JournalState* state) : state_(state) {}
@@ -57,7 +57,7 @@ class Reader {
   }
 
  private:
-  // Which record of the head stands next.
+  // The type that the next record of the head must have.
   JournalRecordType Expected() const {
     return !has_transfer_ ? JournalRecordType::kTransfer
            : !has_opened_ ? JournalRecordType::kOpened
@@ -68,7 +68,7 @@ class Reader {
 
   Status AddToHead(const JournalRecord& record) {
     if (record.type != Expected() || head_is_whole()) {
-      return Contradiction(record, "out of turn");
+      return Contradiction(record, "out of order");
     }
     Status status;
     switch (record.type) {
@@ -82,7 +82,7 @@ class Reader {
         Family family;
         status = family.DecodeFrom(record.payload);
         if (status.ok() && family.index != state_->families.size()) {
-          status = Contradiction(record, "out of turn");
+          status = Contradiction(record, "out of order");
         }
         state_->families.push_back(std::move(family));
         return status;
@@ -92,7 +92,7 @@ class Reader {
         status = range.DecodeFrom(record.payload);
         if (status.ok() && (range.range.id != state_->ranges.size() ||
                             range.range.family >= state_->families.size())) {
-          status = Contradiction(record, "out of turn");
+          status = Contradiction(record, "out of order");
         }
         state_->ranges.push_back(std::move(range.range));
         state_->chunks.emplace_back();
@@ -106,14 +106,14 @@ class Reader {
 
   Status AddCovers(const JournalRecord& record) {
     if (Expected() != JournalRecordType::kRange || !state_->ranges.empty()) {
-      return Contradiction(record, "out of turn");
+      return Contradiction(record, "out of order");
     }
     Covers batch;
     const Status status = batch.DecodeFrom(record.payload);
     for (Cover& cover : batch.covers) {
       if (cover.family >= state_->families.size() ||
           state_->covers.size() >= kMaxRanges) {
-        return Contradiction(record, "too many, or of no column family");
+        return Contradiction(record, "too many, or an unknown column family");
       }
       state_->covers.push_back(std::move(cover));
     }
@@ -129,7 +129,7 @@ class Reader {
     }
     std::vector<bool>& of_range = state_->ingested[ingested.range_id];
     if (ingested.ordinal >= of_range.size()) {
-      return Contradiction(record, "of no chunk that is recorded");
+      return Contradiction(record, "names a chunk that has no record");
     }
     of_range[ingested.ordinal] = true;
     return status;
@@ -137,7 +137,7 @@ class Reader {
 
   Status AddTargetFiles(const JournalRecord& record) {
     if (!head_is_whole()) {
-      return Contradiction(record, "out of turn");
+      return Contradiction(record, "out of order");
     }
     state_->target_files.emplace();
     return state_->target_files->DecodeFrom(record.payload);
@@ -146,7 +146,7 @@ class Reader {
   Status CheckRange(const JournalRecord& record, uint32_t id) const {
     return head_is_whole() && id < state_->ranges.size()
                ? Status::OK()
-               : Contradiction(record, "of no range of the plan");
+               : Contradiction(record, "names a range that is not in the plan");
   }
 
   Status AddChunk(const JournalRecord& record) {
@@ -180,8 +180,8 @@ class Reader {
     status = status.ok() ? CheckRange(record, done.range_id) : status;
     if (status.ok() &&
         !(done.totals == state_->HeldTotals(done.range_id))) {
-      status = Contradiction(record, "other totals than the chunks of range " +
-                                         std::to_string(done.range_id));
+      status = Contradiction(record, "its totals differ from the chunks of "
+                                     "range " + std::to_string(done.range_id));
     }
     if (status.ok()) {
       state_->whole[done.range_id] = true;
@@ -196,7 +196,7 @@ class Reader {
         (!head_is_whole() ||
          std::count(state_->whole.begin(), state_->whole.end(), false) != 0 ||
          !(complete.totals == state_->HeldTotals()))) {
-      status = Contradiction(record, "other totals than the ranges");
+      status = Contradiction(record, "its totals differ from the ranges");
     }
     state_->complete = status.ok();
     return status;

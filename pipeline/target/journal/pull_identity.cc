@@ -16,7 +16,8 @@ std::string& ImitatedBootId() {
   return id;
 }
 
-// Changes with every start of the machine; empty where it does not say.
+// Returns an id that changes with every start of the machine; empty where the
+// kernel does not tell one.
 std::string BootId() {
   if (!ImitatedBootId().empty()) {
     return ImitatedBootId();
@@ -27,7 +28,7 @@ std::string BootId() {
   return id;
 }
 
-// Over names, options and formats; not over estimates.
+// Returns a digest of names, options and formats, without estimates.
 Digest128 OptionsDigestOf(const std::vector<Family>& families) {
   std::string described;
   for (Family family : families) {
@@ -42,7 +43,7 @@ Digest128 OptionsDigestOf(const std::vector<Family>& families) {
 Status Another(const std::string& dir, const std::string& what) {
   return MakeStatus(EndState::kRefused,
                     dir + " holds an unfinished pull " + what +
-                        "; --restart drops it and starts anew");
+                        "; --restart discards it and starts over");
 }
 
 std::string Listed(std::vector<std::string> names) {
@@ -149,7 +150,7 @@ Status CheckSamePlan(const SourcePlan& plan, const JournalState& unfinished,
                  });
   return same ? Status::OK()
               : MakeStatus(EndState::kSnapshotGone,
-                           "the source goes on with another plan");
+                           "the source resumed the transfer with another plan");
 }
 
 SourcePlan PlanOf(const JournalState& unfinished) {

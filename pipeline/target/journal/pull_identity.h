@@ -1,5 +1,5 @@
-// What an unfinished pull is bound to: whether a command is about the same
-// one, and whether the source still has what it was about.
+// Checks that a command asks for the same transfer as an unfinished pull, and
+// that the source still offers the same snapshot and plan.
 #pragma once
 
 #include <string>
@@ -10,38 +10,41 @@
 
 namespace sstferry {
 
-// The first record of a journal.
+// Returns the first record of a journal.
 JournalTransfer MakeJournalHead(const PullOptions& options,
                                 const std::string& mode,
                                 const OpenRequest& asked,
                                 const SourcePlan& plan);
 
-// kRefused, with a sentence and what to type, when the command asks for
-// something else than the unfinished pull in `dir`.
+// Compares the command's request with that of the unfinished pull in `dir`.
+//   kRefused  they differ; the message says in what, and names --restart
 [[nodiscard]] rocksdb::Status CheckSameRequest(const PullOptions& options,
                                                const std::string& mode,
                                                const JournalTransfer& head,
                                                const std::string& dir);
-// The same when the source that answered is another.
+// Compares the source that answered with that of the unfinished pull.
+//   kRefused  they differ
 [[nodiscard]] rocksdb::Status CheckSameSource(const PullOptions& options,
                                               const SourcePlan& plan,
                                               const JournalTransfer& head,
                                               const std::string& dir);
-// Of a source that goes on with the transfer: kRefused when column families'
-// options are not what they were, kSnapshotGone when the ranges are not.
+// Compares the plan of a source that resumes the transfer with the journal's.
+//   kRefused       the column families have other options
+//   kSnapshotGone  the snapshot or the ranges differ
 [[nodiscard]] rocksdb::Status CheckSamePlan(const SourcePlan& plan,
                                             const JournalState& unfinished,
                                             const std::string& dir);
 
-// As --carry takes it.
+// Returns the value of --carry for a mode.
 const char* CarryText(CarryMode mode);
 
-// What the source had announced.
+// Returns the plan that the source announced, from the journal.
 SourcePlan PlanOf(const JournalState& unfinished);
 
-// False when the machine went down since, and nothing was synced before.
+// False if the machine restarted since the pull began and the pull synced no
+// chunks, so that what it wrote may be lost.
 bool SurvivedReboots(const JournalTransfer& head);
-// As if the machine had been started again; empty: as it is.
+// Sets the boot id that this process sees; empty: that of the machine.
 void TEST_SetBootId(const std::string& id);
 
 }  // namespace sstferry

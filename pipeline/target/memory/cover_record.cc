@@ -17,15 +17,16 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// Of the bounds that a source is told.
+// Limit of the encoded bounds in one description of a target.
 constexpr size_t kMaxBoundBytes = 4u << 20;
 
+// A span of keys; both belong to it.
 struct Span {
   std::string smallest;
   std::string largest;
 };
 
-// Tells whether an interval meets one of many spans of keys.
+// Finds out whether an interval overlaps one of many spans.
 class Spans {
  public:
   Spans(const Comparator* order, std::vector<Span> spans)
@@ -90,7 +91,8 @@ bool TableLess(const CoveredTable& a, const CoveredTable& b) {
   return FieldsOfTable(a) < FieldsOfTable(b);
 }
 
-// Tables that a record can name; where others lie, nothing can be proved.
+// Tables with a unique id, which a record can name, and the spans of the
+// others, where a record proves nothing.
 struct NamedTables {
   std::vector<CoveredTable> named;
   std::vector<Span> nameless;
@@ -111,8 +113,8 @@ NamedTables NamesOf(const std::vector<LiveTable>& tables) {
   return names;
 }
 
-// Where a table lies that is in only one of two lists, each of which may hold
-// the same one more than once.
+// Appends the spans of tables that are in only one of two lists. A list may
+// hold a table more than once.
 void AddDifferences(std::vector<CoveredTable> before,
                     std::vector<CoveredTable> after, std::vector<Span>* spans) {
   std::sort(before.begin(), before.end(), TableLess);
@@ -126,8 +128,8 @@ void AddDifferences(std::vector<CoveredTable> before,
   }
 }
 
-// Where files are others than those that were judged and the chunks that were
-// ingested since, each of which is there once.
+// Appends the spans of files that are neither judged files nor chunks of the
+// journal, and of those that are missing. Each chunk counts once.
 void AddChanges(const std::vector<LiveTable>& judged,
                 const JournalState& journal, uint32_t family,
                 std::vector<CoveredTable> now, std::vector<Span>* spans) {
@@ -149,7 +151,7 @@ void AddChanges(const std::vector<LiveTable>& judged,
   }
   NamedTables before = NamesOf(judged);
   spans->insert(spans->end(), before.nameless.begin(), before.nameless.end());
-  // Those that an earlier run had ingested.
+  // An earlier run ingested these chunks before the target was judged.
   std::erase_if(before.named, [&chunks](const CoveredTable& table) {
     return chunks.count({table.id.high, table.id.low}) != 0;
   });
@@ -162,7 +164,7 @@ void AddChanges(const std::vector<LiveTable>& judged,
   AddDifferences(std::move(before.named), std::move(now), spans);
 }
 
-// Of one family.
+// Doubts the records of one family that overlap these spans.
 void Doubt(const Comparator* order, std::vector<Span> spans, uint32_t family,
            CoverFile* covers) {
   if (spans.empty()) {
@@ -175,7 +177,7 @@ void Doubt(const Comparator* order, std::vector<Span> spans, uint32_t family,
   }
 }
 
-// Where files of the lowest level that has any end.
+// Appends the keys at which the files of the lowest non-empty level end.
 void AddBounds(const std::vector<LiveTable>& tables, uint32_t family,
                TargetMemory* memory) {
   int last = 0;
@@ -201,7 +203,7 @@ const std::vector<LiveTable>& TablesOf(const JudgedTarget& judged,
   return kNone;
 }
 
-// Appends covers of a family of `from` that `keep` chooses.
+// Appends the records of a family of `from` that `keep` chooses.
 void KeepCovers(const CoverFile& from, uint32_t family, uint32_t as,
                 const std::function<bool(const KeyInterval&)>& keep,
                 CoverFile* covers) {
@@ -378,7 +380,8 @@ Status RecordCovers(const PullOptions& options, const SourcePlan& plan,
     Doubt(order, std::move(now.nameless), i, &made);
     made.families.push_back({family.name, std::move(now.named)});
   }
-  // Nothing is asked for of others: files and covers stay those of one time.
+  // The pull did not ask for the other families: their files and records stay
+  // those of the same point in time.
   for (uint32_t i = 0; i < before.families.size() && same_source; ++i) {
     uint32_t taken = 0;
     if (FindFamily(made, before.families[i].name, &taken) == nullptr) {
@@ -419,7 +422,7 @@ Status RecordTables(bool alone, rocksdb::DB* db,
 void DoubtUnequal(const SourcePlan& plan,
                   const std::vector<FamilyHandle>& families,
                   const std::vector<bool>& equal, CoverFile* covers) {
-  // By family; ranges stand in the order of their keys.
+  // By family; ranges are in key order.
   std::vector<std::vector<KeyInterval>> unequal(families.size());
   for (const Range& range : plan.ranges) {
     if (!equal[range.id]) {

@@ -1,7 +1,7 @@
-// What a target remembers of its last transfer (format/record/cover_file.h): read
-// before a refresh, judged by what became of the target since, written after.
-// A table file never changes, so that the same files are the same entries;
-// sequences and levels prove nothing.
+// The interval records of a target (format/record/cover_file.h). A refresh
+// reads them, judges them by the files that the target holds now, and writes
+// new ones when it ends. An SST file never changes, so the same files hold the
+// same entries; sequence numbers and levels prove nothing.
 #pragma once
 
 #include <optional>
@@ -20,75 +20,83 @@
 
 namespace sstferry {
 
-// The id that a target knows its source by: the operator's word, where a
-// source has none that lasts.
+// Returns the id by which a target knows its source: options.source_id if set,
+// else the source's database id.
 std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan);
 
-// *found is false when there is no record. Corruption: it is damaged.
+// Reads the file sstferry.covers in `dir`. *found is false if there is none.
+//   Corruption  it is damaged
 [[nodiscard]] rocksdb::Status ReadCovers(rocksdb::FileSystem* file_system,
                                          const std::string& dir, bool* found,
                                          CoverFile* covers);
 
-// Durably. A record that would be too large is written without its covers.
+// Writes sstferry.covers durably. If the file would be too large, leaves out
+// the interval records.
 [[nodiscard]] rocksdb::Status WriteCovers(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
                                           CoverFile covers);
 
-// A family of a target as a refresh found it.
+// The tables of one column family when the target was judged.
 struct JudgedFamily {
   std::string name;
   const rocksdb::Comparator* order = nullptr;
   std::vector<LiveTable> tables;
 };
 
+// A target as a refresh found it.
 struct JudgedTarget {
-  CoverFile record;  // its covers doubted by what is there now
+  CoverFile record;  // interval records, doubted where files have changed
   std::vector<JudgedFamily> families;
 };
 
-// Doubts, in `judged`, the covers of these families which were doubted when
-// `record` was written, or whose interval is not met by exactly the files that
-// met it then. All of them where it is the record of another database.
-// REQUIRES: memtables were flushed, or are told as FamilyHandle::unflushed.
+// Sets *judged to `record` and the tables of these families. Doubts an interval
+// record that was doubted before, or whose interval overlaps other files than
+// when it was written. Doubts all of them if `record` is that of another
+// database. REQUIRES: memtables are flushed, or FamilyHandle::unflushed tells
+// their keys.
 [[nodiscard]] rocksdb::Status JudgeCovers(
     const CoverFile& record, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, JudgedTarget* judged);
 
-// The outermost keys of tables, which may be those of tombstones.
+// Sets the first and last key of the tables; keys of deletions count. None if
+// there is no table.
 void SetOutermost(const rocksdb::Comparator* order,
                   const std::vector<LiveTable>& tables,
                   std::optional<std::string>* first,
                   std::optional<std::string>* last);
 
-// What to tell the source: outermost keys, where last-level files end, and what
-// is remembered. An operator who adopts a target does not know where its data
-// came from: then nothing is, but where --source-id says that it is the same.
+// Describes the target for the source: the outermost keys of each family, the
+// keys where last-level files end, and the interval records. With --adopt the
+// origin of the data is unknown: it leaves out the interval records unless
+// --source-id names the source that they came from.
 void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
                     TargetMemory* memory);
 
-// Every other one goes until a source takes them: they only help.
+// Removes every other bound until the list fits the limits of the wire. The
+// source needs no particular bound.
 void ThinBounds(std::vector<TargetBound>* bounds);
 
-// What to remember once the transfer of `plan` has succeeded, of which
-// `families` are those of the plan, by index. Outside of what was asked for the
-// judgement stays, and so does all that is recorded of other families.
-// Without `journal`: nobody else could write since the target was judged, and
-// nothing that this process did drops entries, so that what was compared or
-// sent holds. With it: only where the files are those that were judged and the
-// journal's chunks.
+// Sets *covers to the records of a target after the transfer of `plan`.
+// `families` are those of the plan, by index. Keeps the judged records of keys
+// that the pull did not ask for, and all records of other families.
+// `journal` null: no other process could write since the target was judged, and
+// this process dropped no entries, so every range of the plan is proved.
+// Otherwise a record is proved only where the files are those that were judged
+// and the journal's chunks.
 [[nodiscard]] rocksdb::Status RecordCovers(
     const PullOptions& options, const SourcePlan& plan, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
     const JournalState* journal, CoverFile* covers);
 
-// Brings the files that `covers` knows of up to date, after a compaction of
-// our own. Where they are others now, covers are doubted unless `alone`: nobody
-// else could have made them.
+// Updates the files in `covers` after a compaction by this process. Doubts the
+// records whose files have changed, unless `alone`: no other process could have
+// changed them.
 [[nodiscard]] rocksdb::Status RecordTables(
     bool alone, rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     CoverFile* covers);
 
-// Doubts what meets a range of the plan that was not found equal: by range id.
+// Doubts the records that overlap a range that is not equal on both sides.
+// `equal` is by range id.
 void DoubtUnequal(const SourcePlan& plan,
                   const std::vector<FamilyHandle>& families,
                   const std::vector<bool>& equal, CoverFile* covers);

@@ -9,7 +9,7 @@ namespace {
 
 using rocksdb::Status;
 
-// The covers that are not doubted, as text, sorted.
+// Returns the interval records that are not doubted, encoded and sorted.
 std::vector<std::string> Believed(const TargetMemory& memory) {
   std::vector<std::string> believed;
   for (const Cover& cover : memory.covers) {
@@ -80,8 +80,8 @@ Status ReadTargetMemory(const PullOptions& options, TargetMemory* memory,
     return status;
   }
   if (!remembers) {
-    notes->push_back("the target remembers no source: everything would be "
-                     "sent, and only with --adopt");
+    notes->push_back("the target remembers no source: a refresh needs --adopt, "
+                     "and the source would send everything");
   }
   const std::vector<std::string>& asked = options.selection.families;
   std::vector<FamilyHandle> families = live->families();

@@ -1,4 +1,4 @@
-// What a target would tell the source before a refresh, for `plan`.
+// Describes a target for the source of a refresh, for the command `plan`.
 #pragma once
 
 #include <string>
@@ -12,14 +12,15 @@
 
 namespace sstferry {
 
-// Reads options.target_dir and what it remembers, and changes nothing.
+// Describes options.target_dir, with its interval records. Opens it for reading
+// and changes nothing. *notes gets sentences for the operator.
 [[nodiscard]] rocksdb::Status ReadTargetMemory(const PullOptions& options,
                                                TargetMemory* memory,
                                                std::vector<std::string>* notes);
 
-// What of that which the source was told does not hold when the target is
-// judged again: a cover is doubted now that was not, or a key lies further out.
-// Empty: all holds.
+// Compares the description that the source got (`told`) with a later one.
+// Returns a phrase on the first claim that no longer holds (a record is doubted
+// now, or a key is further out); empty if all claims hold.
 std::string FindLost(const std::vector<FamilyHandle>& families,
                      const TargetMemory& told, const TargetMemory& now);
 

@@ -31,7 +31,8 @@ bool IsWhole(const Selection& asked) {
          !asked.interval.end;
 }
 
-// The whole directory is exchanged: it must not hold what is not asked for.
+// True if the pull asks for at least what TARGET_DIR holds: the exchange
+// replaces the whole directory.
 bool HoldsWhatIsAsked(const Selection& asked, const LastTransfer& last) {
   return IsWhole(asked) ||
          (Sorted(asked.families) == Sorted(last.asked_families) &&
@@ -49,7 +50,7 @@ Status CheckReplica(const PullOptions& options,
            !std::filesystem::is_empty(options.target_dir, error);
   *replica = Replica();
   if (!*found) {
-    return Status::OK();  // or something that Workspace refuses
+    return Status::OK();  // Workspace refuses anything but a directory
   }
   LastTransfer last;
   const bool remembers = ReadLastTransfer(options.target_dir, &last) &&
@@ -57,7 +58,7 @@ Status CheckReplica(const PullOptions& options,
   if (!remembers && !options.adopt) {
     return Refused(options,
                    " does not remember which source it was pulled from (no " +
-                       std::string(kLastTransferName) + " that says so); "
+                       std::string(kLastTransferName) + " names it); "
                        "--adopt replaces all it holds");
   }
   if (remembers && !source_database_id.empty() && !options.adopt &&
@@ -70,8 +71,8 @@ Status CheckReplica(const PullOptions& options,
   }
   if (!HoldsWhatIsAsked(options.selection, last)) {
     return Refused(options,
-                   " may hold more than the column families and keys that are "
-                   "asked for, and an exchange would take away the rest: ask "
+                   " may hold more than the column families and keys that the "
+                   "pull asks for, and an exchange would remove the rest; ask "
                    "for all, or for what it was pulled with");
   }
   replica->sequence = last.snapshot_sequence.value_or(0);
@@ -90,13 +91,15 @@ Status ChooseSourceId(const PullOptions& options,
                       "source id: expected that of " +
                           options.source.ToString() + ", " +
                           *source_database_id + ", found " + given +
-                          "; --source-id is for a source that has none");
+                          "; leave out --source-id, which is for a source "
+                          "without an id");
   }
   if (source_database_id->empty() && options.mode == PullMode::kRefresh) {
     return MakeStatus(EndState::kRefused,
                       "source " + options.source.ToString() +
-                          " has no database id (no IDENTITY) to remember it "
-                          "by; --source-id gives it one");
+                          " has no database id (no IDENTITY) by which the "
+                          "target could remember it; --source-id gives it "
+                          "one");
   }
   return Status::OK();
 }

@@ -1,5 +1,5 @@
-// Whether a TARGET_DIR may be made current from a source: what it remembers of
-// the pull that made it.
+// Checks that a pull may make a TARGET_DIR current from a source, by the
+// record of the pull that made it (last_transfer.json).
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace sstferry {
 
-// Of a directory that is there and not empty.
+// The record of an existing TARGET_DIR.
 struct Replica {
-  uint64_t sequence = 0;  // of the source, that it holds; 0: it does not say
+  uint64_t sequence = 0;  // the source's sequence number; 0: unknown
   std::vector<std::string> families;
 };
 
-// OK, with *found false, when there is nothing to lose. `source_database_id`
-// may be empty: nobody has asked the source yet, and it is not compared.
-//   kRefused  no database; made from another source, or nobody says from
-//             which, without options.adopt; holds more than is asked for, or
-//             what an exchange must not take away
+// Checks options.target_dir. OK with *found false if it is empty or does not
+// exist. An empty `source_database_id` (the source has not been asked yet) is
+// not compared.
+//   kRefused  no database; made from another or an unknown source, without
+//             options.adopt; holds more than the pull asks for, or files that
+//             an exchange must not remove
 [[nodiscard]] rocksdb::Status CheckReplica(
     const PullOptions& options, const std::string& source_database_id,
     bool* found, Replica* replica);
 
-// The id by which a target remembers its source: what the source says, else
-// options.source_id.
-//   kRefused  they differ, or a refresh gets neither
+// Sets *source_database_id, the id by which a target remembers its source, to
+// options.source_id if the source has none.
+//   kRefused  the two differ, or a refresh has neither
 [[nodiscard]] rocksdb::Status ChooseSourceId(const PullOptions& options,
                                              std::string* source_database_id);
 

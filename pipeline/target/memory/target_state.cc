@@ -30,8 +30,8 @@ void Describe(const JournalState& journal, UnfinishedPull* out) {
   out->all_received = journal.complete;
 }
 
-// What the target says of itself. Its record of intervals is the first to know
-// that a refresh has replaced some of them.
+// Reads the two records in the target. A refresh marks sstferry.covers as mixed
+// before it replaces the first interval, so that file counts first.
 void ReadTarget(const std::string& target_dir, TargetState* state) {
   state->complete.reset();
   state->mixed.reset();
@@ -58,8 +58,9 @@ bool IsTarget(const TargetState& state) {
   return state.complete.has_value() || state.mixed.has_value();
 }
 
-// A refresh in place has a journal from before its first change on: whether
-// the target is still what it was, only the refresh knows.
+// Moves the completed pull to state->previous if a refresh in place has begun.
+// Its journal exists before its first change, so it does not tell whether the
+// target has changed.
 void DoubtComplete(const JournalTransfer& head, TargetState* state) {
   const bool in_place =
       head.mode == kRefreshAllMode || head.mode == kRefreshChunkMode;
@@ -104,7 +105,7 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
   if (status.ok()) {
     Describe(journal, &unfinished);
     if (!SurvivedReboots(journal.head)) {
-      unfinished.damage = "the machine went down since, and it was one with "
+      unfinished.damage = "the machine went down since, and the pull ran with "
                           "--durability none";
     }
     DoubtComplete(journal.head, state);
@@ -113,11 +114,11 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
     unfinished.damage = MessageOf(status);
   } else if (!status.IsIncomplete() && !status.IsNotFound() &&
              !unfinished.running && Workspace::IsOne(workspace)) {
-    return status;  // else: a pull has just removed it
+    return status;  // else a pull has just removed the workspace
   }
   if (!Workspace::IsOne(workspace)) {
     *state = TargetState();
-    ReadTarget(target_dir, state);  // it became complete meanwhile
+    ReadTarget(target_dir, state);  // a pull has just completed it
     return Status::OK();
   }
   state->has_leftover =
@@ -127,7 +128,7 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
     state->unfinished = std::move(unfinished);
   }
   if (state->unfinished.has_value() && state->unfinished->running) {
-    state->next.clear();  // to wait
+    state->next.clear();  // the operator has to wait, not to run a command
   }
   return Status::OK();
 }

@@ -1,5 +1,5 @@
-// What lies at a TARGET_DIR and beside it, read without a change and without
-// the workspace's lock: a pull may work there meanwhile.
+// Reads the state of a TARGET_DIR and its workspace for `sstferry status`.
+// Changes nothing and takes no lock: a pull may work there at the same time.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace sstferry {
 
-// *is_target: a pull made TARGET_DIR, or its workspace. An error is one of
-// reading, kInternal, or kRefused: the workspace is another user's.
+// Sets *state, and *is_target if a pull made TARGET_DIR or its workspace.
+//   kRefused   the workspace belongs to another user
+//   kInternal  a file could not be read
 [[nodiscard]] rocksdb::Status ReadTargetState(const std::string& target_dir,
                                               TargetState* state,
                                               bool* is_target);

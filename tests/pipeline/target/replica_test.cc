@@ -201,7 +201,7 @@ TEST_CASE("An id that is not the source's own is refused", "[target][swap]") {
   fs::create_directory(world.target());
   PullOptions options = world.Options();
   options.source_id = "shard 7";
-  RequireRefused(world, options, "--source-id is for a source that has none");
+  RequireRefused(world, options, "leave out --source-id");
 }
 
 TEST_CASE("A column family that is gone at the source is named",

@@ -259,7 +259,7 @@ TEST_CASE("Another pull than the unfinished one is refused with a sentence",
     REQUIRE(EndStateOf(refused.status) == EndState::kRefused);
     REQUIRE(refused.status.ToString().find(change.sentence) !=
             std::string::npos);
-    REQUIRE(refused.status.ToString().find("--restart drops it") !=
+    REQUIRE(refused.status.ToString().find("--restart discards it") !=
             std::string::npos);
   }
   // What was refused changed nothing.

@@ -92,7 +92,7 @@ TEST_CASE("An open database is never exchanged, and what was built is kept",
     ServingApplication application(world.target());
     world.Forget();
     const Summary summary = RunPull(world.Options());  // hooks that do nothing
-    RequireEnds(summary, EndState::kBusy, "--before-swap has to stop");
+    RequireEnds(summary, EndState::kBusy, "--before-swap must stop");
     REQUIRE(world.calls() == Calls{"before", "after as it was"});
     REQUIRE(summary.state.empty());
     REQUIRE(application.Get("changed").empty());

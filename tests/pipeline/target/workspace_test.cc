@@ -55,6 +55,17 @@ TEST_CASE("Workspace refuses a target that is not empty and leaves it alone",
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }
 
+TEST_CASE("Workspace names a refresh where a pull made the target",
+          "[target][workspace]") {
+  ScratchDir dir;
+  MakeDir(dir / "target", "precious");
+  WriteBytes(dir / "target/last_transfer.json",
+             "{\"transfer_id\": \"" + kId + "\"}");
+  RequireRefused(OpenIt(dir / "target"),
+                 "is not empty; --mode refresh makes it current; --replace");
+  REQUIRE(BytesOf(dir / "target/content") == "precious");
+}
+
 TEST_CASE("Workspace refuses what is no directory", "[target][workspace]") {
   ScratchDir dir;
   WriteBytes(dir / "file", "precious");
