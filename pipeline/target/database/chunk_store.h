@@ -1,5 +1,5 @@
-// Where finished chunks go: what a lane and a pull know of the target's data,
-// whatever it is made of.
+// The interface through which lanes and a pull store received chunks, whatever
+// the target makes of them.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,34 @@
 
 namespace sstferry {
 
-// A chunk in staging: whole, checked and, where durability asks, synced.
+// A chunk in staging: whole, checked and, unless --durability none, synced.
 struct StagedChunk {
   uint32_t family = 0;
   std::string path;
   JournalChunk record;
 };
 
-// Threads: any.
+// Records received chunks in the journal and stores them. Threads: any.
 // Crash:   a chunk's record is durable before the chunk is stored.
-// Errors:  the first failure is kept and returned to every later caller.
+// Errors:  every later call returns the first failure.
 class ChunkStore {
  public:
   virtual ~ChunkStore() = default;
 
-  // Hands a chunk over; *clock books what this thread does for it. The journal
-  // has its record when this returns (a process that dies then loses nothing),
-  // but need not be synced, nor the chunk be stored. May wait.
+  // Adds a chunk; *clock gets the time that this thread spends on it. On return
+  // the journal has its record, so that the chunk survives the death of the
+  // process, but neither record nor chunk need be synced. May wait.
   [[nodiscard]] virtual rocksdb::Status Add(StagedChunk chunk,
                                             StageClock* clock) = 0;
-  // Waits until everything handed over is stored.
+  // Waits until every added chunk is stored.
   [[nodiscard]] virtual rocksdb::Status Flush(StageClock* clock) = 0;
-  // Records that all chunks of a range were handed over.
+  // Records that all chunks of a range were added.
   [[nodiscard]] virtual rocksdb::Status EndRange(
       const JournalRangeDone& done) = 0;
   // Stores chunks whose records are durable already.
   [[nodiscard]] virtual rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) = 0;
-  // From now on chunks are recorded and not stored, and callers get kCancelled
+  // Ends storing: later chunks are recorded only, and callers get kCancelled
   // instead of waiting.
   virtual void Stop() = 0;
   virtual void FillSummary(Summary* summary) const = 0;

@@ -39,7 +39,7 @@ enum class Existing {
 // How far the exchange of a refresh has got. Each state is durable.
 enum class SwapState {
   kNone,       // not begun, or over
-  kBegun,      // recorded: before_swap may have run; db/ is the new database
+  kBegun,      // recorded: hooks may have run; db/ is the new database
   kExchanged,  // TARGET_DIR is the new database; after_swap must still run
   kRetired,    // only the deletion of old/ is left
 };
@@ -54,7 +54,7 @@ class Workspace {
   // True if `dir` is a workspace.
   static bool IsOne(const std::string& dir);
   // Checks that this process may look into `dir`. OK if it does not exist.
-  //   kRefused  `dir` belongs to another user, who lets nobody else read it
+  //   kRefused  it belongs to another user, and only that user may read it
   [[nodiscard]] static rocksdb::Status CheckMine(const std::string& dir);
 
   // Checks TARGET_DIR, takes the lock and completes an interrupted exchange.
