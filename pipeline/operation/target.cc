@@ -11,10 +11,10 @@
 #include "pipeline/operation/verifier.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/target/disk/target_directories.h"
+#include "pipeline/target/fill/refresh_target.h"
+#include "pipeline/target/fill/seed_target.h"
 #include "pipeline/target/memory/refresh_plan.h"
 #include "pipeline/target/pull/puller.h"
-#include "pipeline/target/pull/refresh_target.h"
-#include "pipeline/target/pull/seed_target.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {

@@ -4,6 +4,7 @@
 // What passes the checks is ingested by RocksDB, which must not abort.
 #include <filesystem>
 
+#include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/database/target_db.h"
 #include "pipeline/target/journal/journal_file.h"
 #include "pipeline/target/lane/lane_client.h"
@@ -107,7 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.file_system = world.files.get();
   state.sync_chunks = false;
   state.scheduler = &scheduler;
-  state.ingestor = &ingestor;
+  state.store = &ingestor;
   state.family_totals.resize(2);
   std::unique_ptr<Channel> open;
   fuzz::ScriptChunk chunk;

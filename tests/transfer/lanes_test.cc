@@ -3,6 +3,7 @@
 #include <deque>
 #include <mutex>
 
+#include "pipeline/target/fill/seed_target.h"
 #include "pipeline/target/pull/puller.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
@@ -119,7 +120,9 @@ Summary PullMetered(const TempDir& dir, const std::string& target,
   options.carry = carry;
   MeteredDialer dialer(server.address(), meter);
   Summary summary;
-  Puller puller(options, &dialer);
+  Puller puller(options, &dialer, [](const PullContext* context) {
+    return std::make_unique<SeedTarget>(context);
+  });
   REQUIRE_OK(puller.Run(&summary));
   return summary;
 }

@@ -1,6 +1,7 @@
 // The cap of a pull: kept at the target, changed while it runs.
 #include <future>
 
+#include "pipeline/target/fill/seed_target.h"
 #include "pipeline/target/pull/puller.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
@@ -155,7 +156,9 @@ TEST_CASE("Lanes that wait their turn under a cap are not too slow",
   options.source.name = "db";
   options.lanes = 16;
   options.carry = CarryMode::kNever;
-  Puller puller(options, transport.dialer.get());
+  Puller puller(options, transport.dialer.get(), [](const PullContext* context) {
+    return std::make_unique<SeedTarget>(context);
+  });
   Summary summary;
   const rocksdb::Status status = puller.Run(&summary);
   server->Stop();

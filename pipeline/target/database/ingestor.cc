@@ -105,6 +105,12 @@ Status Ingestor::Verdict() const {
              : status_;
 }
 
+void Ingestor::FillSummary(Summary* summary) const {
+  summary->ingest_calls = ingest_calls();
+  summary->write_blocked_micros = CallMicros();
+  summary->ingested_levels = IngestedLevels();
+}
+
 uint64_t Ingestor::ingest_calls() const {
   std::lock_guard<std::mutex> lock(mu_);
   return ingest_calls_;
@@ -175,7 +181,7 @@ Status Ingestor::EndRange(const JournalRangeDone& done) {
   return journal_->Append(JournalRecordType::kRangeDone, done);
 }
 
-Status Ingestor::IngestRecorded(const std::vector<StagedChunk>& chunks,
+Status Ingestor::AddRecorded(const std::vector<StagedChunk>& chunks,
                                 StageClock* clock) {
   if (chunks.empty()) {
     return Status::OK();

@@ -11,19 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "format/record/journal.h"
-#include "pipeline/base/stage_clock.h"
+#include "pipeline/target/database/chunk_store.h"
 #include "pipeline/target/journal/journal_file.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
-
-// A chunk in staging: whole, checked and, where durability asks, synced.
-struct StagedChunk {
-  uint32_t family = 0;
-  std::string path;
-  JournalChunk record;
-};
 
 struct IngestFamily {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
@@ -52,32 +44,24 @@ struct IngestRules {
 // Threads:   any.
 // Crash:     a chunk's record is durable before the chunk is ingested, and
 //   RocksDB's MANIFEST says which of the recorded ones are.
-// Errors:    the first failure is kept and returned to every later caller.
-class Ingestor {
+class Ingestor : public ChunkStore {
  public:
   Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
            JournalFile* journal, bool sync_journal, size_t max_waiting,
            const IngestRules& rules = {});
 
-  // Hands a chunk over; *clock books what this thread does for it. The journal
-  // has its record when this returns (a process that dies then loses nothing),
-  // but need not be synced, nor the chunk be ingested. Waits while max_waiting
-  // chunks are queued.
-  [[nodiscard]] rocksdb::Status Add(StagedChunk chunk, StageClock* clock);
-
-  // Waits until everything handed over is ingested.
-  [[nodiscard]] rocksdb::Status Flush(StageClock* clock);
-
-  // From now on chunks are recorded and not ingested, and callers get
-  // kCancelled instead of waiting; a call of RocksDB under way goes on.
-  void Stop();
-
-  // Records that all chunks of a range were handed over.
-  [[nodiscard]] rocksdb::Status EndRange(const JournalRangeDone& done);
-
-  // Ingests (or holds) chunks whose records are durable already.
-  [[nodiscard]] rocksdb::Status IngestRecorded(
-      const std::vector<StagedChunk>& chunks, StageClock* clock);
+  // Waits while max_waiting chunks are queued.
+  [[nodiscard]] rocksdb::Status Add(StagedChunk chunk,
+                                    StageClock* clock) override;
+  [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
+  [[nodiscard]] rocksdb::Status EndRange(
+      const JournalRangeDone& done) override;
+  // Ingests (or holds) them.
+  [[nodiscard]] rocksdb::Status AddRecorded(
+      const std::vector<StagedChunk>& chunks, StageClock* clock) override;
+  // A call of RocksDB under way goes on.
+  void Stop() override;
+  void FillSummary(Summary* summary) const override;
 
   // Ingests everything that was held, in one call: it becomes visible at once,
   // and after a crash all of it or nothing is there.

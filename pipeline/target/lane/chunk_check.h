@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/database/chunk_store.h"
 #include "pipeline/target/lane/pull_state.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/database/chunk_store.h"
 #include "pipeline/target/database/target_db.h"
 #include "pipeline/target/journal/journal_state.h"
 #include "pipeline/target/lane/pull_state.h"

@@ -26,7 +26,7 @@ Status LaneClient::Run() {
           channel_->bytes_received() + channel_->bytes_sent();
     }
     if (status.ok()) {
-      return state_->ingestor->Flush(&clock_);
+      return state_->store->Flush(&clock_);
     }
     if (channel_ != nullptr) {
       channel_->Close();
@@ -312,7 +312,7 @@ Status LaneClient::EndRange(const Range& range, const Totals& totals) {
     state_->family_totals[range.family] += done.totals;
     state_->ended.push_back({range.id, done.totals});
   }
-  return state_->ingestor->EndRange(done);
+  return state_->store->EndRange(done);
 }
 
 void LaneClient::CountBytes(const Range& range, uint64_t bytes) {

@@ -1,5 +1,5 @@
 // One lane at the target: asks for ranges, receives their chunks, checks them
-// and hands them to the ingestor, on the thread that calls Run().
+// and hands them to the chunk store, on the thread that calls Run().
 #pragma once
 
 #include <deque>

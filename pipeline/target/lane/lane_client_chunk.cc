@@ -131,7 +131,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   held_end_ = EndOf(end);
   range_carried_ = begin.kind == ChunkKind::kCarried;
   CountChunk(chunk);
-  status = Final(state_->ingestor->Add(std::move(chunk), &clock_));
+  status = Final(state_->store->Add(std::move(chunk), &clock_));
   // The source may forget all that lies before the next chunk.
   return status.ok() ? SendAck(range.id, static_cast<uint32_t>(next_ordinal()),
                                /*bytes=*/0)

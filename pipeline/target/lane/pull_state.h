@@ -12,7 +12,7 @@
 #include "format/message/messages.h"
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/base/stop_signal.h"
-#include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/database/chunk_store.h"
 #include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/space_gate.h"
 #include "pipeline/target/lane/range_scheduler.h"
@@ -52,7 +52,7 @@ struct PullFamily {
 };
 
 // Ownership: borrows all it points to. Constant but for the counters, the
-//   pace, the scheduler, the ingestor and the totals.
+//   pace, the scheduler, the store and the totals.
 struct PullState {
   const std::vector<Range>* ranges = nullptr;
   std::vector<RangeStart> starts;  // by range id
@@ -71,7 +71,7 @@ struct PullState {
   TokenBucket pace{0};  // of the SST bytes that go into staging, of all lanes
   SpaceGate* space = nullptr;  // null: nothing is kept free
   RangeScheduler* scheduler = nullptr;
-  Ingestor* ingestor = nullptr;
+  ChunkStore* store = nullptr;
   const StallGuard* guard = nullptr;
   // Opens a lane: *channel stays valid until the next call for that lane.
   std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;

@@ -1,48 +1,30 @@
-// What a pull fills: a new database that takes its place at the end
-// (target/pull/seed_target.h), or one that holds data already
-// (target/pull/refresh_target.h). The Puller has all they share: session, lanes,
-// journal, failure and summary.
+// What a pull fills: a new directory that takes TARGET_DIR's name at the end
+// (new_directory_target.h), or a database that holds data already
+// (refresh_target.h). What all of them share, the Puller and its parts have.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "format/record/journal.h"
-#include "pipeline/base/stop_signal.h"
-#include "pipeline/target/database/ingestor.h"
+#include "pipeline/target/database/chunk_store.h"
 #include "pipeline/target/disk/target_directories.h"
 #include "pipeline/target/disk/workspace.h"
 #include "pipeline/target/journal/journal_file.h"
 #include "pipeline/target/journal/journal_state.h"
 #include "pipeline/target/lane/held_chunks.h"
-#include "pipeline/target/lane/pull_state.h"
-#include "pipeline/target/session/source_session.h"
-#include "rocksdb/db.h"
-#include "rocksdb/file_system.h"
+#include "pipeline/target/pull/pull_context.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
 
-// Of the Puller, which owns all of it; set before the call that needs it.
-struct PullContext {
-  const PullOptions* options = nullptr;
-  PullState* state = nullptr;
-  const SourcePlan* plan = nullptr;
-  Workspace* workspace = nullptr;
-  // The caller's, on which files have the access that disk/access.h tells.
-  std::shared_ptr<rocksdb::FileSystem> disk;
-  std::shared_ptr<rocksdb::FileSystem> file_system;  // as durability asks
-  StopSignal* stop = nullptr;                 // the pull has failed
-  std::function<void(const std::string&)> say;   // to the log, and a note
-  std::function<void(const std::string&)> note;  // of the summary
-  std::function<Summary()> summary;              // as it is now
-  // From any thread: ends the pull.
-  std::function<void(const rocksdb::Status&, const std::string& where)> fail;
-};
+// For DigestRange(), per lane: it reads files that were written a moment ago.
+inline constexpr uint64_t kDigestReadaheadBytes = 1u << 20;
 
-// Threads: the Puller's, but progress of RocksDB's own.
+// Threads: the pull's own; StopStore() and DigestRange() from any.
 class PullTarget {
  public:
   // Borrows the context.
@@ -76,6 +58,10 @@ class PullTarget {
   virtual void Describe(TargetMemory* memory) const = 0;
 
   // --- when the plan is there -----------------------------------------------
+  // kRefused: what is there must not become this snapshot.
+  [[nodiscard]] virtual rocksdb::Status CheckSnapshot() {
+    return rocksdb::Status::OK();
+  }
   // Sets state->families. kRefused, kIncompatible: what the plan tells of
   // cannot be held here.
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
@@ -89,15 +75,14 @@ class PullTarget {
   // Removes from staging/ what nobody waits for.
   [[nodiscard]] virtual rocksdb::Status ClearStaging(
       const HeldChunks& held) = 0;
-  // An unfinished pull is not gone on with: closes what Reopen() opened.
+  // An unfinished pull is not resumed: closes what Reopen() opened.
   virtual void Drop() = 0;
-  virtual std::unique_ptr<Ingestor> MakeIngestor(JournalFile* journal) = 0;
-  // Before the first chunk is ingested; the journal's head is durable.
+  // Before the first chunk is stored; the journal's head is durable.
   [[nodiscard]] virtual rocksdb::Status Begin() = 0;
 
   // --- when all chunks have come and the totals are agreed on ----------------
-  // After OK db() shows what the source's snapshot holds.
-  [[nodiscard]] virtual rocksdb::Status Finish(Ingestor* ingestor) = 0;
+  // After OK DigestRange() is of what the source's snapshot holds.
+  [[nodiscard]] virtual rocksdb::Status Finish() = 0;
   // A verify did not find all ranges equal: by range id, which it did. What is
   // recorded durably shall let no later run believe the others.
   [[nodiscard]] virtual rocksdb::Status Distrust(
@@ -114,11 +99,19 @@ class PullTarget {
   virtual void Leave(const Summary& summary) = 0;
   virtual void FillSummary(Summary* summary) const = 0;
 
-  // Between Create() or Reopen() and Close().
-  virtual rocksdb::DB* db() const = 0;
-  virtual rocksdb::ColumnFamilyHandle* handle(size_t family) const = 0;
+  // What it holds of a range, between Create() or Reopen() and Close().
+  [[nodiscard]] virtual rocksdb::Status DigestRange(const Range& range,
+                                                    DigestReply* reply) = 0;
+
+  // Where its chunks go, from OpenStore() to CloseStore(); else null.
+  ChunkStore* store() const { return store_.get(); }
+  void OpenStore(JournalFile* journal);
+  void StopStore();
+  void CloseStore();
 
  protected:
+  virtual std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) = 0;
+
   const PullOptions& options() const { return *context_->options; }
   const SourcePlan& plan() const { return *context_->plan; }
   PullState* state() const { return context_->state; }
@@ -126,6 +119,8 @@ class PullTarget {
 
  private:
   const PullContext* const context_;
+  std::mutex mu_;
+  std::unique_ptr<ChunkStore> store_;  // changes under mu_
 };
 
 using PullTargetFactory =

@@ -79,10 +79,10 @@ class Bench {
                         return Add(ingestor, std::move(chunk));
                       });
   }
-  Status IngestRecorded(Ingestor* ingestor,
+  Status AddRecorded(Ingestor* ingestor,
                         const std::vector<StagedChunk>& chunks) {
     StageClock clock(&totals_, Stage::kIdle);
-    return ingestor->IngestRecorded(chunks, &clock);
+    return ingestor->AddRecorded(chunks, &clock);
   }
   Status Flush(Ingestor* ingestor) {
     StageClock clock(&totals_, Stage::kIdle);
@@ -183,15 +183,15 @@ TEST_CASE("Ingestor ingests what was recorded before, with no new record",
   Bench bench;
   const auto ingestor = bench.Make(8);
   const std::string before = BytesOf(bench.dir() / "journal");
-  REQUIRE_OK(bench.IngestRecorded(
+  REQUIRE_OK(bench.AddRecorded(
       ingestor.get(), {bench.Chunk("a", "b"), bench.Chunk("c", "d"),
                        bench.Chunk("a", "z", 1)}));
   REQUIRE(ingestor->ingest_calls() == 1);
   REQUIRE(bench.Levels(0).back() == 2);
   REQUIRE(bench.Levels(1).back() == 1);
   REQUIRE(BytesOf(bench.dir() / "journal") == before);
-  REQUIRE_OK(bench.IngestRecorded(ingestor.get(), {}));
-  const Status overlapping = bench.IngestRecorded(
+  REQUIRE_OK(bench.AddRecorded(ingestor.get(), {}));
+  const Status overlapping = bench.AddRecorded(
       ingestor.get(), {bench.Chunk("e", "g"), bench.Chunk("f", "h")});
   REQUIRE(EndStateOf(overlapping) == EndState::kInternal);
 }

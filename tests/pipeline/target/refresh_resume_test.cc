@@ -2,8 +2,9 @@
 #include <filesystem>
 
 #include "format/record/cover_file.h"
+#include "pipeline/target/fill/refresh_target.h"
 #include "pipeline/target/memory/cover_record.h"
-#include "pipeline/target/pull/refresh_target.h"
+#include "pipeline/target/pull/pull_reporter.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
@@ -144,7 +145,8 @@ TEST_CASE("A refresh that goes on knows the outermost keys it has to clear",
   context.state = &state;
   context.plan = &plan;
   context.disk = rocksdb::FileSystem::Default();
-  context.note = context.say = [](const std::string&) {};
+  PullReporter report(&context);
+  context.report = &report;
   RefreshTarget target(&context, OpenReplica());
   std::unique_ptr<Workspace> workspace;
   REQUIRE_OK(target.OpenWorkspace(&workspace));

@@ -12,6 +12,7 @@
 #include "pipeline/options/family_options.h"
 #include "pipeline/target/database/call_thread.h"
 #include "pipeline/target/database/ingest_gate.h"
+#include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/database/live_db.h"
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/pull/pull_target.h"
@@ -45,9 +46,8 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks& held) override;
   void Drop() override {}
   std::string dir() const override { return dir_; }
-  std::unique_ptr<Ingestor> MakeIngestor(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Begin() override;
-  [[nodiscard]] rocksdb::Status Finish(Ingestor* ingestor) override;
+  [[nodiscard]] rocksdb::Status Finish() override;
   [[nodiscard]] rocksdb::Status Distrust(
       const std::vector<bool>& equal) override;
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
@@ -58,10 +58,11 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status Settle() override;
   void Leave(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
-  rocksdb::DB* db() const override { return live_->db(); }
-  rocksdb::ColumnFamilyHandle* handle(size_t family) const override {
-    return planned_[family].handle;
-  }
+  [[nodiscard]] rocksdb::Status DigestRange(const Range& range,
+                                            DigestReply* reply) override;
+
+ protected:
+  std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
 
  private:
   enum class State { kUntouched, kMixed, kComplete };
@@ -105,11 +106,12 @@ class RefreshTarget : public PullTarget {
   std::unique_ptr<LiveDb> live_;
   bool writable_ = false;
   JournalFile* journal_ = nullptr;
+  Ingestor* ingestor_ = nullptr;  // the store
   bool remembers_ = false;  // record_ was there
   CoverFile record_;        // of the last transfer
   CoverFile covers_;        // of this one
   JudgedTarget judged_;     // what was there when this run began
-  // The same when the journal was begun that this run goes on with.
+  // The same when the journal was begun that this run resumes.
   JudgedTarget begun_with_;
   TargetMemory memory_;
   std::vector<BuiltFamily> built_;     // of the plan, by index

@@ -1,13 +1,15 @@
-#include "pipeline/target/pull/refresh_target.h"
+#include "pipeline/target/fill/refresh_target.h"
 
 #include <algorithm>
 
+#include "pipeline/base/interval_reader.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/database/paced_compaction.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/memory/refresh_plan.h"
+#include "pipeline/target/pull/pull_reporter.h"
 
 namespace sstferry {
 
@@ -73,7 +75,7 @@ Status RefreshTarget::OpenAndJudge() {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
   }
   for (const std::string& note : notes) {
-    context().note(note);
+    context().report->Note(note);
   }
   if (status.ok()) {
     status = CheckVersion();
@@ -158,9 +160,9 @@ Status RefreshTarget::CheckVersion() {
     }
   }
   if (!kIngestsOverMemtables) {
-    context().note("RocksDB below 7.10: memtables are flushed before each "
-                   "ingestion; refreshed column families should not be "
-                   "written meanwhile");
+    context().report->Note(
+        "RocksDB below 7.10: memtables are flushed before each ingestion; "
+        "refreshed column families should not be written meanwhile");
   }
   return Status::OK();
 }
@@ -169,8 +171,8 @@ Status RefreshTarget::ReadRecord() {
   const Status status =
       ReadCovers(context().disk.get(), dir_, &remembers_, &record_);
   if (status.IsCorruption()) {
-    context().say("what the target remembers of its last transfer is "
-                  "damaged: " + MessageOf(status));
+    context().report->Say("what the target remembers of its last transfer is "
+                          "damaged: " + MessageOf(status));
     remembers_ = false;
     record_ = CoverFile();
   } else if (!status.ok()) {
@@ -242,7 +244,7 @@ void RefreshTarget::NoteFilters() {
     if (found == live_->compaction_filters().end()) {
       continue;
     }
-    context().note(
+    context().report->Note(
         "column family '" + name + "': the compaction filter " +
         found->second +
         (live_->is_borrowed()
@@ -273,8 +275,8 @@ Status RefreshTarget::CheckKnown(const Family& family, const BuiltFamily& built,
           ? built.final_options.merge_operator->Name()
           : "none";
   if (merge != theirs) {
-    context().note(where + ": the target keeps its merge operator (" + merge +
-                   "; the source's: " + theirs + ")");
+    context().report->Note(where + ": the target keeps its merge operator (" +
+                           merge + "; the source's: " + theirs + ")");
   }
   return Status::OK();
 }
@@ -299,9 +301,9 @@ void RefreshTarget::NoteMissing() {
     return;
   }
   for (const std::string& name : Missing()) {
-    context().note("column family '" + name +
-                   "' is not at the source and stays as it is; "
-                   "--drop-missing drops it");
+    context().report->Note("column family '" + name +
+                           "' is not at the source and stays as it is; "
+                           "--drop-missing drops it");
   }
 }
 
@@ -314,7 +316,7 @@ Status RefreshTarget::CreateFamilies() {
       if (!status.ok()) {
         return status;
       }
-      context().note("column family '" + name + "' was created");
+      context().report->Note("column family '" + name + "' was created");
     }
     planned_.push_back({name, live_->Find(name)});
     state()->families[i].comparator = planned_.back().handle->GetComparator();
@@ -351,7 +353,7 @@ Status RefreshTarget::ClearStaging(const HeldChunks& held) {
   return context().workspace->ClearStagingBut(kept);
 }
 
-std::unique_ptr<Ingestor> RefreshTarget::MakeIngestor(JournalFile* journal) {
+std::unique_ptr<ChunkStore> RefreshTarget::MakeStore(JournalFile* journal) {
   journal_ = journal;
   std::vector<IngestFamily> families;
   for (const FamilyHandle& family : planned_) {
@@ -362,7 +364,7 @@ std::unique_ptr<Ingestor> RefreshTarget::MakeIngestor(JournalFile* journal) {
   rules.holds = !by_chunk();
   gate_ = std::make_unique<IngestGate>(
       [this] { return IsBehind(live_->db(), planned_); },
-      options().min_rate_bytes_per_sec, context().stop);
+      options().min_rate_bytes_per_sec, context().failure->stop());
   rules.admit = [this](uint64_t bytes) { return gate_->Pass(bytes); };
   if (by_chunk() && options().low_priority) {
     ingests_ = std::make_unique<CallThread>();
@@ -370,9 +372,11 @@ std::unique_ptr<Ingestor> RefreshTarget::MakeIngestor(JournalFile* journal) {
       return ingests_->Run(call);
     };
   }
-  return std::make_unique<Ingestor>(live_->db(), std::move(families), journal,
-                                    state()->sync_chunks,
-                                    2 * plan().opened.lanes, rules);
+  auto made = std::make_unique<Ingestor>(
+      live_->db(), std::move(families), journal, state()->sync_chunks,
+      2 * plan().opened.lanes, rules);
+  ingestor_ = made.get();
+  return made;
 }
 
 // Nobody shall take for unchanged what is being replaced.
@@ -405,14 +409,14 @@ Status RefreshTarget::RecordMixed() {
   if (status.ok()) {
     FaultPoint("Refresh:MixedRecorded");
     record_ = std::move(mixed);
-    status = WriteSummary(context().summary());
+    status = WriteSummary(context().report->summary());
   }
   return status;
 }
 
-Status RefreshTarget::Finish(Ingestor* ingestor) {
+Status RefreshTarget::Finish() {
   StageClock clock(&state()->counters.stages, Stage::kIngest);
-  Status status = ingestor->IngestHeld(&clock);
+  Status status = ingestor_->IngestHeld(&clock);
   FaultPoint("Refresh:AllIngested");
   if (status.ok()) {
     NoteLevel0();
@@ -426,6 +430,12 @@ Status RefreshTarget::Finish(Ingestor* ingestor) {
              ? RecordCovers(options(), plan(), live_->db(), planned_, judged_,
                             is_alone() ? nullptr : &journal, &covers_)
              : status;
+}
+
+Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
+  return DigestInterval(live_->db(), planned_[range.family].handle,
+                        range.interval, kDigestReadaheadBytes,
+                        [this] { return context().failure->failed(); }, reply);
 }
 
 bool RefreshTarget::is_alone() const {
@@ -456,7 +466,7 @@ void RefreshTarget::NoteLevel0() {
         options.level0_slowdown_writes_trigger > 0 &&
         files >= static_cast<uint64_t>(
                      options.level0_slowdown_writes_trigger)) {
-      context().note(
+      context().report->Note(
           "column family '" + family.name + "': " + std::to_string(files) +
           " files lie in level 0, and RocksDB slows writers down from " +
           std::to_string(options.level0_slowdown_writes_trigger) +
@@ -482,7 +492,7 @@ Status RefreshTarget::DropMissing() {
     if (!status.ok()) {
       return status;
     }
-    context().note("column family '" + name + "' was dropped");
+    context().report->Note("column family '" + name + "' was dropped");
   }
   return Status::OK();
 }
@@ -522,15 +532,17 @@ void RefreshTarget::TakeLevels() {
 Status RefreshTarget::Settle() {
   Status status;
   if (options().compact) {
+    context().report->SetPhase("compact");
     status = CompactReplaced(live_->db(), planned_,
                              options().selection.interval,
                              options().compact_rate_bytes_per_sec.value_or(
                                  replica_.db != nullptr ? kServedCompactRate
                                                         : 0),
-                             context().stop);
+                             context().failure->stop());
     if (!status.ok()) {
-      context().say("replaced intervals were not all compacted, which the next "
-                    "refresh goes on with: " + MessageOf(status));
+      context().report->Say(
+          "replaced intervals were not all compacted, which the next refresh "
+          "goes on with: " + MessageOf(status));
     }
     status = RecordTables(is_alone(), live_->db(), planned_, &covers_);
     if (status.ok()) {
@@ -546,8 +558,8 @@ Status RefreshTarget::Settle() {
   const Status removed = context().workspace->Remove();
   status = status.ok() ? removed : status;
   if (!status.ok()) {
-    context().say("the target is complete, but not all was put away: " +
-                  MessageOf(status));
+    context().report->Say("the target is complete, but not all was put away: " +
+                          MessageOf(status));
   }
   return Status::OK();
 }

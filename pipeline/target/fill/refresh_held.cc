@@ -4,7 +4,7 @@
 
 #include "format/coding.h"
 #include "pipeline/target/database/live_tables.h"
-#include "pipeline/target/pull/refresh_target.h"
+#include "pipeline/target/fill/refresh_target.h"
 
 namespace sstferry {
 namespace {

@@ -1,31 +1,16 @@
-#include "pipeline/target/pull/seed_target.h"
+#include "pipeline/target/fill/seed_target.h"
 
-#include "pipeline/base/last_transfer.h"
+#include "pipeline/base/interval_reader.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/target/database/background_errors.h"
+#include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
+#include "pipeline/target/pull/pull_reporter.h"
 
 namespace sstferry {
 
 using rocksdb::Status;
-
-Status SeedTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
-  // Never the file system that defers syncs: the record of an exchange must
-  // be on disk before the exchange.
-  const Existing existing = IsSwap(options())    ? Existing::kRefresh
-                            : options().replace ? Existing::kReplace
-                                                : Existing::kRefuse;
-  Access access;
-  const Status status = ChooseAccess(options(), &access);
-  state()->file_access = access.OfFiles();
-  return status.ok()
-             ? Workspace::Open(options().target_dir, existing, context().disk,
-                               options().log, workspace)
-             : status;
-}
-
-Status SeedTarget::Inspect() { return Status::OK(); }
 
 Status SeedTarget::BuildFamilies() {
   names_.clear();
@@ -35,7 +20,7 @@ Status SeedTarget::BuildFamilies() {
                                        &database_options_, &notes);
   database_options_.listeners.push_back(MakeBackgroundErrorListener(
       context().workspace->db_dir(), [this](const Status& error) {
-        context().fail(error, "target database");
+        context().failure->Set(error, "target database");
       }));
   for (const Family& family : plan().families) {
     if (!status.ok()) {
@@ -54,7 +39,7 @@ Status SeedTarget::BuildFamilies() {
     built_.push_back(std::move(one));
   }
   for (const std::string& note : notes) {
-    context().note(note);
+    context().report->Note(note);
   }
   return status;
 }
@@ -78,7 +63,7 @@ Status SeedTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
                         held);
 }
 
-std::unique_ptr<Ingestor> SeedTarget::MakeIngestor(JournalFile* journal) {
+std::unique_ptr<ChunkStore> SeedTarget::MakeStore(JournalFile* journal) {
   std::vector<IngestFamily> families;
   for (size_t i = 0; i < names_.size(); ++i) {
     families.push_back({db_->handle(i), db_->family(i).keeps_level0});
@@ -88,9 +73,7 @@ std::unique_ptr<Ingestor> SeedTarget::MakeIngestor(JournalFile* journal) {
                                     2 * plan().opened.lanes);
 }
 
-Status SeedTarget::Begin() { return Status::OK(); }
-
-Status SeedTarget::Finish(Ingestor* /*ingestor*/) {
+Status SeedTarget::Finish() {
   Status status = db_->CountLevels(&levels_);
   if (status.ok()) {
     status = CheckFileCount();
@@ -107,7 +90,7 @@ Status SeedTarget::Finish(Ingestor* /*ingestor*/) {
     families.push_back({names_[i], db_->handle(i)});
   }
   return RecordCovers(options(), plan(), db_->db(), families, JudgedTarget(),
-                      /*journal=*/nullptr, &covers_);
+                      /*journal=*/nullptr, covers());
 }
 
 // The totals count what was received. That it is all in the database shows in
@@ -128,64 +111,14 @@ Status SeedTarget::CheckFileCount() const {
   return Status::OK();
 }
 
-Status SeedTarget::Close(JournalFile* journal) {
-  Status status = db_->Close();
-  if (status.ok()) {
-    // Once TARGET_DIR is complete, it says whose workspace this was.
-    status = journal->Sync();
-  }
-  if (status.ok()) {
-    status = journal->Close();
-  }
-  FaultPoint("Puller:DatabaseClosed");
-  if (status.ok()) {
-    rocksdb::FileSystem* const disk = context().disk.get();
-    const std::string dir = context().workspace->db_dir();
-    status = state()->sync_chunks ? SyncDirectory(disk, dir)
-                                  : SyncTree(disk, dir);
-  }
-  FaultPoint("Puller:DatabaseSynced");
-  return status;
+Status SeedTarget::DigestRange(const Range& range, DigestReply* reply) {
+  return DigestInterval(db_->db(), db_->handle(range.family), range.interval,
+                        kDigestReadaheadBytes,
+                        [this] { return context().failure->failed(); }, reply);
 }
-
-Status SeedTarget::Record(const Summary& summary) {
-  const std::string dir = context().workspace->db_dir();
-  Status status =
-      WriteCovers(context().file_system.get(), dir, covers_);
-  if (status.ok()) {
-    status = WriteDurably(context().file_system.get(),
-                          dir + "/" + kLastTransferName,
-                          SummaryToJson(summary, "pull") + "\n");
-  }
-  FaultPoint("Puller:SummaryWritten");
-  Access access;  // the place that it takes may have been changed since
-  if (status.ok()) {
-    status = ChooseAccess(options(), &access);
-  }
-  if (status.ok()) {
-    status = SetTreeAccess(context().disk.get(), dir, access);
-  }
-  FaultPoint("Puller:AccessSet");
-  if (status.ok() && !state()->sync_chunks) {
-    status = SyncTree(context().disk.get(), dir);
-  }
-  return status;
-}
-
-Status SeedTarget::Publish() {
-  std::string note;
-  const Status status = context().workspace->Publish(
-      ToHex(plan().opened.transfer_id), &replaced_, &note);
-  if (!note.empty()) {
-    context().say(note);
-  }
-  return status;
-}
-
-Status SeedTarget::Settle() { return Status::OK(); }
 
 void SeedTarget::FillSummary(Summary* summary) const {
-  summary->replaced = replaced_;
+  NewDirectoryTarget::FillSummary(summary);
   summary->levels = levels_;
 }
 

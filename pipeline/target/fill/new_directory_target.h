@@ -1,0 +1,62 @@
+// A new directory, built in the workspace, that takes the name of TARGET_DIR at
+// the end: by a rename, or by an exchange (exchange.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "format/record/cover_file.h"
+#include "pipeline/target/pull/pull_target.h"
+
+namespace sstferry {
+
+// What is built there, and of which chunks, a subclass knows.
+class NewDirectoryTarget : public PullTarget {
+ public:
+  using PullTarget::PullTarget;
+
+  [[nodiscard]] rocksdb::Status OpenWorkspace(
+      std::unique_ptr<Workspace>* workspace) override;
+  [[nodiscard]] rocksdb::Status Inspect() override {
+    return rocksdb::Status::OK();
+  }
+  bool HasEnded(const JournalTransfer&) const override { return false; }
+  [[nodiscard]] rocksdb::Status CheckAsLeft(const JournalState&,
+                                            bool* as_left) override {
+    *as_left = true;  // nobody knows of what it makes
+    return rocksdb::Status::OK();
+  }
+  void Describe(TargetMemory*) const override {}
+  [[nodiscard]] rocksdb::Status CheckSnapshot() override;
+  [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks&) override {
+    return context().workspace->ClearStaging();
+  }
+  [[nodiscard]] rocksdb::Status Begin() override {
+    return rocksdb::Status::OK();
+  }
+  // Nothing of it was published.
+  [[nodiscard]] rocksdb::Status Distrust(const std::vector<bool>&) override {
+    return rocksdb::Status::OK();
+  }
+  [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
+  [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
+  [[nodiscard]] rocksdb::Status Publish() override;
+  [[nodiscard]] rocksdb::Status Settle() override {
+    return rocksdb::Status::OK();
+  }
+  void Leave(const Summary&) override {}
+  void FillSummary(Summary* summary) const override;
+
+ protected:
+  bool is_exchanged() const { return IsSwap(options()); }
+  // Nothing in db/ is open any more when this returns.
+  [[nodiscard]] virtual rocksdb::Status CloseFiles() = 0;
+  // What Record() writes down for the next refresh.
+  CoverFile* covers() { return &covers_; }
+
+ private:
+  CoverFile covers_;
+  std::string replaced_;
+};
+
+}  // namespace sstferry

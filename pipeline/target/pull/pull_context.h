@@ -1,0 +1,38 @@
+// What the parts of one pull share.
+#pragma once
+
+#include <memory>
+
+#include "pipeline/target/disk/workspace.h"
+#include "pipeline/target/lane/pull_state.h"
+#include "pipeline/target/session/first_failure.h"
+#include "pipeline/target/session/plan_receiver.h"
+#include "pipeline/target/session/source_link.h"
+#include "rocksdb/file_system.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+class Exchange;
+class PullReporter;
+class PullTarget;
+class PullWorkspace;
+
+// The Puller owns all of it, and sets it before the call that needs it.
+struct PullContext {
+  const PullOptions* options = nullptr;
+  FirstFailure* failure = nullptr;
+  SourceLink* link = nullptr;
+  PullState* state = nullptr;
+  const SourcePlan* plan = nullptr;
+  PullReporter* report = nullptr;
+  PullTarget* target = nullptr;
+  Exchange* exchange = nullptr;
+  PullWorkspace* work = nullptr;
+  Workspace* workspace = nullptr;  // the work's, once it is open
+  // The caller's, on which files have the access that disk/access.h tells.
+  std::shared_ptr<rocksdb::FileSystem> disk;
+  std::shared_ptr<rocksdb::FileSystem> file_system;  // as durability asks
+};
+
+}  // namespace sstferry

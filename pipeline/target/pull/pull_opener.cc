@@ -1,0 +1,368 @@
+#include "pipeline/target/pull/pull_opener.h"
+
+#include <algorithm>
+
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/free_space.h"
+#include "pipeline/target/journal/pull_identity.h"
+#include "pipeline/target/memory/replica.h"
+#include "pipeline/target/pull/exchange.h"
+#include "pipeline/target/pull/pull_reporter.h"
+#include "pipeline/target/pull/pull_target.h"
+#include "pipeline/target/pull/pull_workspace.h"
+#include "pipeline/target/session/plan_check.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// How long lanes wait for others to make room.
+constexpr std::chrono::milliseconds kSpacePatience{60'000};
+
+// Of a database or a journal that is not what a pull leaves behind.
+bool IsDamage(const Status& status) {
+  return status.IsCorruption() || status.IsInvalidArgument();
+}
+
+}  // namespace
+
+PullOpener::PullOpener(const PullContext* context,
+                       PullCompression* compression, SourcePlan* plan)
+    : context_(context), compression_(compression), plan_(plan) {}
+
+Status PullOpener::OpenWorkspace() {
+  Exchange* const exchange = context_->exchange;
+  Status status = context_->work->Open();
+  if (status.ok()) {
+    status = context_->target->Inspect();
+  }
+  if (status.ok()) {
+    status = exchange->FinishEarlier();
+  }
+  if (status.ok()) {
+    status = context_->work->ReadUnfinished();
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  resumes_exchange_ = exchange->CanResume();
+  if (exchange->has_open_hooks() && !resumes_exchange_) {
+    // The application must not wait for what comes now.
+    status = exchange->CloseHooks();
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return context_->work->Prepare();
+}
+
+Status PullOpener::Connect() {
+  if (resumes_exchange_) {
+    UsePlanOfJournal();
+    return context_->exchange->Resume();
+  }
+  if (!context_->work->is_resuming()) {
+    const Status opened = OpenSession(SnapshotUse::kNew);
+    if (!opened.ok()) {
+      // Nothing was begun; what stays of it is only in the way.
+      context_->workspace->Discard().PermitUncheckedError();
+    }
+    return opened;
+  }
+  // Complete, and nothing to compare: the source is only told that it may let
+  // its snapshot go.
+  const JournalState& unfinished = context_->work->unfinished();
+  const bool needs_source = !unfinished.complete || options().verify;
+  SourceLink* const link = context_->link;
+  FirstFailure* const failure = context_->failure;
+  using Tolerated = SourceLink::Tolerated;
+  link->Tolerate(needs_source ? Tolerated::kSnapshotGone : Tolerated::kAny);
+  Status status = OpenSession(SnapshotUse::kResume);
+  if (status.ok()) {
+    status = CheckSamePlan(*plan_, unfinished, context_->workspace->dir());
+  }
+  const bool gone = EndStateOf(status) == EndState::kSnapshotGone;
+  const bool tolerable =
+      !status.ok() && (gone || !needs_source) && !failure->failed();
+  if (tolerable) {
+    link->Drop(status);
+  }
+  link->Tolerate(Tolerated::kNothing);
+  if (!tolerable) {
+    return failure->failed() ? failure->status() : status;
+  }
+  if (!needs_source) {
+    UsePlanOfJournal();
+    context_->report->Say("everything had come: finished without the source (" +
+                          MessageOf(status) + ")");
+    return failure->status();
+  }
+  const std::string why = MessageOf(status);
+  status = OpenSessionInstead();
+  return status.ok() ? StartAnew("the source no longer has the snapshot of "
+                                 "the unfinished pull (" + why + ")")
+                     : status;
+}
+
+void PullOpener::UsePlanOfJournal() {
+  *plan_ = PlanOf(context_->work->unfinished());
+  context_->report->SetPlannedBytes(plan_->estimated_bytes);
+}
+
+OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
+  OpenRequest request =
+      MakeOpenRequest(options(), options().source.name, Purpose::kPull);
+  request.compression = compression_->Choose();
+  request.compression_level = options().compression_level;
+  context_->work->FillRequest(use, &request);
+  if (context_->state->replaces) {
+    request.mode = TransferMode::kRefresh;
+    request.compare = options().compare;
+  }
+  return request;
+}
+
+Status PullOpener::OpenSession(SnapshotUse use) {
+  context_->report->SetPhase("connect");
+  Status status = context_->link->Connect();
+  if (!status.ok()) {
+    return status;
+  }
+  context_->report->SetPhase("snapshot");
+  asked_ = MakeRequest(use);
+  context_->state->chunk_bytes = asked_.chunk_bytes;
+  SourceSession* const session = context_->link->session();
+  if (use == SnapshotUse::kNew) {
+    TargetMemory memory;
+    context_->target->Describe(&memory);
+    session->SetMemory(std::move(memory));
+  }
+  *plan_ = SourcePlan();
+  status = session->Open(asked_, plan_);
+  context_->report->SetPlannedBytes(plan_->estimated_bytes);
+  if (status.ok()) {
+    // Where the source turns out to be on this machine.
+    status = CheckApartFromPlaces(options(), context_->target->Directories(),
+                                  plan_->opened.places);
+  }
+  if (status.ok()) {
+    status = ChooseSourceId(options(), &plan_->opened.source_database_id);
+  }
+  return status.ok() ? context_->target->CheckSnapshot() : status;
+}
+
+// A new snapshot of the same source.
+Status PullOpener::OpenSessionInstead() {
+  const Status status = OpenSession(SnapshotUse::kNew);
+  return status.ok()
+             ? CheckSameSource(options(), *plan_,
+                               context_->work->unfinished().head,
+                               context_->workspace->dir())
+             : status;
+}
+
+Status PullOpener::StartAnew(const std::string& why) {
+  context_->report->Say("starting anew: " + why);
+  context_->target->CloseStore();
+  context_->target->Drop();
+  return context_->work->StartAnew();
+}
+
+// What was complete is damaged: now the source is needed after all.
+Status PullOpener::StartOver(const Status& damage) {
+  Status status = OpenSessionInstead();
+  if (!status.ok()) {
+    return WithContext(status, EndStateOf(status),
+                       "what the unfinished pull left is damaged (" +
+                           MessageOf(damage) + "), and its source");
+  }
+  status = StartAnew("what the unfinished pull left is damaged (" +
+                     MessageOf(damage) + ")");
+  return status.ok() ? PrepareTarget() : status;
+}
+
+Status PullOpener::CheckPlan() {
+  std::vector<const rocksdb::Comparator*> orders;
+  for (const PullFamily& family : context_->state->families) {
+    orders.push_back(family.comparator);
+  }
+  return CheckTiling(*plan_, options().selection.interval, orders);
+}
+
+Status PullOpener::PrepareTarget() {
+  context_->report->SetPhase("plan");
+  PullState* const state = context_->state;
+  Status status = CheckFamilies(*plan_, options().selection.families);
+  state->families.clear();
+  if (status.ok()) {
+    status = context_->target->BuildFamilies();
+  }
+  if (status.ok()) {
+    status = CheckPlan();
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  const SourceSession* const session = context_->link->session();
+  state->family_totals.assign(plan_->families.size(), Totals());
+  state->ranges = &plan_->ranges;
+  state->starts.assign(plan_->ranges.size(), RangeStart());
+  state->takes_carried = options().carry != CarryMode::kNever &&
+                         session != nullptr &&
+                         (session->source().features & kFeatureCarry) != 0;
+  state->staging_dir = context_->workspace->staging_dir();
+  if (context_->work->is_resuming()) {
+    status = context_->target->Reopen();
+    status = status.ok() ? AdoptUnfinished() : status;
+    if (!IsDamage(status)) {
+      return status.ok() ? CheckSpace() : status;
+    }
+    if (session == nullptr) {
+      return StartOver(status);
+    }
+    status = StartAnew("what the unfinished pull left is damaged (" +
+                       MessageOf(status) + ")");
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  CountUnchanged();
+  status = CheckSpace();
+  return status.ok() ? context_->target->Create() : status;
+}
+
+void PullOpener::CountUnchanged() {
+  PullState* const state = context_->state;
+  std::lock_guard<std::mutex> lock(state->mu);
+  for (const Range& range : plan_->ranges) {
+    if (range.need == RangeNeed::kUnchanged) {
+      state->starts[range.id].whole = true;
+      state->ended.push_back({range.id, Totals()});
+      state->counters.planned_bytes_done += range.estimated_bytes;
+    }
+  }
+}
+
+// Takes over what the unfinished pull had got, down to the last chunk that is
+// recorded and whole.
+Status PullOpener::AdoptUnfinished() {
+  PullTarget* const target = context_->target;
+  const JournalState& unfinished = context_->work->unfinished();
+  HeldChunks held;
+  Status status = context_->work->ReopenJournal();
+  if (status.ok()) {
+    status = target->FindHeld(unfinished, &held);
+  }
+  if (status.ok() && unfinished.complete && held.chunks_lost > 0) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "a complete pull lost " +
+                            std::to_string(held.chunks_lost) + " chunks");
+  }
+  if (status.ok()) {
+    target->OpenStore(context_->work->journal());
+    status = target->Begin();
+  }
+  if (status.ok()) {
+    StageClock clock(&context_->state->counters.stages, Stage::kIngest);
+    status = target->store()->AddRecorded(held.staged, &clock);
+  }
+  if (status.ok()) {
+    FaultPoint("Puller:StagedIngested");
+    status = target->ClearStaging(held);
+  }
+  for (const JournalRangeDone& done : held.ended) {
+    status = status.ok() ? target->store()->EndRange(done) : status;
+  }
+  if (status.ok()) {
+    CountHeld(held);
+    context_->work->SetResumable(true);
+  }
+  return status;
+}
+
+void PullOpener::CountHeld(const HeldChunks& held) {
+  PullState* const state = context_->state;
+  state->starts = held.starts;
+  std::lock_guard<std::mutex> lock(state->mu);
+  for (const Range& range : plan_->ranges) {
+    const RangeStart& start = held.starts[range.id];
+    if (start.whole) {
+      state->family_totals[range.family] += start.held;
+      state->ended.push_back({range.id, start.held});
+    }
+    state->counters.planned_bytes_done +=
+        start.whole ? range.estimated_bytes
+                    : std::min(range.estimated_bytes, start.held.sst_bytes);
+  }
+  state->chunks_built = held.chunks_built;
+  state->chunks_carried = held.chunks_carried;
+  state->chunks_unchecked = held.chunks_unchecked;
+  state->sst_bytes_carried = held.sst_bytes_carried;
+  context_->report->result()->held = held.totals;
+  context_->report->Say(
+      "goes on with the unfinished pull " +
+      ToHex(context_->work->unfinished().head.transfer_id) + ": " +
+      std::to_string(held.totals.chunks) + " chunks with " +
+      std::to_string(held.totals.sst_bytes) + " bytes are here" +
+      (held.chunks_lost == 0
+           ? ""
+           : ", " + std::to_string(held.chunks_lost) +
+                 " recorded ones were lost or damaged and come again"));
+}
+
+// Of what is still to come.
+Status PullOpener::CheckSpace() {
+  std::vector<Range> left;
+  for (Range range : plan_->ranges) {
+    const RangeStart& start = context_->state->starts[range.id];
+    if (!start.whole) {
+      range.estimated_bytes -=
+          std::min(range.estimated_bytes, start.held.sst_bytes);
+      left.push_back(std::move(range));
+    }
+  }
+  if (left.empty()) {
+    return Status::OK();
+  }
+  const std::string dir = context_->workspace->dir();
+  SpaceNeed need =
+      SpaceNeedOf(left, context_->state->chunk_bytes, options().lanes);
+  if (options().mode == PullMode::kRefresh) {
+    need.reserve_bytes = ReserveOf(dir, options().min_free_percent);
+    KeepFree(need.reserve_bytes);
+  }
+  return CheckFreeSpace(context_->file_system.get(), dir, need,
+                        options().replace);
+}
+
+// A source whose lanes are not read from takes that for a while only.
+void PullOpener::KeepFree(uint64_t reserve_bytes) {
+  context_->state->space = nullptr;
+  space_.reset();
+  if (reserve_bytes > 0) {
+    space_ = std::make_unique<SpaceGate>(
+        context_->file_system.get(), context_->workspace->dir(), reserve_bytes,
+        std::min(options().stall_timeout / 2, kSpacePatience),
+        context_->failure->stop(), [this](const std::string& text) {
+          context_->report->Log(LogLevel::kWarning, text);
+        });
+    context_->state->space = space_.get();
+  }
+}
+
+Status PullOpener::WriteJournalHead() {
+  if (context_->work->is_resuming()) {
+    return Status::OK();
+  }
+  const Status status = context_->work->CreateJournal(asked_);
+  if (!status.ok()) {
+    return status;
+  }
+  context_->target->OpenStore(context_->work->journal());
+  FaultPoint("Puller:HeadWritten");
+  return context_->target->Begin();
+}
+
+}  // namespace sstferry

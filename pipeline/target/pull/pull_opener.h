@@ -1,0 +1,61 @@
+// The first steps of a pull: up to a target and a journal that lanes can fill,
+// new ones or those of an unfinished pull.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "pipeline/target/disk/space_gate.h"
+#include "pipeline/target/lane/held_chunks.h"
+#include "pipeline/target/pull/pull_compression.h"
+#include "pipeline/target/pull/pull_context.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Ownership: borrows all it gets.
+// Threads:   the pull's own.
+// Crash:     see "crash table" in pipeline/README.md.
+class PullOpener {
+ public:
+  // Sets *plan, which is the context's.
+  PullOpener(const PullContext* context, PullCompression* compression,
+             SourcePlan* plan);
+
+  // Once each, in this order.
+  [[nodiscard]] rocksdb::Status OpenWorkspace();
+  [[nodiscard]] rocksdb::Status Connect();
+  [[nodiscard]] rocksdb::Status PrepareTarget();
+  [[nodiscard]] rocksdb::Status WriteJournalHead();
+
+  // All has come, and only the exchange of an earlier run is left to do.
+  bool resumes_exchange() const { return resumes_exchange_; }
+
+ private:
+  [[nodiscard]] rocksdb::Status OpenSession(SnapshotUse use);
+  [[nodiscard]] rocksdb::Status OpenSessionInstead();
+  OpenRequest MakeRequest(SnapshotUse use) const;
+  // Announces what is in the journal: no source is needed.
+  void UsePlanOfJournal();
+  [[nodiscard]] rocksdb::Status StartAnew(const std::string& why);
+  [[nodiscard]] rocksdb::Status StartOver(const rocksdb::Status& damage);
+  [[nodiscard]] rocksdb::Status CheckPlan();
+  // Ranges of which the target has what the source has.
+  void CountUnchanged();
+  [[nodiscard]] rocksdb::Status AdoptUnfinished();
+  void CountHeld(const HeldChunks& held);
+  [[nodiscard]] rocksdb::Status CheckSpace();
+  void KeepFree(uint64_t reserve_bytes);
+  const PullOptions& options() const { return *context_->options; }
+
+  const PullContext* const context_;
+  PullCompression* const compression_;
+  SourcePlan* const plan_;
+  OpenRequest asked_;  // what *plan_ answers
+  bool resumes_exchange_ = false;
+  std::unique_ptr<SpaceGate> space_;
+};
+
+}  // namespace sstferry

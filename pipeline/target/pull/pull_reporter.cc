@@ -1,0 +1,228 @@
+#include "pipeline/target/pull/pull_reporter.h"
+
+#include <algorithm>
+#include <map>
+
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/pull/pull_target.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+using std::chrono::steady_clock;
+
+double SecondsSince(steady_clock::time_point start) {
+  return std::chrono::duration<double>(steady_clock::now() - start).count();
+}
+
+PullReporter::PullReporter(const PullContext* context)
+    : context_(context),
+      started_(steady_clock::now()),
+      started_at_(NowRfc3339()) {}
+
+void PullReporter::Log(LogLevel level, const std::string& text) const {
+  if (context_->options->log) {
+    context_->options->log(level, text);
+  }
+}
+
+void PullReporter::Say(const std::string& note) {
+  Note(note);
+  Log(LogLevel::kWarning, note);
+}
+
+void PullReporter::SetPhase(const char* phase) {
+  std::lock_guard<std::mutex> lock(mu_);
+  phase_ = phase;
+}
+
+void PullReporter::SetPublished() {
+  std::lock_guard<std::mutex> lock(mu_);
+  published_ = true;
+}
+
+bool PullReporter::published() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return published_;
+}
+
+Progress PullReporter::progress() const {
+  Progress progress;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    progress.phase = phase_;
+    progress.finished = published_;
+  }
+  progress.waiting_for = context_->link->waiting_for();
+  progress.lanes = context_->link->lanes();
+  // A verify reads as much again: it is the second half of the way.
+  progress.planned_bytes =
+      planned_bytes_ * (context_->options->verify ? 2 : 1);
+  const PullCounters& counters = context_->state->counters;
+  progress.done_bytes = counters.planned_bytes_done + verified_bytes_;
+  progress.entries = counters.entries;
+  progress.seconds = SecondsSince(started_);
+  return progress;
+}
+
+Status PullReporter::StartTimeline() {
+  if (context_->options->timeline_file.empty()) {
+    return Status::OK();
+  }
+  timeline_ = std::make_unique<Timeline>(
+      context_->options->timeline_file,
+      std::vector<std::string>{
+          "entries", "key_value_bytes", "sst_bytes", "receive_micros",
+          "stage_write_micros", "check_micros", "ingest_micros",
+          "sync_micros", "source_entries", "source_key_value_bytes",
+          "source_sst_bytes", "source_read_build_micros",
+          "source_send_wait_micros", "source_idle_micros",
+          "source_queued_bytes"},
+      [this] { return TimelineSample(); });
+  return timeline_->Start();
+}
+
+Status PullReporter::StopTimeline() {
+  return timeline_ != nullptr ? timeline_->Stop() : Status::OK();
+}
+
+std::vector<uint64_t> PullReporter::TimelineSample() const {
+  const PullCounters& ours = context_->state->counters;
+  const Stats theirs = context_->link->session()->stats();
+  return {ours.entries,
+          ours.key_value_bytes,
+          ours.sst_bytes,
+          ours.stages.micros(Stage::kReceive),
+          ours.stages.micros(Stage::kStageWrite),
+          ours.stages.micros(Stage::kCheck),
+          ours.stages.micros(Stage::kIngest),
+          ours.stages.micros(Stage::kSync),
+          theirs.entries,
+          theirs.key_value_bytes,
+          theirs.sst_bytes,
+          theirs.read_build_micros,
+          theirs.send_wait_micros,
+          theirs.idle_micros,
+          theirs.queued_bytes};
+}
+
+Summary PullReporter::summary() const {
+  Summary summary;
+  FillSummary(&summary);
+  return summary;
+}
+
+void PullReporter::FillSummary(Summary* summary) const {
+  const PullOptions& options = *context_->options;
+  const SourcePlan& plan = *context_->plan;
+  summary->started_at = started_at_;
+  summary->finished_at = NowRfc3339();
+  summary->source = options.source.ToString();
+  summary->target = options.target_dir;
+  summary->selection = options.selection;
+  summary->target_versions.software = SoftwareVersion();
+  summary->target_versions.rocksdb = RocksDbVersion();
+  FillSource(summary);
+  summary->ranges = plan.ranges.size();
+  summary->lanes = plan.opened.lanes;
+  FillCounters(summary);
+  summary->verified = result_.verified;
+  summary->state = published() ? "complete" : "";
+  summary->peak_rss_bytes = PeakRssBytes();
+  summary->notes = plan.opened.notes;
+  summary->notes.insert(summary->notes.end(), notes_.begin(), notes_.end());
+  summary->seconds = SecondsSince(started_);
+  FillRanges(summary);
+  if (context_->state->store != nullptr) {
+    context_->state->store->FillSummary(summary);
+  }
+  context_->target->FillSummary(summary);
+  FillStages(summary);
+}
+
+void PullReporter::FillSource(Summary* summary) const {
+  const SourcePlan& plan = *context_->plan;
+  if (context_->link->session() != nullptr) {
+    const HelloAck& source = context_->link->session()->source();
+    summary->source_versions.software = source.software;
+    summary->source_versions.rocksdb = source.rocksdb_version;
+  }
+  summary->wire_bytes = context_->link->wire_bytes();
+  if (!plan.families.empty()) {
+    summary->transfer_id = ToHex(plan.opened.transfer_id);
+  }
+  summary->source_database_id = plan.opened.source_database_id;
+  summary->snapshot_sequence = plan.opened.snapshot_sequence;
+  summary->snapshot_taken_seconds = plan.opened.taken_seconds;
+  for (const Family& family : plan.families) {
+    summary->column_families.push_back(family.description.name);
+  }
+}
+
+void PullReporter::FillCounters(Summary* summary) const {
+  const PullState& state = *context_->state;
+  const PullCounters& counters = state.counters;
+  const Totals& held = result_.held;
+  summary->chunks_built = state.chunks_built;
+  summary->chunks_carried = state.chunks_carried;
+  summary->chunks_unchecked = state.chunks_unchecked;
+  summary->sst_bytes_carried = state.sst_bytes_carried;
+  summary->chunks = summary->chunks_built + summary->chunks_carried;
+  summary->chunks_resumed = held.chunks;
+  summary->sst_bytes_resumed = held.sst_bytes;
+  summary->key_value_bytes_resumed = held.key_value_bytes;
+  summary->entries = held.entries + counters.entries;
+  summary->key_value_bytes = held.key_value_bytes + counters.key_value_bytes;
+  summary->sst_bytes = held.sst_bytes + counters.sst_bytes;
+  summary->compressed_frames = counters.compressed_frames;
+  summary->compressed_bytes_before = counters.decompressed_bytes;
+  summary->compressed_bytes_after = counters.compressed_bytes;
+  summary->retries = state.retries;
+}
+
+void PullReporter::FillRanges(Summary* summary) const {
+  const PullState& state = *context_->state;
+  const std::vector<Range>& ranges = context_->plan->ranges;
+  std::lock_guard<std::mutex> lock(state.mu);
+  for (const HeldRange& range : state.ended) {
+    const bool skipped = range.totals.chunks == 0 &&
+                         ranges[range.range_id].need != RangeNeed::kSend;
+    summary->ranges_unchanged += skipped ? 1 : 0;
+    summary->ranges_sent += skipped ? 0 : 1;
+    summary->bytes_skipped +=
+        skipped ? ranges[range.range_id].estimated_bytes : 0;
+  }
+  summary->ranges_compared = state.ranges_compared;
+  summary->ranges_left = ranges.size() - state.ended.size();
+}
+
+void PullReporter::FillStages(Summary* summary) const {
+  const SourcePlan& plan = *context_->plan;
+  const double lanes = std::max(1u, plan.opened.lanes) * 1e6;
+  const StageTotals& ours = context_->state->counters.stages;
+  std::map<std::string, double>& target = summary->target_stage_seconds;
+  target["receive"] = ours.micros(Stage::kReceive) / lanes;
+  target["stage_write"] = ours.micros(Stage::kStageWrite) / lanes;
+  target["check"] = ours.micros(Stage::kCheck) / lanes;
+  target["ingest"] = ours.micros(Stage::kIngest) / lanes;
+  target["sync"] = ours.micros(Stage::kSync) / lanes + result_.sync_seconds;
+  target["verify"] = result_.verify_seconds;
+  target["swap"] = result_.swap_seconds;
+  target["delete"] = result_.delete_seconds;
+  std::map<std::string, double>& source = summary->source_stage_seconds;
+  const Stats& theirs = result_.source_stats;
+  source["snapshot"] = plan.opened.snapshot_micros / 1e6;
+  source["plan"] = plan.opened.plan_micros / 1e6;
+  source["read_build"] = theirs.read_build_micros / lanes;
+  source["send_wait"] = theirs.send_wait_micros / lanes;
+  // What is left of the wall clock: the lanes had no work, or were not there.
+  for (std::map<std::string, double>* side : {&target, &source}) {
+    double sum = 0;
+    for (const auto& stage : *side) {
+      sum += stage.second;
+    }
+    (*side)["idle"] = std::max(0.0, summary->seconds - sum);
+  }
+}
+
+}  // namespace sstferry

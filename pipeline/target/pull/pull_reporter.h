@@ -1,0 +1,80 @@
+// Tells how a pull gets on, and how it ended: log, progress, timeline, summary.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "pipeline/target/pull/pull_context.h"
+#include "pipeline/target/pull/timeline.h"
+#include "sstferry/options.h"
+
+namespace sstferry {
+
+// What the steps of a pull found out.
+struct PullResult {
+  Totals held;         // of what was here before this run began
+  Stats source_stats;  // the source's last
+  bool verified = false;
+  double sync_seconds = 0;
+  double verify_seconds = 0;
+  double swap_seconds = 0;  // less those of a deletion
+  double delete_seconds = 0;
+};
+
+double SecondsSince(std::chrono::steady_clock::time_point start);
+
+// Ownership: borrows the context.
+// Threads:   Log(), progress(), CountVerified() and published() from any; all
+//   else from the pull's own.
+class PullReporter {
+ public:
+  explicit PullReporter(const PullContext* context);
+
+  void Log(LogLevel level, const std::string& text) const;
+  // A sentence for the summary; Say() logs it, too.
+  void Note(const std::string& note) { notes_.push_back(note); }
+  void Say(const std::string& note);
+
+  void SetPhase(const char* phase);
+  // TARGET_DIR is the new database.
+  void SetPublished();
+  bool published() const;
+  void SetPlannedBytes(uint64_t bytes) { planned_bytes_ = bytes; }
+  void CountVerified(uint64_t bytes) { verified_bytes_ += bytes; }
+  PullResult* result() { return &result_; }
+
+  // Between them a line a second goes to options.timeline_file, if there is
+  // one.
+  [[nodiscard]] rocksdb::Status StartTimeline();
+  [[nodiscard]] rocksdb::Status StopTimeline();
+
+  Progress progress() const;
+  void FillSummary(Summary* summary) const;
+  Summary summary() const;
+
+ private:
+  void FillSource(Summary* summary) const;
+  void FillCounters(Summary* summary) const;
+  void FillRanges(Summary* summary) const;
+  void FillStages(Summary* summary) const;
+  std::vector<uint64_t> TimelineSample() const;
+
+  const PullContext* const context_;
+  const std::chrono::steady_clock::time_point started_;
+  const std::string started_at_;
+  std::vector<std::string> notes_;
+  PullResult result_;
+  std::unique_ptr<Timeline> timeline_;
+  std::atomic<uint64_t> planned_bytes_{0};
+  std::atomic<uint64_t> verified_bytes_{0};
+
+  mutable std::mutex mu_;
+  const char* phase_ = "connect";  // under mu_
+  bool published_ = false;         // under mu_
+};
+
+}  // namespace sstferry

@@ -1,0 +1,246 @@
+#include "pipeline/target/pull/pull_workspace.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "format/message/for_each_batch.h"
+#include "pipeline/target/disk/access.h"
+#include "pipeline/target/disk/deferred_sync.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/synced_files.h"
+#include "pipeline/target/journal/pull_identity.h"
+#include "pipeline/target/pull/pull_reporter.h"
+#include "pipeline/target/pull/pull_target.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+namespace {
+
+// Why the snapshot is too old; empty: it is not. One of a time that is not
+// known is as old as can be.
+std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
+  if (max_age.count() <= 0) {
+    return "";
+  }
+  const uint64_t now = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(
+          std::chrono::system_clock::now().time_since_epoch())
+          .count());
+  const uint64_t taken = opened.taken_seconds;
+  const uint64_t age = now - std::min(now, taken);
+  return age <= static_cast<uint64_t>(max_age.count())
+             ? ""
+             : "is of " +
+                   (taken == 0 ? "an unknown time" : Rfc3339(taken)) +
+                   ", which is longer ago than " +
+                   std::to_string(max_age.count()) + " s";
+}
+
+}  // namespace
+
+PullWorkspace::PullWorkspace(PullContext* context) : context_(context) {
+  context_->disk = MakeAccessFileSystem(
+      options().file_system != nullptr ? options().file_system
+                                       : rocksdb::FileSystem::Default(),
+      Workspace::DirOf(context_->target->dir()));
+}
+
+Status PullWorkspace::Open() {
+  const Status status = context_->target->OpenWorkspace(&workspace_);
+  context_->workspace = workspace_.get();
+  return status;
+}
+
+Status PullWorkspace::ReadUnfinished() {
+  if (!workspace_->has_unfinished()) {
+    return Status::OK();
+  }
+  const Status status = ReadJournalState(
+      context_->disk.get(), workspace_->journal_path(), &unfinished_);
+  if (status.IsCorruption()) {
+    context_->report->Say(
+        "starting anew, since the journal of the unfinished pull is damaged: " +
+        MessageOf(status));
+    return Status::OK();
+  }
+  if (status.IsIncomplete() || status.IsNotFound()) {
+    return Status::OK();
+  }
+  return status.ok() ? JudgeUnfinished() : status;
+}
+
+// Of a whole journal: sets is_resuming_.
+Status PullWorkspace::JudgeUnfinished() {
+  const JournalTransfer& head = unfinished_.head;
+  if (context_->target->HasEnded(head)) {
+    return Status::OK();
+  }
+  if (options().restart) {
+    DropUnfinished("dropped the unfinished pull " + ToHex(head.transfer_id) +
+                   " as asked");
+    return Status::OK();
+  }
+  const Status same = CheckSameRequest(options(), context_->target->mode(),
+                                       head, workspace_->dir());
+  if (!same.ok()) {
+    return same;
+  }
+  if (!SurvivedReboots(head)) {
+    DropUnfinished("starting anew, since the machine went down and the "
+                   "unfinished pull was one with --durability none");
+    return Status::OK();
+  }
+  const std::string old = TooOld(options().max_age, unfinished_.opened);
+  if (!old.empty()) {
+    DropUnfinished("starting anew, since the snapshot of the unfinished pull " +
+                   old);
+    return Status::OK();
+  }
+  const Status judged =
+      context_->target->CheckAsLeft(unfinished_, &is_resuming_);
+  if (judged.ok() && !is_resuming_) {
+    DropUnfinished("starting anew, since the target was written to after the "
+                   "unfinished pull had stopped");
+  }
+  return judged;
+}
+
+void PullWorkspace::DropUnfinished(const std::string& why) {
+  context_->report->Say(why);
+  dropped_ = unfinished_.head.transfer_id;
+}
+
+Status PullWorkspace::Prepare() {
+  ChooseDurability();
+  return is_resuming_ ? Status::OK() : workspace_->Clear();
+}
+
+// What was begun without syncs ends with a sync of everything, and the other
+// way round.
+void PullWorkspace::ChooseDurability() {
+  const bool asked = options().durability == Durability::kChunk;
+  const bool durable = is_resuming_ ? unfinished_.head.durable : asked;
+  if (durable != asked) {
+    context_->report->Say(std::string("goes on with --durability ") +
+                          (asked ? "none" : "chunk") +
+                          ", as the pull was begun");
+  }
+  if (is_resuming_ && unfinished_.head.chunk_bytes != options().chunk_bytes) {
+    context_->report->Say("goes on with --chunk-bytes " +
+                          std::to_string(unfinished_.head.chunk_bytes) +
+                          ", as the pull was begun");
+  }
+  context_->file_system = durable
+                              ? MakeSyncedFilesFileSystem(context_->disk)
+                              : MakeDeferredSyncFileSystem(context_->disk);
+  context_->state->sync_chunks = durable;
+  context_->state->file_system = context_->file_system.get();
+}
+
+Status PullWorkspace::StartAnew() {
+  journal_.reset();
+  is_resuming_ = false;
+  unfinished_ = JournalState();
+  return Prepare();
+}
+
+void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
+  request->snapshot_use = use;
+  if (use == SnapshotUse::kResume) {
+    request->held_transfer = unfinished_.head.transfer_id;
+    request->families = unfinished_.head.families;
+    request->chunk_bytes = unfinished_.head.chunk_bytes;
+  } else if (dropped_.has_value()) {
+    request->snapshot_use = SnapshotUse::kInstead;
+    request->held_transfer = *dropped_;
+  }
+}
+
+Status PullWorkspace::CreateJournal(const OpenRequest& asked) {
+  // Not on the file system that defers syncs: SyncTree() passes it by.
+  Status status = JournalFile::Create(context_->disk.get(),
+                                      workspace_->journal_path(), &journal_);
+  if (status.ok()) {
+    status = journal_->Append(
+        JournalRecordType::kTransfer,
+        MakeJournalHead(options(), context_->target->mode(), asked,
+                        *context_->plan));
+  }
+  if (status.ok()) {
+    status = AppendPlan();
+  }
+  FaultPoint("Puller:JournalWritten");
+  if (status.ok()) {
+    status = journal_->Sync();
+  }
+  FaultPoint("Puller:JournalSynced");
+  if (status.ok()) {
+    status = SyncDirectory(context_->disk.get(), workspace_->dir());
+  }
+  is_resumable_ = status.ok();
+  return status;
+}
+
+Status PullWorkspace::AppendPlan() {
+  const SourcePlan& plan = *context_->plan;
+  Status status = journal_->Append(JournalRecordType::kOpened, plan.opened);
+  for (const Family& family : plan.families) {
+    if (status.ok()) {
+      status = journal_->Append(JournalRecordType::kFamily, family);
+    }
+  }
+  if (status.ok()) {
+    status = ForEachBatch(plan.covers, [this](std::vector<Cover> batch) {
+      return journal_->Append(JournalRecordType::kCovers,
+                              Covers{std::move(batch)});
+    });
+  }
+  for (const Range& range : plan.ranges) {
+    if (status.ok()) {
+      status = journal_->Append(JournalRecordType::kRange, JournalRange{range});
+    }
+  }
+  return status;
+}
+
+Status PullWorkspace::ReopenJournal() {
+  return JournalFile::Reopen(context_->disk.get(), workspace_->journal_path(),
+                             unfinished_.bytes, &journal_);
+}
+
+Status PullWorkspace::RemoveJournal() {
+  const rocksdb::IOStatus deleted = context_->disk->DeleteFile(
+      workspace_->journal_path(), rocksdb::IOOptions(), nullptr);
+  return deleted.ok() ? SyncDirectory(context_->disk.get(), workspace_->dir())
+                      : Status(deleted);
+}
+
+// A pull that ends in one of these states keeps its snapshot at the source.
+void PullWorkspace::SayHowToResume(const Status& status) const {
+  const EndState state = EndStateOf(status);
+  if (state == EndState::kSnapshotGone) {
+    context_->report->Say(
+        "the source let its snapshot go: the same command starts anew");
+    return;
+  }
+  const bool is_kept =
+      is_resumable_ && (MayGoOnAfter(state) ||
+                        workspace_->swap_state() == SwapState::kBegun);
+  if (!is_kept) {
+    return;
+  }
+  // A refresh is planned by what its target told, which no lease holds.
+  const bool ends_with_us =
+      context_->state->replaces && options().source.is_directory() &&
+      context_->state->ended.size() < context_->plan->ranges.size();
+  context_->report->Say(
+      ends_with_us ? "the source's snapshot ends with this process: run the "
+                     "same command to start over with a new one"
+                   : "what has come is kept in " + workspace_->dir() +
+                         ": run the same command to resume");
+}
+
+}  // namespace sstferry

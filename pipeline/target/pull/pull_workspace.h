@@ -1,0 +1,69 @@
+// The workspace of a pull and the journal in it: new ones, or those of an
+// unfinished pull that is resumed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "format/message/messages.h"
+#include "pipeline/target/disk/workspace.h"
+#include "pipeline/target/journal/journal_file.h"
+#include "pipeline/target/journal/journal_state.h"
+#include "pipeline/target/pull/pull_context.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Ownership: borrows the context, and sets its workspace and file systems.
+// Threads:   the pull's own.
+// Crash:     see "crash table" in pipeline/README.md.
+class PullWorkspace {
+ public:
+  // The target of the context is there.
+  explicit PullWorkspace(PullContext* context);
+
+  // Locks it.
+  [[nodiscard]] rocksdb::Status Open();
+  // Finds out whether there is something to resume.
+  [[nodiscard]] rocksdb::Status ReadUnfinished();
+  // Makes it ready for the pull: empty, unless that resumes another.
+  [[nodiscard]] rocksdb::Status Prepare();
+  // Drops what an unfinished pull left: the target is closed.
+  [[nodiscard]] rocksdb::Status StartAnew();
+
+  bool is_resuming() const { return is_resuming_; }
+  // What the unfinished pull left, while this one resumes it.
+  const JournalState& unfinished() const { return unfinished_; }
+  // Which snapshot of the source to use.
+  void FillRequest(SnapshotUse use, OpenRequest* request) const;
+
+  // With what is in `plan`, which answers `asked`. Durable when this returns.
+  [[nodiscard]] rocksdb::Status CreateJournal(const OpenRequest& asked);
+  [[nodiscard]] rocksdb::Status ReopenJournal();
+  // The next run starts anew.
+  [[nodiscard]] rocksdb::Status RemoveJournal();
+  JournalFile* journal() const { return journal_.get(); }
+
+  // Whether a run that begins now could resume this one.
+  void SetResumable(bool is_resumable) { is_resumable_ = is_resumable; }
+  // After a failure with this status.
+  void SayHowToResume(const rocksdb::Status& status) const;
+
+ private:
+  [[nodiscard]] rocksdb::Status JudgeUnfinished();
+  void DropUnfinished(const std::string& why);
+  void ChooseDurability();
+  [[nodiscard]] rocksdb::Status AppendPlan();
+  const PullOptions& options() const { return *context_->options; }
+
+  PullContext* const context_;
+  std::unique_ptr<Workspace> workspace_;
+  JournalState unfinished_;
+  bool is_resuming_ = false;
+  bool is_resumable_ = false;
+  std::optional<TransferId> dropped_;  // whose snapshot nobody needs any more
+  std::unique_ptr<JournalFile> journal_;
+};
+
+}  // namespace sstferry
