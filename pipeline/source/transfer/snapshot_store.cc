@@ -44,16 +44,7 @@ Status Gone(const TransferId& id) {
 
 SnapshotStore::SnapshotStore(const ServeOptions* options,
                              TokenBucket* wire_bucket)
-    : options_(options), wire_bucket_(wire_bucket) {
-  for (const ServedDatabase& database : options_->databases) {
-    if (database.directory.empty()) {
-      continue;
-    }
-    const std::string real = RealPath(database.directory);
-    directories_[database.name] = real;
-    parents_.insert(SnapshotParent(real, options_->snapshot_dir));
-  }
-}
+    : options_(options), wire_bucket_(wire_bucket), leased_(options) {}
 
 void SnapshotStore::Start() {
   if (options_->snapshot_ttl.count() > 0 || options_->min_free_percent > 0) {
@@ -138,55 +129,30 @@ std::shared_ptr<Transfer> SnapshotStore::Find(const TransferId& id) const {
   return found == entries_.end() ? nullptr : found->second.transfer;
 }
 
-LeaseRules SnapshotStore::rules() const {
-  LeaseRules rules;
-  rules.wall_seconds = options_->leases.wall_seconds;
-  rules.max_ttl = [this](const Lease& lease) {
-    return IsOurs(lease)
-               ? static_cast<uint64_t>(options_->snapshot_ttl.count())
-               : lease.ttl_seconds;
-  };
-  return rules;
-}
-
-bool SnapshotStore::IsOurs(const Lease& lease) const {
-  const auto found = directories_.find(lease.database);
-  return found != directories_.end() && found->second == lease.directory;
-}
-
 Status SnapshotStore::Adopt(const ServedDatabase& database,
                             const OpenRequest& request, const Hello& target,
                             const PeerIdentity* peer) {
   const TransferId& id = request.held_transfer;
-  for (const std::string& parent : parents_) {
-    std::vector<std::string> paths;
-    // A directory that cannot be read has no usable snapshot.
-    ListPrivateDirs(parent, &paths).PermitUncheckedError();
-    for (const std::string& path : paths) {
-      Lease lease;
-      if (ReadLease(path, &lease) != LeaseState::kGood ||
-          lease.transfer_id != id || lease.database != database.name ||
-          !IsOurs(lease) || rules().Left(lease) == 0) {
-        continue;
-      }
-      std::unique_ptr<PrivateDir> dir;
-      Status status = PrivateDir::Adopt(path, &dir);
-      if (status.ok() && dir == nullptr) {
-        status = MakeStatus(EndState::kBusy,
-                            "the snapshot of transfer " + ToHex(id) +
-                                " is in use by another process");
-      }
-      if (!status.ok()) {
-        return status;
-      }
-      auto transfer = std::make_shared<Transfer>(
-          database, *options_, lease, std::move(dir), wire_bucket_);
-      status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
-                                       : OtherOwner(id);
-      return status.ok() ? Add(std::move(transfer)) : status;
-    }
+  std::string path;
+  Lease lease;
+  if (!leased_.Find(database.name, id, &path, &lease)) {
+    return Gone(id);
   }
-  return Gone(id);
+  std::unique_ptr<PrivateDir> dir;
+  Status status = PrivateDir::Adopt(path, &dir);
+  if (status.ok() && dir == nullptr) {
+    status = MakeStatus(EndState::kBusy,
+                        "the snapshot of transfer " + ToHex(id) +
+                            " is in use by another process");
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  auto transfer = std::make_shared<Transfer>(database, *options_, lease,
+                                             std::move(dir), wire_bucket_);
+  status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
+                                   : OtherOwner(id);
+  return status.ok() ? Add(std::move(transfer)) : status;
 }
 
 Status SnapshotStore::Resume(const ServedDatabase& database,
@@ -234,7 +200,7 @@ bool SnapshotStore::StartLease(const std::shared_ptr<Transfer>& transfer,
 }
 
 void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
-  const Status status = transfer->WriteLease(rules().Now());
+  const Status status = transfer->WriteLease(leased_.rules().Now());
   if (!status.ok()) {
     Log(LogLevel::kWarning,
         "the snapshot of transfer " + ToHex(transfer->id()) +
@@ -278,11 +244,11 @@ void SnapshotStore::Tick() {
 }
 
 void SnapshotStore::RemoveLeftovers() {
-  for (const std::string& parent : parents_) {
+  for (const std::string& parent : leased_.parents()) {
     const Status status = RemoveLeftoverSnapshots(
         parent,
         [this](const std::string& line) { Log(LogLevel::kInfo, line); },
-        rules());
+        leased_.rules());
     if (!status.ok()) {
       Log(LogLevel::kWarning,
           "leftover snapshots in " + parent + ": " + MessageOf(status));
@@ -314,7 +280,7 @@ void SnapshotStore::RenewLeases() {
 
 // Releases one snapshot per call; the next call sees the space that it freed.
 void SnapshotStore::KeepFree() {
-  for (const std::string& parent : parents_) {
+  for (const std::string& parent : leased_.parents()) {
     const double free = options_->leases.free_percent
                             ? options_->leases.free_percent(parent)
                             : FreePercent(parent);
@@ -344,10 +310,11 @@ bool SnapshotStore::ReleaseOldestIdle(const std::string& parent,
   }
   std::vector<std::string> paths;
   ListPrivateDirs(parent, &paths).PermitUncheckedError();
-  const uint64_t wall = rules().Now();
+  const uint64_t wall = leased_.rules().Now();
   for (const std::string& path : paths) {
     Lease lease;
-    if (ReadLease(path, &lease) == LeaseState::kGood && IsOurs(lease) &&
+    if (ReadLease(path, &lease) == LeaseState::kGood &&
+        leased_.IsOurs(lease) &&
         Find(lease.transfer_id) == nullptr) {
       idle.push_back({wall - std::min(wall, lease.renewed_seconds),
                       lease.transfer_id, path});

@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "pipeline/source/transfer/leased_snapshots.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "sstferry/rate_limited_log.h"
 #include "sstferry/source.h"
@@ -95,10 +96,6 @@ class SnapshotStore {
   };
 
   uint64_t SteadySeconds() const;
-  // Rules for leases on disk: this server's time to live bounds those of its
-  // databases.
-  LeaseRules rules() const;
-  bool IsOurs(const Lease& lease) const;
   // Adds the transfer request.held_transfer from its lease on disk to entries_.
   // If the request is refused, the lease continues to run.
   [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,
@@ -124,14 +121,11 @@ class SnapshotStore {
                  TransferReport* report);
   // Releases snapshots with a request file, if no target is connected.
   void HonourReleases();
-  bool DropLeftover(const ServedDatabase& database, const TransferId& id,
-                    const PeerIdentity* peer, std::string* note);
   void TickLoop();
 
   const ServeOptions* const options_;
   TokenBucket* const wire_bucket_;
-  std::set<std::string> parents_;                   // of private directories
-  std::map<std::string, std::string> directories_;  // resolved paths, by name
+  const LeasedSnapshots leased_;  // of dead processes
   RateLimitedLog log_;          // targets cause its lines
   uint64_t ticks_ = 0;          // used by the ticker, as the next one
   uint64_t renewed_ = 0;        // steady seconds

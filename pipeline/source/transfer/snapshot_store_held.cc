@@ -6,26 +6,6 @@
 #include "pipeline/source/transfer/snapshot_store.h"
 
 namespace sstferry {
-namespace {
-
-using rocksdb::Status;
-
-// Enough to distinguish transfers, not enough to join one.
-constexpr size_t kShownIdBytes = 4;
-
-void CutId(TransferId* id) {
-  std::fill(id->begin() + kShownIdBytes, id->end(), 0);
-}
-
-PeerIdentity OwnerOf(const Lease& lease) {
-  return {lease.owner_subject, lease.owner_names};
-}
-
-bool IsOwnerOf(const Lease& lease, const PeerIdentity* peer) {
-  return OwnerOf(lease) == (peer != nullptr ? *peer : PeerIdentity());
-}
-
-}  // namespace
 
 std::vector<HeldSnapshot> SnapshotStore::List(
     const std::set<std::string>& names, const PeerIdentity* peer) {
@@ -55,7 +35,7 @@ std::vector<HeldSnapshot> SnapshotStore::List(
   std::vector<HeldSnapshot> all;
   std::set<TransferId> listed;
   for (const Shown& one : here) {
-    HeldSnapshot held = one.transfer->Describe(rules().Now());
+    HeldSnapshot held = one.transfer->Describe(leased_.rules().Now());
     held.readers = (one.transfer->has_control() ? 1 : 0) +
                    shared[one.transfer.get()];
     held.ttl_left_seconds = one.left;
@@ -66,25 +46,7 @@ std::vector<HeldSnapshot> SnapshotStore::List(
     }
     all.push_back(std::move(held));
   }
-  for (const std::string& parent : parents_) {
-    LeasedDirs found;
-    // A directory that cannot be read has no usable snapshot.
-    ListLeasedDirs(
-        parent,
-        [&](const Lease& lease) {
-          return IsOurs(lease) && names.count(lease.database) > 0 &&
-                 listed.count(lease.transfer_id) == 0;
-        },
-        &found)
-        .PermitUncheckedError();
-    for (const LeasedDir& dir : found.dirs) {
-      HeldSnapshot held = DescribeLeased(dir, rules());
-      if (peer == nullptr || !IsOwnerOf(dir.lease, peer)) {
-        CutId(&held.transfer_id);
-      }
-      all.push_back(std::move(held));
-    }
-  }
+  leased_.List(names, listed, peer, &all);
   std::stable_sort(all.begin(), all.end(),
                    [](const HeldSnapshot& a, const HeldSnapshot& b) {
                      return a.age_seconds > b.age_seconds;
@@ -120,43 +82,12 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
     return what + " was released";
   }
   std::string note;
-  return DropLeftover(database, id, peer, &note)
-             ? what + note
-             : what + " is no longer retained here";
-}
-
-bool SnapshotStore::DropLeftover(const ServedDatabase& database,
-                                 const TransferId& id,
-                                 const PeerIdentity* peer, std::string* note) {
-  for (const std::string& parent : parents_) {
-    LeasedDirs found;
-    ListLeasedDirs(
-        parent,
-        [&](const Lease& lease) {
-          return lease.transfer_id == id && lease.database == database.name &&
-                 IsOurs(lease);
-        },
-        &found)
-        .PermitUncheckedError();
-    for (const LeasedDir& dir : found.dirs) {
-      *note = " was not released: ";
-      if (!IsOwnerOf(dir.lease, peer)) {
-        *note += "it is another target's";
-        return true;
-      }
-      std::unique_ptr<PrivateDir> adopted;
-      const Status status = PrivateDir::Adopt(dir.path, &adopted);
-      if (!status.ok() || adopted == nullptr) {
-        *note += "another process uses it";
-        return true;
-      }
-      adopted->Keep(false);
-      *note = " was released";
-      Log(LogLevel::kInfo, "removed " + dir.path + ": its target starts over");
-      return true;
-    }
+  std::string removed;
+  const bool found = leased_.Drop(database.name, id, peer, &note, &removed);
+  if (!removed.empty()) {
+    Log(LogLevel::kInfo, "removed " + removed + ": its target starts over");
   }
-  return false;
+  return found ? what + note : what + " is no longer retained here";
 }
 
 void SnapshotStore::HonourReleases() {

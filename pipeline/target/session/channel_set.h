@@ -39,4 +39,20 @@ class ChannelSet {
   bool closed_ = false;          // under mu_
 };
 
+// ClientHandshake(), which CloseAll() of `set` ends. Null: nothing but `limit`
+// does.
+[[nodiscard]] inline rocksdb::Status ShakeHands(ChannelSet* set,
+                                                Channel* channel,
+                                                const Hello& hello,
+                                                const WaitLimit& limit,
+                                                HelloAck* ack) {
+  if (set == nullptr) {
+    return ClientHandshake(channel, hello, limit, ack);
+  }
+  set->Add(channel);
+  const rocksdb::Status status = ClientHandshake(channel, hello, limit, ack);
+  set->Remove(channel);
+  return status;
+}
+
 }  // namespace sstferry

@@ -419,7 +419,8 @@ Status SourceSession::ConnectLane(uint32_t lane,
     control = connections_;
   }
   HelloAck ack;
-  status = Shake(options_, opened.get(), hello, limit, &ack);
+  status =
+      ShakeHands(options_.handshakes, opened.get(), hello, limit, &ack);
   if (status.ok()) {
     *channel = std::move(opened);
   } else if (EndStateOf(status) == EndState::kSnapshotGone) {

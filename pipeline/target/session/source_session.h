@@ -101,9 +101,6 @@ class SourceSession {
   uint64_t wire_bytes() const;
 
  private:
-  [[nodiscard]] static rocksdb::Status Shake(
-      const SourceSessionOptions& options, Channel* channel,
-      const Hello& hello, const WaitLimit& limit, HelloAck* ack);
   SourceSession(Dialer* dialer, const SourceSessionOptions& options);
   // Once; *channel is open and has shaken hands.
   [[nodiscard]] rocksdb::Status DialControl(Clock::time_point until,

@@ -67,7 +67,8 @@ Status SourceSession::DialControl(Clock::time_point until,
     }
   }
   HelloAck ack;
-  status = Shake(options_, dialed.get(), MakeHello(), limit, &ack);
+  status = ShakeHands(options_.handshakes, dialed.get(), MakeHello(), limit,
+                      &ack);
   std::lock_guard<std::mutex> lock(mu_);
   dialed_.reset();
   if (status.ok()) {
@@ -110,18 +111,6 @@ Status SourceSession::AwaitTurn(Backoff* backoff, Clock::time_point until,
     }
   }
   return Status::OK();
-}
-
-Status SourceSession::Shake(const SourceSessionOptions& options,
-                            Channel* channel, const Hello& hello,
-                            const WaitLimit& limit, HelloAck* ack) {
-  if (options.handshakes == nullptr) {
-    return ClientHandshake(channel, hello, limit, ack);
-  }
-  options.handshakes->Add(channel);
-  const Status status = ClientHandshake(channel, hello, limit, ack);
-  options.handshakes->Remove(channel);
-  return status;
 }
 
 Status SourceSession::Reconnect(Status status) {
