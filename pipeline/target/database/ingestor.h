@@ -1,5 +1,5 @@
-// Makes finished chunks part of the target database: recorded in the journal
-// at once, then ingested, everything that waits in one call.
+// Makes received chunks part of the target database: records each in the
+// journal at once, then ingests all that wait in one call.
 #pragma once
 
 #include <condition_variable>
@@ -17,33 +17,37 @@
 
 namespace sstferry {
 
+// A column family that chunks are ingested into.
 struct IngestFamily {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  bool keeps_level0 = false;  // FIFO, or one level: not the last level's
+  bool keeps_level0 = false;  // FIFO, or one level: files stay in level 0
 };
 
+// How an Ingestor ingests.
 struct IngestRules {
-  // Chunks replace intervals of a database that is read, and perhaps written,
-  // meanwhile. Without: of a new one, in which they get into the last level.
+  // True: chunks replace intervals of a database that an application reads and
+  // may write. False: the database is new, and chunks go to the last level.
   bool replaces = false;
-  // Nothing is ingested before IngestHeld().
+  // Ingests are deferred until IngestHeld().
   bool holds = false;
-  // Asked before so many bytes are ingested, if set; may wait, may refuse.
+  // If set, called before `bytes` are ingested. It may wait, and an error that
+  // it returns ends the ingest.
   std::function<rocksdb::Status(uint64_t bytes)> admit;
-  // Runs a call of RocksDB (and admit) elsewhere and waits for it, if set: for
-  // lanes at a low priority, which writers must not wait for.
+  // If set, runs a call of RocksDB (and admit) on another thread and waits for
+  // it. Lanes of a low priority use it, so that writers do not wait for them.
   std::function<rocksdb::Status(const std::function<rocksdb::Status()>& call)>
       make_call;
 };
 
-// There is no thread of its own: the lane that finds nobody ingesting does it
-// for all, the others go on receiving. A chunk alone waits for a second one or
-// for Flush(): a call costs four syncs, whatever it ingests.
+// Ingests the chunks of all lanes. It has no thread: a lane that adds a chunk
+// while no other one ingests does it for all, and the others continue to
+// receive. A single chunk waits for a second one or for Flush(), because a call
+// costs four syncs whatever it ingests.
 //
 // Ownership: borrows db, handles and journal.
 // Threads:   any.
-// Crash:     a chunk's record is durable before the chunk is ingested, and
-//   RocksDB's MANIFEST says which of the recorded ones are.
+// Crash:     a chunk's record is durable before the chunk is ingested;
+//   RocksDB's MANIFEST says which of the recorded chunks are ingested.
 class Ingestor : public ChunkStore {
  public:
   Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
@@ -56,34 +60,37 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
   [[nodiscard]] rocksdb::Status EndRange(
       const JournalRangeDone& done) override;
-  // Ingests (or holds) them.
+  // Ingests or defers them.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;
-  // A call of RocksDB under way goes on.
+  // A call of RocksDB that has begun runs to its end.
   void Stop() override;
   void FillSummary(Summary* summary) const override;
 
-  // Ingests everything that was held, in one call: it becomes visible at once,
-  // and after a crash all of it or nothing is there.
+  // Ingests all deferred chunks in one call. Readers see all of them at once;
+  // after a crash, the database has all of them or none.
   [[nodiscard]] rocksdb::Status IngestHeld(StageClock* clock);
 
   uint64_t ingest_calls() const;
-  // How long a call that replaces lasted, which is an upper bound of how long
-  // it let nobody write: "p50", "p99", "max"; empty without calls.
+  // Duration in microseconds of the calls that replace: "p50", "p99", "max";
+  // empty without calls. No writer waited longer than that for a call.
   std::map<std::string, uint64_t> CallMicros() const;
-  // Level -> chunks that lay there right after the call that ingested them, of
-  // calls that replace. One that a compaction was quicker to take is in none.
+  // Level -> number of chunks that were in it right after the call that
+  // ingested them. Counts only calls that replace, and no chunk that a
+  // compaction rewrote before it could be counted.
   std::map<int, uint64_t> IngestedLevels() const;
 
  private:
-  // While at least `least` (1 or more) chunks wait.
+  // Ingests as long as at least `least` (1 or more) chunks wait.
   void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                      StageClock* clock);
-  // kInternal when two files of a family overlap or share a key: in one call
+  // Checks that no two files of a family overlap or share a key: in one call
   // RocksDB would put all of them into level 0.
+  //   kInternal  two files do
   [[nodiscard]] rocksdb::Status CheckDisjoint(
       const std::vector<StagedChunk>& batch) const;
-  [[nodiscard]] rocksdb::Status Verdict() const;  // under mu_
+  // Status for a caller. REQUIRES: mu_ is locked.
+  [[nodiscard]] rocksdb::Status Verdict() const;
   [[nodiscard]] rocksdb::Status SyncRecords(
       const std::vector<StagedChunk>& batch, StageClock* clock);
   [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,
@@ -91,7 +98,8 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status Admit(const std::vector<StagedChunk>& batch);
   std::vector<rocksdb::IngestExternalFileArg> ArgumentsOf(
       const std::vector<StagedChunk>& batch) const;
-  // Waits for flushes before it makes writers wait.
+  // Ingests into a database that is written. Flushes without stalling writers
+  // a few times before it lets RocksDB stall them.
   [[nodiscard]] rocksdb::Status IngestOver(
       std::vector<rocksdb::IngestExternalFileArg> args);
   [[nodiscard]] rocksdb::Status FlushFamilies(
@@ -110,7 +118,7 @@ class Ingestor : public ChunkStore {
   std::condition_variable changed_;
   bool ingesting_ = false;            // under mu_, and all below
   std::vector<StagedChunk> waiting_;
-  std::vector<StagedChunk> held_;
+  std::vector<StagedChunk> held_;     // deferred chunks
   uint64_t ingest_calls_ = 0;
   std::vector<uint64_t> call_micros_;
   std::map<int, uint64_t> ingested_levels_;
