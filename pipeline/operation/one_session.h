@@ -1,13 +1,13 @@
 // A control connection for one question, which may be cancelled at any moment.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 
-#include "pipeline/target/session/channel_set.h"
-#include "pipeline/target/session/source_session.h"
+#include "pipeline/target/session/first_failure.h"
+#include "pipeline/target/session/source_link.h"
 #include "rocksdb/status.h"
 #include "sstferry/transport.h"
 
@@ -31,11 +31,11 @@ class OneSession {
   void Cancel();
 
  private:
-  std::atomic<bool> cancelled_{false};
-  ChannelSet handshakes_;
+  void CloseLink();
+
+  FirstFailure failure_{[this] { CloseLink(); }};
   std::mutex mu_;
-  Dialer* dialer_ = nullptr;          // under mu_
-  SourceSession* session_ = nullptr;  // under mu_
+  std::unique_ptr<SourceLink> link_;  // changes under mu_; null: nobody asks
 };
 
 }  // namespace sstferry

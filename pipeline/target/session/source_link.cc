@@ -30,6 +30,7 @@ SourceSessionOptions SourceLink::SessionOptions() {
   options.peer_timeout = options_.peer_timeout;
   options.ping_interval = options_.peer_timeout / 2;
   options.stall_timeout = options_.stall_timeout;
+  options.until = options_.until;
   options.handshakes = &handshakes_;
   options.retry.progress = options_.received;
   if (tolerated_ != Tolerated::kAny) {

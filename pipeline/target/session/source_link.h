@@ -30,6 +30,8 @@ struct SourceLinkOptions {
   std::chrono::milliseconds retry_for{0};
   // Connect() tries for so long to get a first answer; 0: once.
   std::chrono::milliseconds first_answer_within{0};
+  // Every wait of the session ends by then: kDeadline.
+  Clock::time_point until = Clock::time_point::max();
   // How long a closed lane waits for the control connection to say why.
   std::chrono::milliseconds last_words{2000};
   // Comes before the place of a failure: "left ".
