@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/limits.h"
+#include "format/printable.h"
 #include "sstferry/options.h"
 #include "sstferry/transport.h"
 
@@ -41,41 +42,13 @@ std::string UtcSeconds(time_t seconds) {
   return text.data();
 }
 
-// Length of the UTF-8 sequence at the start of `text` if it is well formed and
-// printable (no control character), else 0.
-size_t PrintableSequence(const Slice& text) {
-  const auto byte = [&text](size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) {
-    return lead >= 0x20 && lead != 0x7f ? 1 : 0;
-  }
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) {
-    return 0;
-  }
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) {
-      return 0;
-    }
-  }
-  const unsigned char second = byte(1);
-  const bool ill_formed = (lead == 0xc2 && second < 0xa0) ||  // C1 controls
-                          (lead == 0xe0 && second < 0xa0) ||  // overlong
-                          (lead == 0xed && second > 0x9f) ||  // surrogates
-                          (lead == 0xf0 && second < 0x90) ||  // overlong
-                          (lead == 0xf4 && second > 0x8f);    // > U+10FFFF
-  return ill_formed ? 0 : length;
-}
-
 bool IsPlainText(const Slice& key) {
   if (key.starts_with("0x")) {
     return false;
   }
   Slice rest = key;
   while (!rest.empty()) {
-    const size_t length = PrintableSequence(rest);
+    const size_t length = PrintableLength(rest);
     if (length == 0) {
       return false;
     }

@@ -48,11 +48,11 @@ void FinishSummary(const Status& status, const std::string& where,
   summary->finished_at = NowRfc3339();
 }
 
-// Owns the worker for as long as progress() and Cancel() may ask for it.
+// Guards the worker while progress() and Cancel() may use it.
 template <typename Worker>
 class WorkerSlot {
  public:
-  // False when a cancellation came first.
+  // Returns false if it was cancelled before.
   bool Set(Worker* worker) {
     std::lock_guard<std::mutex> lock(mu_);
     worker_ = worker;
@@ -74,7 +74,7 @@ class WorkerSlot {
     std::lock_guard<std::mutex> lock(mu_);
     return worker_ != nullptr ? worker_->progress() : last_;
   }
-  // Of the value as it is when nobody else applies one.
+  // Takes the value under the lock, so that the last one wins.
   void ApplyMaxRate(const std::atomic<uint64_t>& bytes_per_sec) {
     std::lock_guard<std::mutex> lock(mu_);
     if (worker_ != nullptr) {
@@ -93,8 +93,8 @@ Status CancelledBeforeStart() {
   return MakeStatus(EndState::kCancelled, "stopped on request");
 }
 
-// Something that a refresh makes current; else there is nothing to keep, and a
-// seed fills it.
+// Returns true if there is a database to refresh. Otherwise a seed fills the
+// directory.
 bool HoldsSomething(const std::string& dir) {
   std::error_code error;
   return std::filesystem::is_directory(dir, error) &&
@@ -248,7 +248,7 @@ class PlanOperation : public Operation {
                      ? session->List(&summary->served_names)
                      : AskForPlan(session, endpoint->name(), summary);
         });
-    finished_ = true;
+    finished_ = status.ok();
     return status;
   }
 

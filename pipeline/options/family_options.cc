@@ -22,6 +22,10 @@ using OptionMap = std::unordered_map<std::string, std::string>;
 
 constexpr size_t kPullWriteBufferBytes = 1u << 20;
 constexpr size_t kPullCacheBytes = 4u << 20;
+// RocksDB takes no less.
+constexpr size_t kMinWriteBufferBytes = 64u << 10;
+// Twice what the buckets of a hashed memtable may take (option_table.h).
+constexpr size_t kMinHashedBufferBytes = 32u << 20;
 constexpr uint64_t kMaxDictBufferBytes = 8u << 20;
 // Above any number of level-0 files. RocksDB adds one to it, so it is not
 // INT_MAX.
@@ -193,12 +197,40 @@ class FamilyBuilder {
     }
     NoteMissingObject(where_, "prefix_extractor", prefix,
                       options->prefix_extractor != nullptr, &out_->notes);
+    BoundMemtables();
     if (options->enable_blob_files) {
       AddNote(&out_->notes,
               where_ + ": blob values arrive inside the SST files; later "
                        "writes and compactions separate them again");
     }
     return s;
+  }
+
+  // A RocksDB with assertions ends the process over a memtable that counts as
+  // full before its first entry.
+  void BoundMemtables() {
+    ColumnFamilyOptions* options = &out_->final_options;
+    const size_t bytes =
+        std::max(options->write_buffer_size, kMinWriteBufferBytes);
+    options->write_buffer_size = bytes;
+    for (const auto& [name, size] :
+         {std::pair("arena_block_size", &options->arena_block_size),
+          std::pair("memtable_huge_page_size",
+                    &options->memtable_huge_page_size)}) {
+      if (*size > bytes) {
+        AddNote(&out_->notes, where_ + ": option " + Quoted(name) +
+                                  " was dropped: it is larger than "
+                                  "write_buffer_size");
+        *size = 0;
+      }
+    }
+    const std::string memtable = options->memtable_factory->Name();
+    if (memtable.starts_with("Hash") && bytes < kMinHashedBufferBytes) {
+      AddNote(&out_->notes, where_ + ": option 'memtable_factory' was "
+                                     "dropped: its buckets would fill "
+                                     "write_buffer_size");
+      options->memtable_factory = std::make_shared<rocksdb::SkipListFactory>();
+    }
   }
 
   Status SetTableOptions() {

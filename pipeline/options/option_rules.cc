@@ -305,6 +305,23 @@ bool AreArguments(std::string_view text, const OptionRule& rule) {
          });
 }
 
+// Adds one note for all of them: a newer RocksDB has some twenty more.
+void NoteUnknown(const std::string& where,
+                 const std::vector<std::string>& names,
+                 std::vector<std::string>* notes) {
+  std::string list;
+  size_t listed = 0;
+  for (; listed < names.size() && list.size() < kMaxNoteBytes / 2; ++listed) {
+    list += (listed == 0 ? " " : ", ") + Quoted(names[listed]);
+  }
+  if (listed < names.size()) {
+    list += " and " + std::to_string(names.size() - listed) + " more";
+  }
+  if (!names.empty()) {
+    AddNote(notes, where + ": not known to this RocksDB and dropped:" + list);
+  }
+}
+
 }  // namespace
 
 const OptionRule* FindOptionRule(OptionScope scope, const std::string& name) {
@@ -396,6 +413,7 @@ Status CheckOptions(OptionScope scope, const std::string& where,
                     std::vector<std::string>* notes) {
   accepted->clear();
   NameSet seen;
+  std::vector<std::string> unknown;
   if (options.size() > kMaxOptionCount) {
     return MakeStatus(EndState::kIncompatible,
                       where + ": expected at most " +
@@ -422,7 +440,7 @@ Status CheckOptions(OptionScope scope, const std::string& where,
       continue;
     }
     if (rule == nullptr || !LinkedOptions::Get().Knows(scope, option.name)) {
-      AddNote(notes, here + " is not known to this RocksDB and was dropped");
+      unknown.push_back(option.name);
       continue;
     }
     std::string value = option.value;
@@ -446,6 +464,7 @@ Status CheckOptions(OptionScope scope, const std::string& where,
     }
     (*accepted)[option.name] = std::move(value);
   }
+  NoteUnknown(where, unknown, notes);
   return Status::OK();
 }
 

@@ -209,7 +209,8 @@ inline constexpr OptionRule kFamilyRules[] = {
     Bool("memtable_verify_per_key_checksum_on_seek"),
     Bool("disallow_memtable_writes"),
     Integer("bloom_locality", 0, kAnyUint),
-    Object("memtable_factory", kMemtableIds, -1, 16 * kMiB),
+    // 2 Mi buckets take 16 MiB (FamilyBuilder::BoundMemtables).
+    Object("memtable_factory", kMemtableIds, -1, 2 * kMiB),
     Object("memtable_insert_with_hint_prefix_extractor", kPrefixIds, 0,
            64 << 10),
     Bool("inplace_update_support"),

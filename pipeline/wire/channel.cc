@@ -5,6 +5,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "format/printable.h"
 #include "pipeline/wire/patience.h"
 
 namespace sstferry {
@@ -24,19 +25,8 @@ int64_t SteadyMicros() {
       .count();
 }
 
-// What a peer says goes to terminals and logs: one printable line.
-std::string Printable(const std::string& text) {
-  std::string printable = text;
-  for (char& c : printable) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      c = '?';
-    }
-  }
-  return printable;
-}
-
-// Whether kMagicBytes bytes are a frame's first. Asks the encoder, so that the
-// magic stands in one place.
+// Returns true if kMagicBytes bytes may begin a frame. Asks the encoder, so the
+// magic is defined in one place.
 bool MayBeginFrame(const char* bytes) {
   std::array<char, kFrameHeaderBytes> empty_frame;
   EncodeFrameHeader(FrameType::kEnd, 0, nullptr, 0, empty_frame.data(),
@@ -44,12 +34,12 @@ bool MayBeginFrame(const char* bytes) {
   return memcmp(bytes, empty_frame.data(), kMagicBytes) == 0;
 }
 
-// The connection is gone; a denial, say, is an IOError as well.
+// Returns true if the connection is gone. A denial is an IOError, too.
 bool IsLost(const Status& status) {
   return status.IsIOError() && EndStateOf(status) == EndState::kDeadPeer;
 }
 
-// The head of any TLS record; no frame begins so.
+// Returns true for the head of a TLS record; no frame begins with it.
 bool LooksLikeTls(const char* bytes) {
   return bytes[0] >= 0x14 && bytes[0] <= 0x17 && bytes[1] == 3;
 }
@@ -176,8 +166,8 @@ Status Channel::ReceivePayload(const WaitLimit& limit, char* into,
 }
 
 Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
-  // The magic first: a peer that speaks another protocol may say less than a
-  // header and then wait.
+  // The magic first: a peer with another protocol may send less than a header
+  // and then wait.
   for (const size_t wanted : {kMagicBytes, kFrameHeaderBytes}) {
     if (header_bytes_ < wanted) {
       size_t got = 0;
@@ -190,7 +180,7 @@ Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
       }
     }  // else: a read of the payload before brought it
     if (!MayBeginFrame(header_.data())) {
-      // The decoder will say so; it wants a whole header.
+      // The decoder reports that; it needs a whole header.
       std::fill(header_.begin() + static_cast<ptrdiff_t>(header_bytes_),
                 header_.end(), '\0');
       header_bytes_ = kFrameHeaderBytes;
@@ -255,8 +245,8 @@ Status Channel::CheckHeader(FrameHeader* header) const {
   return status;
 }
 
-// Into the buffer, which never is more than twice as large as what has come,
-// but as large as it was; with the last bytes the next header.
+// Reads into the buffer, which never grows beyond twice the received bytes (and
+// never shrinks); with the last bytes also reads the next header.
 Status Channel::ReadGrowing(size_t bytes, const WaitLimit& limit,
                             size_t* got) {
   Status status;

@@ -1,5 +1,5 @@
-// Frames over a connection: numbering, digests and limits on one side,
-// checking them on the other.
+// Sends and receives frames over a connection: numbers, digests and limits
+// them on one side, and checks them on the other.
 #pragma once
 
 #include <array>
@@ -19,24 +19,24 @@ namespace sstferry {
 
 struct Frame {
   FrameType type = FrameType::kEnd;
-  uint16_t flags = 0;       // of the mandatory ones only those allowed
-  uint64_t digest = 0;      // as checked
+  uint16_t flags = 0;       // mandatory ones only as far as allowed
+  uint64_t digest = 0;      // already checked
   rocksdb::Slice payload;   // valid until the next Receive() of the channel
 };
 
 // Ownership: owns its connection.
 // Threads:   any number of senders (a frame goes out whole), one receiver.
 //   Close() from any thread wakes them all.
-// Memory:    one receive buffer of at most kMaxPayloadBytes and a header, grown
-//   as the bytes of the largest frame received into it arrive, so that a frame
-//   which is only announced costs little; sending copies nothing, and
-//   receiving into the caller's memory copies nothing.
+// Memory:    one receive buffer of at most kMaxPayloadBytes and a header. The
+//   buffer grows as bytes arrive, so an announced frame costs little. Sending
+//   copies nothing, and receiving into the caller's memory copies nothing.
+//
 // Errors:    those of Connection, and Corruption for bytes that are not the
 //   next frame (magic, sequence, length, digest), naming peer and offset.
-//   A channel whose Send() failed sends nothing more, since the peer may have
-//   got part of a frame; its Receive() still works and may bring the peer's
-//   End, which says why. A Receive() that timed out between two frames may be
-//   called again; after any other failure nothing more can be received.
+//   After a failed Send() the channel sends nothing more, because the peer may
+//   have received a part of the frame; Receive() still works and may return the
+//   peer's End, which says why. Receive() may be called again after a timeout
+//   between two frames; after any other failure it always fails.
 class Channel {
  public:
   explicit Channel(std::unique_ptr<Connection> connection);
@@ -51,9 +51,9 @@ class Channel {
   }
   const PeerIdentity* identity() const { return connection_->identity(); }
 
-  // The payload is the concatenation of the parts (at most 8 of them);
-  // *digest (may be null) gets the frame's digest. `flags` are the sender's to
-  // have agreed on with the peer.
+  // Sends the concatenation of the parts (at most 8) as payload; *digest (may
+  // be null) gets the frame's digest. REQUIRES: both sides have agreed on
+  // `flags`.
   [[nodiscard]] rocksdb::Status SendParts(FrameType type,
                                           const rocksdb::Slice* parts,
                                           size_t part_count,
@@ -61,25 +61,25 @@ class Channel {
                                           uint64_t* digest,
                                           uint16_t flags = 0);
 
-  // kDeadPeer when the peer closed instead of sending a frame.
-  // An End frame is returned like any other.
+  // Returns End frames like any other. kDeadPeer if the peer closed instead of
+  // sending a frame.
   [[nodiscard]] rocksdb::Status Receive(const WaitLimit& limit, Frame* frame);
 
-  // Receive() in two steps, for a payload that is wanted elsewhere than in the
-  // channel's buffer: the header, checked but for the digest, which covers the
-  // payload; then the payload. Until the second step the first returns the
-  // same header again.
+  // Receive() in two steps, for callers with their own buffer: first the
+  // header, checked except for the digest, which covers the payload; then the
+  // payload. Until ReceivePayload(), ReceiveHeader() returns the same header
+  // again.
   [[nodiscard]] rocksdb::Status ReceiveHeader(const WaitLimit& limit,
                                               FrameHeader* header);
-  // `into` (null: the channel's buffer) has room for header.payload_bytes of
-  // the header before; frame->payload lies there. Unless OK is returned, what
-  // lies there is not to be believed: the digest is checked last.
+  // Reads into `into` (null: the channel's buffer), which has room for the
+  // payload_bytes of that header; frame->payload points there. Unless OK is
+  // returned, the bytes there are unchecked: the digest is checked last.
   [[nodiscard]] rocksdb::Status ReceivePayload(const WaitLimit& limit,
                                                char* into, Frame* frame);
 
-  // Encodes and sends; receives, checks the type and decodes. When the peer
-  // sent End with a state that is not OK, ReceiveMessage returns that state and
-  // its message as a Status.
+  // Encode and send; receive, check the type and decode. If the peer sent End
+  // with a state that is not OK, ReceiveMessage returns that state and its
+  // message as a Status.
   template <typename Message>
   [[nodiscard]] rocksdb::Status SendMessage(FrameType type,
                                             const Message& message,
@@ -105,36 +105,36 @@ class Channel {
                                             const WaitLimit& limit,
                                             Frame* frame);
 
-  // OK when `frame` has that type; what an End frame says, as a Status;
-  // Corruption for any other type.
+  // Returns OK if `frame` has that type, the state of an End frame as a Status,
+  // and Corruption for any other type.
   [[nodiscard]] rocksdb::Status ExpectType(const Frame& frame,
                                            FrameType type) const;
 
-  // Bounds the payload of frames to come, at most kMaxPayloadBytes: what a
-  // stranger may make this side allocate. The receiver's alone.
+  // Bounds the payload of later frames, at most kMaxPayloadBytes, and so what
+  // an unknown peer can make this side allocate. For the receiver's thread.
   void LimitPayload(uint32_t bytes) { max_payload_bytes_ = bytes; }
 
-  // The mandatory flags that frames to come may have: those agreed on with the
-  // peer, none at first. A frame with another one is Corruption. The
-  // receiver's alone.
+  // Sets the mandatory flags that later frames may have: the agreed ones, none
+  // at first. A frame with another one is Corruption. For the receiver's
+  // thread.
   void AllowFlags(uint16_t flags) { allowed_flags_ = flags; }
 
   void Close();
 
-  // False once a Receive() failed for good. The receiver's alone.
+  // False once a Receive() failed for good. For the receiver's thread.
   bool can_receive() const { return !receive_broken_; }
   const std::string& peer() const;
   uint64_t bytes_sent() const { return bytes_sent_.load(); }
   uint64_t bytes_received() const { return bytes_received_.load(); }
-  // Steady microseconds when the last byte arrived: liveness of the peer.
+  // Time of the last received byte, in steady microseconds.
   int64_t last_received_micros() const { return last_received_micros_.load(); }
 
  private:
-  // `expected` (may be null) is for the message when the peer closes instead.
+  // `expected` (may be null) names the missing frame if the peer closes.
   [[nodiscard]] rocksdb::Status ReceiveHeaderOf(const char* expected,
                                                 const WaitLimit& limit,
                                                 FrameHeader* header);
-  // Fills header_; goes on where a call that timed out stopped.
+  // Fills header_; continues a call that timed out.
   [[nodiscard]] rocksdb::Status FillHeader(const char* expected,
                                            const WaitLimit& limit);
   [[nodiscard]] rocksdb::Status CutInHeader(const rocksdb::Status& status,
@@ -146,13 +146,13 @@ class Channel {
   [[nodiscard]] rocksdb::Status ReadGrowing(size_t bytes,
                                             const WaitLimit& limit,
                                             size_t* got);
-  // Reads at least `bytes` and at most `capacity`; *got is how many, on error
-  // too. IOError (kDeadPeer) when the peer closed before `bytes` came.
+  // Reads at least `bytes` and at most `capacity`; *got is the number of bytes
+  // read, also on error. IOError (kDeadPeer) if the peer closed before.
   [[nodiscard]] rocksdb::Status ReadAtLeast(char* buffer, size_t bytes,
                                             size_t capacity,
                                             const WaitLimit& limit,
                                             size_t* got);
-  // Puts peer and frame in front of a decoder's message; OK stays OK.
+  // Adds peer and frame to a decoder's message; returns OK for OK.
   [[nodiscard]] rocksdb::Status Explain(const rocksdb::Status& status,
                                         FrameType type) const;
 
@@ -161,8 +161,8 @@ class Channel {
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<int64_t> last_received_micros_{0};
 
-  // The receiver's alone. A read into receive_buffer_ asks for the next header
-  // too: what came of it waits in header_.
+  // Used by the receiver's thread. A read into receive_buffer_ also reads from
+  // the next header, into header_.
   std::vector<char> receive_buffer_;
   std::array<char, kFrameHeaderBytes> header_{};
   size_t header_bytes_ = 0;
@@ -177,19 +177,19 @@ class Channel {
   bool send_broken_ = false;         // in send_turn_
 };
 
-// The newest version in both [oldest, newest]; 0 when there is none.
+// Returns the newest version in both [oldest, newest]; 0 if there is none.
 uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
                        uint16_t peer_newest);
 
-// What the transport needs, then the first two frames of every connection, all
-// within `limit`.
-// Client side: sends `hello`, receives the answer. kIncompatible when no common
-// protocol version exists (the message names both sides' versions).
+// Do the transport's handshake and exchange the first two frames of a
+// connection, within `limit`.
+// Client side: sends `hello`, receives the answer. kIncompatible if there is no
+// common protocol version (the message names the versions of both sides).
 [[nodiscard]] rocksdb::Status ClientHandshake(Channel* channel,
                                               const Hello& hello,
                                               const WaitLimit& limit,
                                               HelloAck* ack);
-// Server side: receives a Hello and answers it; on refusal sends End and
+// Server side: receives a Hello and answers it. If it refuses, it sends End and
 // returns the same state.
 [[nodiscard]] rocksdb::Status ServerHandshake(
     Channel* channel, const std::string& software,
@@ -197,7 +197,7 @@ uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
     HelloAck* ack);
 
 // Sends End with the state and message of `status` (best effort within a
-// second) so that the peer ends with the same words.
+// second), so that both sides report the same.
 void SendEnd(Channel* channel, const rocksdb::Status& status,
              const std::string& where);
 

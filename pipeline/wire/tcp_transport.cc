@@ -16,11 +16,11 @@ using asio::ip::tcp;
 using rocksdb::Status;
 
 constexpr int kBacklog = 128;
-// Pause before the next accept when the machine is out of something.
+// Pause before the next accept if the machine lacks a resource.
 constexpr std::chrono::milliseconds kShortagePause{100};
 
-// Errors of accept(2) that belong to one peer or to a passing shortage, not to
-// the listener.
+// Errors of accept(2) that concern one peer or a temporary shortage, not the
+// listener.
 bool AcceptMayRetry(const boost::system::error_code& error) {
   switch (error.value()) {
     case ECONNABORTED:
@@ -213,7 +213,7 @@ Status ListenWith(const HostPort& where, const MakeConnection& make,
   const Status resolved =
       Resolve(where, true, nullptr, &forever, &endpoints);
   if (!resolved.ok()) {
-    return MakeStatus(EndState::kInternal,
+    return MakeStatus(EndState::kRefused,
                       "listen on " + ToString(where) + ": " +
                           MessageOf(resolved));
   }
@@ -234,7 +234,7 @@ Status ListenWith(const HostPort& where, const MakeConnection& make,
   if (error == asio::error::address_in_use) {
     text += "; is another `sstferry serve` running there?";
   }
-  return MakeStatus(EndState::kInternal, text);
+  return MakeStatus(EndState::kRefused, text);
 }
 
 std::unique_ptr<Dialer> MakeDialerWith(const HostPort& where,

@@ -14,6 +14,7 @@
 #include "sstferry/options.h"
 #include "tests/docs/markdown.h"
 #include "tests/support/catch.h"
+#include "tools/sstferry/output/progress.h"
 
 namespace sstferry {
 namespace {
@@ -223,6 +224,17 @@ TEST_CASE("docs/json.md has every key of a summary, and no other", "[docs]") {
     INFO(key);
     REQUIRE(written.count(key) == 1);
   }
+}
+
+TEST_CASE("docs/json.md has every key of a progress object, and no other",
+          "[docs]") {
+  const std::string text = TextOfDocument("docs/json.md");
+  std::set<std::string> written;
+  const auto json = nlohmann::json::parse(ProgressFormatter().Json());
+  for (const auto& [key, value] : json.items()) {
+    written.insert(key);
+  }
+  REQUIRE(FirstCells(Section(text, "## `--progress json`")) == written);
 }
 
 }  // namespace

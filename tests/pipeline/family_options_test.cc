@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/option_rules.h"
 #include "pipeline/options/options_file.h"
@@ -356,6 +357,24 @@ TEST_CASE("BuildFamily keeps objects of a newer RocksDB it can approximate",
   REQUIRE(TableOf(built.final_options).filter_policy != nullptr);
   REQUIRE(built.final_options.prefix_extractor->AsString() ==
           "rocksdb.FixedPrefix.8");
+}
+
+TEST_CASE("BuildFamily names all options it does not know in one note",
+          "[pipeline][options]") {
+  FamilyDescription description = Described(ColumnFamilyOptions());
+  BuiltFamily known;
+  REQUIRE_OK(Build(description, &known));
+  for (int i = 0; i < 24; ++i) {
+    Set(&description.options, "option_of_tomorrow_" + std::to_string(i), "1");
+  }
+  BuiltFamily built;
+  REQUIRE_OK(Build(description, &built));
+  REQUIRE(built.notes.size() == known.notes.size() + 1);
+  REQUIRE(HasNote(built.notes, "not known to this RocksDB and dropped: "
+                               "'option_of_tomorrow_0', 'option_of_t"));
+  for (const std::string& note : built.notes) {
+    REQUIRE(note.size() < kMaxNoteBytes);
+  }
 }
 
 TEST_CASE("BuildFamily bounds the numbers inside objects",

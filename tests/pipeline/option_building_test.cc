@@ -5,14 +5,17 @@
 #include <filesystem>
 
 #include "format/end_state.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
+#include "rocksdb/memtablerep.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"
+#include "tests/support/scratch_dir.h"
 
 namespace sstferry {
 namespace {
@@ -329,6 +332,45 @@ TEST_CASE("Pull options are small and compact nothing", "[pipeline][options]") {
   REQUIRE(built.final_options.enable_blob_files);
   REQUIRE(TableOf(built.final_options.table_factory).no_block_cache);
   REQUIRE(HasNote(built.notes, "blob"));
+}
+
+TEST_CASE("BuildFamily makes no options that a RocksDB with assertions aborts on",
+          "[pipeline][options]") {
+  ColumnFamilyOptions options;
+  std::string noted;
+  SECTION("a tiny write buffer") { options.write_buffer_size = 1; }
+  SECTION("arena blocks larger than the write buffer") {
+    options.write_buffer_size = 70'000;
+    options.arena_block_size = 1u << 20;
+    noted = "'arena_block_size' was dropped";
+  }
+  SECTION("huge pages larger than the write buffer") {
+    options.write_buffer_size = 70'000;
+    options.memtable_huge_page_size = 2u << 20;
+    noted = "'memtable_huge_page_size' was dropped";
+  }
+  SECTION("buckets that fill the write buffer") {
+    options.write_buffer_size = 1u << 20;
+    options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(2));
+    options.memtable_factory.reset(rocksdb::NewHashSkipListRepFactory());
+    noted = "'memtable_factory' was dropped";
+  }
+  SECTION("but a hashed memtable that has room") {
+    options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(2));
+    options.memtable_factory.reset(rocksdb::NewHashSkipListRepFactory());
+  }
+  BuiltFamily built;
+  REQUIRE_OK(Build(options, &built));
+  REQUIRE(HasNote(built.notes, "was dropped") == !noted.empty());
+  REQUIRE((noted.empty() || HasNote(built.notes, noted)));
+  const ScratchDir dir;
+  rocksdb::Options open;
+  static_cast<ColumnFamilyOptions&>(open) = built.final_options;
+  open.create_if_missing = true;
+  open.allow_concurrent_memtable_write = false;
+  std::unique_ptr<rocksdb::DB> db;
+  REQUIRE_OK(rocksdb::DB::Open(open, dir / "db", IntoDb(&db)));
+  REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "key", "value"));
 }
 
 TEST_CASE("ChunkOptions keep the table's shape and drop what costs memory",

@@ -201,6 +201,7 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--log-level", "trace"}, "--log-level: "},
       {{"s", "t", "--verify=yes"}, "--verify"},
       {{"s", "t", "--config", "/no/such/file"}, "--config: "},
+      {{"s", "sst://host/db"}, "target: expected a directory of this machine"},
       {{"sst://host", "t"}, "source: "},
       {{"sst://host/a b", "t"}, "database name: "},
       {{"sst://host:0/db", "t"}, "port: "},
@@ -283,6 +284,7 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   REQUIRE(serve.options.max_lanes == 3);
   REQUIRE(serve.options.max_rate_bytes_per_sec == 1u << 30);
   REQUIRE(serve.once);
+  REQUIRE_FALSE(serve.allow_missing);
   REQUIRE(serve.options.stall_timeout.count() == 90'000);
   REQUIRE(serve.options.snapshot_ttl.count() == 7200);
   REQUIRE(serve.options.min_free_percent == 10);
@@ -385,6 +387,21 @@ TEST_CASE("TLS takes all three files or none, and opens serve to others",
     INFO(said);
     REQUIRE(said.find(text) == 0);
   }
+}
+
+TEST_CASE("Plan lists what a plan depends on and takes all options of pull",
+          "[tools]") {
+  const Command& plan = *FindCommand("plan");
+  const Command& pull = *FindCommand("pull");
+  REQUIRE(plan.options.size() + plan.unlisted.size() == pull.options.size());
+  for (const OptionSpec& spec : plan.options) {
+    REQUIRE(std::string(spec.name) != "max-rate");
+  }
+  PullArguments arguments;
+  REQUIRE_OK(ParsePlan({"s", "t", "--max-rate", "5M", "--verify", "--lanes",
+                        "3"},
+                       &arguments));
+  REQUIRE(arguments.options.lanes == 3);
 }
 
 TEST_CASE("Plan needs neither a target nor a name", "[tools]") {

@@ -2,7 +2,9 @@
 
 #include <rapidcheck.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -160,14 +162,15 @@ TEST_CASE("A log line clears the redrawn progress line and restores it",
     Console console(LogLevel::kInfo, captured.file());
     console.RedrawProgress("10 %");
     console.Log(LogLevel::kDebug, "hidden");
-    console.Log(LogLevel::kWarning, "two\nlines\x1b[2J");
+    console.Log(LogLevel::kWarning,
+                "two\nlines\x1b[2J\xc2\x9b\xe2\x80\xae");
     console.EndProgress();
   }
   const std::string text = captured.text();
   INFO(text);
   REQUIRE(text.find("hidden") == std::string::npos);
   const size_t cleared = text.find("\r\033[K");
-  const size_t log = text.find("warning two?lines?[2J\n10 %\n");
+  const size_t log = text.find("warning two?lines?[2J?????\n10 %\n");
   REQUIRE(cleared != std::string::npos);
   REQUIRE(log != std::string::npos);
   REQUIRE(cleared < log);
@@ -200,6 +203,30 @@ TEST_CASE("A reporter shows where the operation stands when it stops",
   const auto json = nlohmann::json::parse(captured.text());
   REQUIRE(json["finished"] == true);
   REQUIRE(json["percent"] == 100.0);
+}
+
+TEST_CASE("A progress in JSON says once that it is finished", "[tools]") {
+  Captured captured;
+  CommonArguments arguments;
+  arguments.progress = ProgressMode::kJson;
+  arguments.progress_interval = std::chrono::milliseconds(1);
+  {
+    Console console(LogLevel::kInfo, captured.file());
+    std::atomic<int> looks{0};
+    ProgressReporter reporter(arguments, &console, [&looks] {
+      Progress progress = At(kPlanned);
+      progress.finished = ++looks > 3;
+      return progress;
+    });
+    while (looks <= 3) {
+      std::this_thread::yield();
+    }
+  }
+  const std::string text = captured.text();
+  const size_t first = text.find("\"finished\":true");
+  INFO(text);
+  REQUIRE(first != std::string::npos);
+  REQUIRE(text.find("\"finished\":true", first + 1) == std::string::npos);
 }
 
 TEST_CASE("A reporter of a command that failed at once shows nothing",

@@ -38,6 +38,10 @@ TEST_CASE("A pull's report is five lines that end with the verdict",
   INFO(report);
   REQUIRE(std::count(report.begin(), report.end(), '\n') == 5);
   REQUIRE(LastLine(report) == "verified: equal");
+  REQUIRE(report.find(" (database ") == std::string::npos);
+  summary.source_database_id = "5d0c-1";
+  REQUIRE(PullReport(summary).find("pulled: " + summary.source +
+                                   " (database 5d0c-1) -> ") == 0);
   REQUIRE(report.find("550.0 MB/s") != std::string::npos);
   REQUIRE(report.find("L6: 5 files") != std::string::npos);
 
@@ -200,6 +204,7 @@ TEST_CASE("A failure names the source once", "[tools]") {
   REQUIRE(line("no such database (source)", "source 192.0.2.7:7420") ==
           head + " (source 192.0.2.7:7420)");
   REQUIRE(line("no such database (source)", "source") == head + " (source)");
+  REQUIRE(line("no such database (source)", "target") == head + " (source)");
   REQUIRE(line("no such database", "source in-process") ==
           head + " (source in-process)");
   REQUIRE(line("no such database", "") == head);

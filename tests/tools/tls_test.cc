@@ -130,6 +130,10 @@ TEST_CASE("A pull that TLS denies ends with DENIED on both ends, "
   of_other.ca = pki.ca.file();
   TlsFiles trusts_other = pki.client;
   trusts_other.ca = other.file();
+  std::filesystem::create_directory(bench.dir / "twin");
+  const TestCa twin(bench.dir / "twin", "Test CA");
+  TlsFiles of_twin = twin.Issue({"twin", {}});
+  of_twin.ca = pki.ca.file();
   const TlsFiles expired = pki.ca.Issue({"old", {}, -7200, -60, ""});
   ServeProcess server(bench.db() + Tls(pki.server), "0.0.0.0:0");
   const std::vector<BadClient> rows = {
@@ -138,6 +142,9 @@ TEST_CASE("A pull that TLS denies ends with DENIED on both ends, "
       {"another CA's client", "127.0.0.1", Tls(of_other),
        "it does not trust the CA that signed it",
        "the client's certificate (CN=stranger) is not signed by a CA of"},
+      {"the client of another CA of the same name", "127.0.0.1", Tls(of_twin),
+       "its signature is wrong; was it signed by another CA of the same name?",
+       "the client's certificate (CN=twin)"},
       {"another CA trusted", "127.0.0.1", Tls(trusts_other),
        "the server's certificate (CN=source) is not signed by a CA of",
        "the client did not accept this server's certificate"},
@@ -242,7 +249,7 @@ TEST_CASE("A key that others can read is warned about, "
         Words{"serve", "--listen", "127.0.0.1:0"} + bench.db()}) {
     const Ended refused = RunJson(command + Tls(files));
     INFO(refused.message);
-    REQUIRE(refused.status == "INTERNAL");
+    REQUIRE(refused.status == "REFUSED");
     REQUIRE(refused.code == 1);
     REQUIRE(refused.message.find("without a passphrase") !=
             std::string::npos);

@@ -35,6 +35,25 @@ struct ServedDatabase {
   std::string wal_dir{};
 };
 
+// A database as its MANIFEST records it. Its WALs may hold more.
+struct DatabaseFacts {
+  uint64_t families = 0;
+  uint64_t files = 0;  // tables and blob files
+  uint64_t bytes = 0;  // of these files
+  uint64_t sequence = 0;
+};
+
+// Describes a directory and checks that a target could open it now, as far as
+// that shows without taking a snapshot. Changes nothing. `snapshot_dir` as in
+// ServeOptions. REQUIRES: database.directory is set.
+//   kSourceError  not a database, not readable, or no private snapshot could be
+//                 made
+//   kCorrupt      its CURRENT or MANIFEST is damaged
+//   kRefused      the place of its WALs is not certain
+[[nodiscard]] rocksdb::Status DescribeDatabase(const ServedDatabase& database,
+                                               const std::string& snapshot_dir,
+                                               DatabaseFacts* facts);
+
 // How a target's connection ended. For the log and for --once.
 struct TransferReport {
   // 0: the transfer has ended and its snapshot is removed. Otherwise only the
@@ -72,7 +91,9 @@ struct ServeOptions {
   std::vector<ServedDatabase> databases;
   uint32_t max_lanes = 16;              // per transfer
   uint64_t max_rate_bytes_per_sec = 0;  // wire bytes of all transfers together
-  std::string snapshot_dir;             // empty: beside each database
+  // On the file system of each database that can be written to. Empty: beside
+  // each database.
+  std::string snapshot_dir;
   uint32_t max_transfers = 64;
   uint32_t max_connections = 1024;      // handshakes and lanes included
   uint32_t max_connections_per_address = 256;

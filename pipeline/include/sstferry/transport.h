@@ -146,7 +146,7 @@ struct TlsFiles {
 // TLS 1.3 only, with certificates on both sides. These calls read the files
 // once. The dialing side compares where.host with the DNS and IP names of the
 // other side's certificate, never with its common name.
-// kInternal: a file cannot be read or used; the message says which and why.
+// kRefused: a file cannot be read or used; the message says which and why.
 [[nodiscard]] rocksdb::Status ListenTls(const HostPort& where,
                                         const TlsFiles& files,
                                         std::unique_ptr<Listener>* listener);

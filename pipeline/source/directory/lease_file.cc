@@ -102,10 +102,15 @@ bool HoldsOnlyFiles(const std::string& path) {
     if (name == "." || name == "..") {
       continue;
     }
-    // A table is a hard link to the source's file, which any user may own.
-    only_files = only_files &&
-                 fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                 S_ISREG(info.st_mode);
+    // A table is a link to the source's file, which any user may own: a hard
+    // link, or a symbolic one where LinkFile() makes such.
+    only_files =
+        only_files &&
+        fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (S_ISREG(info.st_mode) ||
+         (S_ISLNK(info.st_mode) &&
+          IsOnReadOnlyFileSystem(path + "/" + name) &&
+          fstatat(fd, entry->d_name, &info, 0) == 0 && S_ISREG(info.st_mode)));
   }
   closedir(dir);
   return only_files;

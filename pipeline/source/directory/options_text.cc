@@ -73,12 +73,14 @@ bool ParseTitle(const std::string& line, std::string* kind,
 
 OptionsText::OptionsText(const std::string& text) {
   Section* section = nullptr;
+  Section version;
   ForEachLine(text, [&](const std::string& raw) {
     const std::string line = Trim(WithoutComment(raw));
     std::string title;
     std::string family;
     if (ParseTitle(line, &title, &family)) {
-      section = title == "DBOptions"   ? &database_
+      section = title == "Version"     ? &version
+                : title == "DBOptions" ? &database_
                 : title == "CFOptions" ? &families_[family]
                                        : nullptr;
       return;
@@ -89,6 +91,7 @@ OptionsText::OptionsText(const std::string& text) {
           Unescape(Trim(line.substr(equal + 1)));
     }
   });
+  rocksdb_version_ = version["rocksdb_version"];
 }
 
 std::map<std::string, std::string> FamilySections(const std::string& text) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -186,15 +187,28 @@ Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
   return Status::OK();
 }
 
+bool IsOnReadOnlyFileSystem(const std::string& path) {
+  struct statvfs info;
+  return statvfs(path.c_str(), &info) == 0 && (info.f_flag & ST_RDONLY) != 0;
+}
+
 Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   *found = true;
   if (link(from.c_str(), to.c_str()) == 0) {
     return Status::OK();
   }
-  const int error = errno;
+  int error = errno;
   if (error == ENOENT) {
     *found = false;
     return Status::OK();
+  }
+  if (error == EXDEV && IsOnReadOnlyFileSystem(from)) {
+    const std::unique_ptr<char, void (*)(void*)> real(
+        realpath(from.c_str(), nullptr), free);
+    if (real != nullptr && symlink(real.get(), to.c_str()) == 0) {
+      return Status::OK();
+    }
+    error = errno;
   }
   const Status status =
       ErrnoStatus(EndState::kSourceError, "cannot link", from, error);

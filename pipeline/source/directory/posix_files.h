@@ -89,7 +89,12 @@ class DescriptorSource : public ByteSource {
                                          const std::string& to, uint64_t bytes,
                                          uint64_t* copied);
 
-// Makes a hard link. For EXDEV and EPERM the kSourceError says what to do.
+// True if nothing can be written, removed or renamed where `path` is mounted.
+bool IsOnReadOnlyFileSystem(const std::string& path);
+
+// Makes a hard link; or, where `from` is on a read-only file system, a symbolic
+// one, which pins nothing: nobody can remove the file there. For EXDEV and EPERM
+// the kSourceError says what to do.
 [[nodiscard]] rocksdb::Status LinkFile(const std::string& from,
                                        const std::string& to, bool* found);
 

@@ -142,23 +142,35 @@ Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
   return status;
 }
 
+Status CannotCreate(const std::string& path, int error) {
+  const Status status =
+      ErrnoStatus(EndState::kSourceError,
+                  "cannot make the snapshot's private directory", path, error);
+  if (EndStateOf(status) == EndState::kNoSpace) {
+    return status;
+  }
+  return WithContext(status, EndState::kSourceError,
+                     error == EROFS
+                         ? "give a writable directory with --snapshot-dir (on "
+                           "any file system if the source's is read-only)"
+                         : "give a writable directory on the source's file "
+                           "system with --snapshot-dir");
+}
+
 }  // namespace
+
+Status PrivateDir::CheckParent(const std::string& parent) {
+  const std::string path = parent + "/";
+  return access(path.c_str(), W_OK | X_OK) == 0 ? Status::OK()
+                                                : CannotCreate(path, errno);
+}
 
 Status PrivateDir::Create(const std::string& parent, const std::string& name,
                           std::unique_ptr<PrivateDir>* result) {
   const std::string path = parent + "/" + name + kMarker +
                            std::to_string(getpid()) + "-" + RandomHex();
   if (mkdir(path.c_str(), 0700) != 0) {
-    const Status status =
-        ErrnoStatus(EndState::kSourceError,
-                    "cannot make the snapshot's private directory", path,
-                    errno);
-    if (EndStateOf(status) == EndState::kNoSpace) {
-      return status;
-    }
-    return WithContext(status, EndState::kSourceError,
-                       "give a writable directory on the source's file system "
-                       "with --snapshot-dir");
+    return CannotCreate(path, errno);
   }
   int lock_fd = -1;
   Status status = MakeLock(path, &lock_fd);

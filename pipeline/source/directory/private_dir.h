@@ -1,11 +1,11 @@
 // The private directory of a snapshot, beside the source (or under another
-// parent on the same file system). Its name marks it as sstferry's; its owner
+// parent on the same file system, or on any if the source's is read-only). Its name marks it as sstferry's; its owner
 // holds its lock and removes it.
 //
 //   NAME.sstferry-snapshot-PID-RANDOM/
 //     lock    flock held by the owner; a process that gets the lock may remove
 //             the directory
-//     held/   hard links that only keep the source's files alive
+//     held/   links that only keep the source's files alive
 //     db/     the database that RocksDB opens
 //     lease   the transfer that the snapshot is retained for, and how long
 //     options the source's OPTIONS, for opening db/ again
@@ -33,6 +33,9 @@ namespace sstferry {
 // Threads:   used by one thread.
 class PrivateDir {
  public:
+  // Checks whether Create() may make directories in `parent`; makes none.
+  [[nodiscard]] static rocksdb::Status CheckParent(const std::string& parent);
+
   // kSourceError  the parent is not writable (the message says what to do).
   // kNoSpace      the parent's file system is full.
   [[nodiscard]] static rocksdb::Status Create(

@@ -20,8 +20,8 @@ namespace sstferry {
 
 struct SnapshotOptions {
   std::string database_dir;
-  // Parent of the private directory, on the source's file system. Empty: the
-  // parent directory of database_dir.
+  // Parent of the private directory, on the source's file system unless that is
+  // read-only. Empty: the parent directory of database_dir.
   std::string snapshot_dir;
   std::vector<std::string> families;  // empty: all
   // Size of the memtables of all families together while WALs are replayed and
@@ -96,7 +96,7 @@ class Snapshot {
   //   kCorrupt      bytes are wrong: the message names the file.
   //   kRefused      cannot be read faithfully (comparator, timestamps, files
   //                 elsewhere, WALs of WRITE_PREPARED): the message says why.
-  //   kIncompatible the WALs hold records that this RocksDB does not know.
+  //   kIncompatible a newer RocksDB wrote it, in a way this one cannot read.
   //   kNoSpace      the private directory's file system is full.
   //   kCancelled    cancelled() returned true.
   [[nodiscard]] static rocksdb::Status Create(

@@ -1,11 +1,14 @@
 #include "pipeline/source/snapshot/snapshot_copy.h"
 
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/source/directory/options_text.h"
 #include "pipeline/source/directory/posix_files.h"
 #include "pipeline/source/directory/stoppable_file_system.h"
 #include "pipeline/source/snapshot/snapshot_manifest.h"
@@ -64,20 +67,46 @@ std::string MissingOperator(const std::string& error, const OpenPlan& plan) {
   return std::string();
 }
 
+// Says who wrote the database if that RocksDB is newer than this one; else "".
+std::string NewerWriter(const std::string& options_text) {
+  const auto parse = [](const std::string& text) {
+    std::array<int, 3> version{};
+    std::sscanf(text.c_str(), "%d.%d.%d", &version[0], &version[1],
+                &version[2]);
+    return version;
+  };
+  const std::string writer = OptionsText(options_text).rocksdb_version();
+  return parse(writer) > parse(RocksDbVersion())
+             ? "RocksDB " + writer + " wrote the database, and this sstferry "
+               "has RocksDB " + RocksDbVersion()
+             : std::string();
+}
+
 Status OpenError(const Status& status, const OpenPlan& plan,
                  const std::string& source, const std::string& copy,
-                 const std::string& dropped) {
+                 const std::string& dropped, const std::string& options_text) {
   const std::string operands = MissingOperator(status.ToString(), plan);
   if (!operands.empty()) {
     return MakeStatus(EndState::kRefused, source + ": " + operands);
   }
-  const EndState state = status.IsCorruption()     ? EndState::kCorrupt
+  const std::string newer = NewerWriter(options_text);
+  const bool is_unknown =
+      !newer.empty() &&
+      (status.IsNotSupported() ||
+       status.ToString().find("unsupported format_version") !=
+           std::string::npos);
+  const EndState state = is_unknown                ? EndState::kIncompatible
+                         : status.IsCorruption()   ? EndState::kCorrupt
                          : status.IsNoSpace()      ? EndState::kNoSpace
                          : status.IsNotSupported() ? EndState::kRefused
                                                    : EndState::kSourceError;
   std::string message = MessageOf(status);
   if (!dropped.empty()) {
     message += " (" + dropped + ")";
+  }
+  if (!newer.empty()) {
+    message += "; " + newer +
+               (is_unknown ? ": use one with that version or a newer one" : "");
   }
   return MakeStatus(state, "cannot open the copy of " + source + ": " +
                                NameSource(message, copy, source));
@@ -197,7 +226,7 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
     status = stopped;
   } else if (!status.ok()) {
     status = OpenError(status, *plan, options.database_dir, directory,
-                       logger->TakeDropped());
+                       logger->TakeDropped(), options_text_);
   } else {
     status = WithContext(CheckNothingLost(*plan, replay_, logger.get()),
                          EndState::kCorrupt, options.database_dir);

@@ -98,14 +98,11 @@ Status SnapshotFiles::FollowManifest(bool* changed) {
 
 Status SnapshotFiles::FindWals() {
   const OptionsText text(seen_options_.TextFor({}));
-  WalPlace place;
-  place.database_dir = options_.database_dir;
-  place.asked = options_.wal_dir;
-  place.named = text.DatabaseOption("wal_dir", "");
-  place.oldest_needed = OldestNeededWal(
-      manifest_.state(), text.DatabaseOption("allow_2pc", "") == "true");
   std::string directory;
-  const Status status = FindWalDirectory(place, &directory);
+  const Status status =
+      FindWalDirectory(WalPlaceOf(options_.database_dir, options_.wal_dir, text,
+                                  manifest_.state()),
+                       &directory);
   if (status.ok()) {
     held_wals_ = std::make_unique<HeldWals>(directory, held_);
     held_wals_->set_may_recycle(

@@ -38,7 +38,8 @@ namespace sstferry {
 // outlive it.
 class SnapshotFiles {
  public:
-  // `held` and `db` are empty directories on one file system.
+  // `held` and `db` are empty directories on one file system: the source's,
+  // unless that is read-only.
   SnapshotFiles(const SnapshotOptions& options, std::string held,
                 std::string db);
   SnapshotFiles(const SnapshotFiles&) = delete;

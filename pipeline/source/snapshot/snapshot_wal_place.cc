@@ -35,6 +35,17 @@ Status Uncertain(const WalPlace& place, const std::string& why) {
 
 }  // namespace
 
+WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
+                    const OptionsText& options, const ManifestState& state) {
+  WalPlace place;
+  place.database_dir = database_dir;
+  place.asked = asked;
+  place.named = options.DatabaseOption("wal_dir", "");
+  place.oldest_needed = OldestNeededWal(
+      state, options.DatabaseOption("allow_2pc", "") == "true");
+  return place;
+}
+
 Status FindWalDirectory(const WalPlace& place, std::string* directory) {
   *directory = place.asked.empty() ? place.database_dir : place.asked;
   std::error_code error;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "format/rocksdb/manifest_state.h"
+#include "pipeline/source/directory/options_text.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -14,6 +16,10 @@ struct WalPlace {
   std::string named;         // wal_dir in OPTIONS
   uint64_t oldest_needed = 0;  // number of the oldest WAL for recovery
 };
+
+// Fills a WalPlace from the text of OPTIONS and the MANIFEST.
+WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
+                    const OptionsText& options, const ManifestState& state);
 
 // wal_dir in OPTIONS is right only for a directory that RocksDB opened as a
 // database (it left a LOCK there) and whose needed WALs are in wal_dir and

@@ -82,47 +82,6 @@ void SnapshotStore::Log(LogLevel level, const std::string& text) {
   }
 }
 
-SnapshotStore::Entries::iterator SnapshotStore::OldestIdle() {
-  auto oldest = entries_.end();
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (!it->second.transfer->has_control() &&
-        (oldest == entries_.end() ||
-         it->second.idle_since < oldest->second.idle_since)) {
-      oldest = it;
-    }
-  }
-  return oldest;
-}
-
-Status SnapshotStore::Add(std::shared_ptr<Transfer> transfer) {
-  std::shared_ptr<Transfer> evicted;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    if (stopping_) {
-      return MakeStatus(EndState::kCancelled, "the source is shutting down");
-    }
-    if (entries_.size() >= options_->max_transfers) {
-      const auto oldest = OldestIdle();
-      if (oldest == entries_.end()) {
-        return MakeStatus(EndState::kRefused,
-                          "expected at most " +
-                              std::to_string(options_->max_transfers) +
-                              " transfers at once");
-      }
-      evicted = std::move(oldest->second.transfer);
-      entries_.erase(oldest);
-    }
-    const TransferId id = transfer->id();
-    Entry& entry = entries_[id];
-    entry.transfer = std::move(transfer);
-    entry.idle_since = SteadySeconds();
-  }
-  if (evicted != nullptr) {
-    Release(std::move(evicted), "another transfer needed its place");
-  }
-  return Status::OK();
-}
-
 std::shared_ptr<Transfer> SnapshotStore::Find(const TransferId& id) const {
   std::lock_guard<std::mutex> lock(mu_);
   const auto found = entries_.find(id);
@@ -236,6 +195,10 @@ void SnapshotStore::Tick() {
   HonourReleases();
   EndLeases();
   EndIdleLanes();
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    LookWhatMoved();
+  }
   RenewLeases();
   KeepFree();
   if (++ticks_ % kSweepTicks == 0) {

@@ -38,8 +38,7 @@ class SnapshotStore {
   void Start();
 
   // Adds a transfer, which lanes can then find. If there are too many, releases
-  // the one that has been without a target for longest. kRefused if all are in
-  // use, kCancelled after Stop().
+  // one (Replaceable()). kBusy if there is none, kCancelled after Stop().
   [[nodiscard]] rocksdb::Status Add(std::shared_ptr<Transfer> transfer);
   // Returns null if there is no such transfer.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
@@ -86,6 +85,8 @@ class SnapshotStore {
   struct Entry {
     std::shared_ptr<Transfer> transfer;
     uint64_t idle_since = 0;  // steady seconds; valid without a target
+    uint64_t moved = 0;       // CurrentStats() when last looked at
+    uint64_t moved_at = 0;    // steady seconds at which that had changed
   };
   using Entries = std::map<TransferId, Entry>;
 
@@ -111,9 +112,14 @@ class SnapshotStore {
   void Log(LogLevel level, const std::string& text);
   // Logs what this process leaves on the disk as it ends, however much.
   void LogRetained(const Transfer& transfer) const;
-  // Returns the idle entry whose lease began first, or end(). REQUIRES: mu_
-  // held.
-  Entries::iterator OldestIdle();
+  // Returns the entry that gives its place to a transfer of `owner`, or end().
+  // Of the peers that have no fewer than `owner` then would, the one with the
+  // most gives one: the longest idle, else the one whose connected target has
+  // taken nothing for longest, and for longer than the stall timeout. REQUIRES:
+  // mu_ held.
+  Entries::iterator Replaceable(const PeerIdentity& owner);
+  // Notes which transfers moved since the last call. REQUIRES: mu_ held.
+  void LookWhatMoved();
   // Ends the transfer, removes its snapshot unless another owner still has it,
   // and informs the application. REQUIRES: mu_ not held.
   void Release(std::shared_ptr<Transfer> transfer, const std::string& why);

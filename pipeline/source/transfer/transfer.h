@@ -171,6 +171,7 @@ class Transfer {
   void set_owner(const PeerIdentity* owner) {
     owner_ = owner != nullptr ? *owner : PeerIdentity();
   }
+  const PeerIdentity& owner() const { return owner_; }
   bool IsOwner(const PeerIdentity* peer) const {
     return (peer != nullptr ? *peer : PeerIdentity()) == owner_;
   }

@@ -25,20 +25,20 @@ namespace ssl = boost::asio::ssl;
 using boost::system::error_code;
 using rocksdb::Status;
 
-// AES-128 first: as safe as anything here needs, and the fastest.
+// AES-128 first: it is safe enough, and the fastest.
 constexpr char kCipherSuites[] =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
     "TLS_CHACHA20_POLY1305_SHA256";
-// A stranger's certificates, before anything is known of him.
+// Limit of certificates of an unknown peer.
 constexpr long kMaxChainBytes = 32 << 10;
 constexpr int kMaxChainDepth = 8;
-// Records fetched with one system call.
+// Maximum of bytes read with one system call.
 constexpr size_t kReadAheadBytes = 64u << 10;
 constexpr int kWarnDays = 14;
 
 Status Unusable(const char* option, const std::string& file,
                 const std::string& why) {
-  return MakeStatus(EndState::kInternal,
+  return MakeStatus(EndState::kRefused,
                     std::string(option) + " " + file + ": " + why);
 }
 

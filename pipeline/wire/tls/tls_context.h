@@ -1,5 +1,5 @@
-// What a TLS listener or dialer loads once and all its connections share.
-// Only tls_*.cc include this.
+// The settings and files that a TLS listener or dialer loads once, and that all
+// its connections share. Only tls_*.cc include this.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
@@ -12,19 +12,19 @@ namespace sstferry {
 
 enum class TlsRole { kServer, kClient };
 
-// Threads: constant once loaded; any.
+// Threads: any; constant once loaded.
 class TlsContext {
  public:
-  // TLS 1.3 and nothing else; no session is ever resumed; the other side must
-  // show a certificate that a CA of files.ca signed.
-  // kInternal: which file cannot be used, and why.
+  // Allows TLS 1.3 only and no resumed session; the other side must show a
+  // certificate that a CA of files.ca signed.
+  // kRefused: which file cannot be used, and why.
   [[nodiscard]] static rocksdb::Status Load(
       const TlsFiles& files, TlsRole role,
       std::shared_ptr<const TlsContext>* out);
 
   TlsRole role() const { return role_; }
   const TlsFiles& files() const { return files_; }
-  // A session of this context; null when memory is short.
+  // Makes a session of this context; null if memory is short.
   SSL* NewSession() const;
 
  private:

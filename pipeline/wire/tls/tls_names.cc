@@ -14,7 +14,7 @@
 namespace sstferry {
 namespace {
 
-// A stranger chooses his names; a log line has to bear them.
+// Limits of names in log lines: an unknown peer chooses them.
 constexpr size_t kMaxTextBytes = 200;
 
 template <auto kFree>
@@ -114,7 +114,7 @@ std::vector<AltName> AltNames(const X509* certificate) {
   return found;
 }
 
-// Names a certificate is valid for as a server's.
+// Returns the names for which a server certificate is valid.
 std::string HostNames(const X509* certificate) {
   std::string text;
   for (const AltName& name : AltNames(certificate)) {
@@ -230,6 +230,10 @@ bool DescribeAlert(int alert, const std::string& peer_role,
   switch (alert) {
     case SSL_AD_UNKNOWN_CA:
       *text = refused + "it does not trust the CA that signed it";
+      return true;
+    case SSL_AD_DECRYPT_ERROR:
+      *text = refused + "its signature is wrong; was it signed by another CA of "
+                        "the same name?";
       return true;
     case SSL_AD_CERTIFICATE_EXPIRED:
       *text = refused + "it has expired";

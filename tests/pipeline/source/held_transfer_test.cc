@@ -377,7 +377,7 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
                     &opened[1]));
   RequireState(OpenAs(server.address(), SampleRequest(), &controls[2],
                       &opened[2]),
-               EndState::kRefused, "at most 2 transfers");
+               EndState::kBusy, "at most 2 transfers");
   server.Report(0);
   controls[1]->Close();
   REQUIRE(server.Report(1).kept_for.count() > 0);
@@ -385,6 +385,55 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
                     &opened[2]));
   REQUIRE(EndStateOf(server.Report(2).status) == EndState::kSnapshotGone);
   REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
+}
+
+TEST_CASE("A target that only pings gives its place to one that waits",
+          "[held][resume]") {
+  HeldBench bench;
+  HandClock clock;
+  ServeOptions options = bench.Options();
+  options.max_transfers = 1;
+  options.leases.steady_seconds = clock.function();
+  TestServer server(options);
+  std::unique_ptr<Channel> pings;
+  std::unique_ptr<Channel> waits;
+  Announced opened;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &pings, &opened));
+  clock.Advance(60);
+  RequireState(OpenAs(server.address(), SampleRequest(), &waits, &opened),
+               EndState::kBusy, "at most 1 transfers");
+  server.Report(0);
+  clock.Advance(200);
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &waits, &opened));
+  REQUIRE(EndStateOf(server.Report(1).status) == EndState::kSnapshotGone);
+  RequireState(ReceiveEnd(pings.get()), EndState::kSnapshotGone,
+               "another transfer needed its place");
+}
+
+TEST_CASE("A peer with many transfers takes no place of one with few",
+          "[held][resume][tls]") {
+  HeldBench bench;
+  const TestPki& pki = GoodPki();
+  const TlsFiles few = pki.ca.Issue(
+      {"few", {"DNS:few.example"}, -3600, 30 * 86400, "clientAuth"});
+  ServeOptions options = bench.Options();
+  options.max_transfers = 2;
+  TestServer server(options, pki.server);
+  const auto open = [&](const TlsFiles& as, std::unique_ptr<Channel>* control,
+                        Announced* opened) {
+    return OpenAs(server.address(), SampleRequest(), control, opened, nullptr,
+                  as);
+  };
+  std::unique_ptr<Channel> controls[3];
+  Announced opened[3];
+  REQUIRE_OK(open(few, &controls[0], &opened[0]));
+  controls[0]->Close();
+  REQUIRE(server.Report(0).kept_for.count() > 0);
+  REQUIRE_OK(open(pki.client, &controls[1], &opened[1]));
+  RequireState(open(pki.client, &controls[2], &opened[2]), EndState::kBusy,
+               "at most 2 transfers");
+  REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened[0].opened.transfer_id),
+                    &controls[0], &opened[0], nullptr, few));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ TEST_CASE("OptionsText finds database settings and the names of objects",
   CHECK(text.DatabaseOption("wal_dir", "") == "/a:b");
   CHECK(text.DatabaseOption("recycle_log_file_num", "") == "3");
   CHECK(text.DatabaseOption("rocksdb_version", "none") == "none");
+  CHECK(text.rocksdb_version() == "7.8.3");
   CHECK(text.FamilyObject("default", "comparator") ==
         "leveldb.BytewiseComparator");
   CHECK(text.FamilyObject("default", "merge_operator") ==

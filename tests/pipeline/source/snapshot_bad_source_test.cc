@@ -10,9 +10,11 @@
 #include "pipeline/source/snapshot/snapshot.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
+#include "rocksdb/version.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"
+#include "tests/support/sample_database.h"
 
 namespace sstferry {
 namespace {
@@ -110,6 +112,30 @@ TEST_CASE("Snapshot names a missing or cut SST file",
     RequireFailure(TakeStatus(tree / "db"), EndState::kSourceError,
                    "MANIFEST");
   }
+}
+
+TEST_CASE("Snapshot tells tables of a newer RocksDB from damaged ones",
+          "[snapshot][corruption]") {
+  TempTree tree;
+  MakeDatabase(tree / "db");
+  // The format version stands 12 bytes before a table's end.
+  const std::string table = FilesWith(tree / "db", ".sst").front();
+  const std::string path = tree / "db/" + table;
+  FlipByte(path, std::filesystem::file_size(path) - 12, 0x40);
+  RequireFailure(TakeStatus(tree / "db"), EndState::kCorrupt,
+                 "unsupported format_version");
+  for (const std::string& name : NamesIn(tree / "db")) {
+    if (name.starts_with("OPTIONS-")) {
+      std::string text = BytesOf(tree / "db/" + name);
+      const std::string key = "rocksdb_version=";
+      text.insert(text.find(key) + key.size(), "9");
+      WriteBytes(tree / "db/" + name, text);
+    }
+  }
+  const std::string here = rocksdb::GetRocksVersionAsString();
+  RequireFailure(TakeStatus(tree / "db"), EndState::kIncompatible,
+                 "RocksDB 9" + here + " wrote the database, and this sstferry "
+                 "has RocksDB " + here + ": use one with that version");
 }
 
 TEST_CASE("Snapshot names a missing or cut blob file",

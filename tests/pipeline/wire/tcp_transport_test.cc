@@ -108,7 +108,7 @@ TEST_CASE("TCP listener names a port that is taken", "[wire][net]") {
   std::unique_ptr<Listener> second;
   const Status status = ListenTcp(where, &second);
   INFO(status.ToString());
-  REQUIRE(EndStateOf(status) == EndState::kInternal);
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
   REQUIRE(MessageOf(status) == "listen on " + ToString(where) +
                                    ": address already in use; is another "
                                    "`sstferry serve` running there?");

@@ -409,7 +409,7 @@ TEST_CASE("TLS says which of its files cannot be used", "[wire][tls]") {
     std::unique_ptr<Dialer> dialer;
     const Status status = MakeTlsDialer({"localhost", 1}, files, &dialer);
     INFO(text << "\n" << status.ToString());
-    CHECK(EndStateOf(status) == EndState::kInternal);
+    CHECK(EndStateOf(status) == EndState::kRefused);
     CHECK(Says(status, text));
   }
 }

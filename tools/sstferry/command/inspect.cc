@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/byte_source.h"
+#include "format/printable.h"
 #include "format/record/annotate.h"
 #include "format/record/journal.h"
 #include "format/sst/sst_reader.h"
@@ -115,7 +116,7 @@ Status InspectSst(const FileSource& file, Inspection* out) {
   for (const auto& [name, value] : reader.properties().all) {
     const std::string shown = DescribeSstProperty(name, value);
     properties[name] = shown;
-    out->text += name + ": " + WithoutControls(shown) + "\n";
+    out->text += name + ": " + Printable(shown) + "\n";
   }
   std::string first;
   std::string last;

@@ -1,6 +1,7 @@
 // sstferry plan
 #include <algorithm>
 
+#include "format/printable.h"
 #include "tools/sstferry/command/operation_runner.h"
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/options/command_arguments.h"
@@ -35,7 +36,7 @@ std::string ServedNames(const Summary& summary) {
   std::string text = summary.source + " serves " +
                      FormatCount(count, "database") + ":\n";
   for (const std::string& name : summary.served_names) {
-    text += "  " + summary.source + "/" + name + "\n";
+    text += "  " + summary.source + "/" + Printable(name) + "\n";
   }
   return text;
 }
@@ -82,9 +83,9 @@ std::string Items(const Summary& summary) {
   for (const PlanItemSummary& item : summary.items) {
     rows.push_back({KeyToText(item.column_family),
                     Bound(item.begin, "-"), Bound(item.end, "-"),
-                    item.file.empty() ? "-" : item.file,
+                    item.file.empty() ? "-" : Printable(item.file),
                     FormatBytes(static_cast<double>(item.bytes)), item.action,
-                    item.reason});
+                    Printable(item.reason)});
   }
   return Table(rows);
 }
@@ -116,7 +117,7 @@ std::string PlanReport(const Summary& summary) {
           FormatBytes(static_cast<double>(bytes) * 1.1) +
           "; the source links its files and writes no chunk\n";
   for (const std::string& note : summary.notes) {
-    text += "note: " + note + "\n";
+    text += "note: " + Printable(note) + "\n";
   }
   return text;
 }

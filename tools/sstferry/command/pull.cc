@@ -106,7 +106,11 @@ std::string SavedLine(const Summary& summary) {
 
 std::string PullReport(const Summary& summary) {
   std::string text =
-      "pulled: " + summary.source + " -> " + summary.target + ", " +
+      "pulled: " + summary.source +
+      (summary.source_database_id.empty()
+           ? std::string()
+           : " (database " + summary.source_database_id + ")") +
+      " -> " + summary.target + ", " +
       FormatCount(summary.column_families.size(), "column family",
                   "column families") +
       " at sequence " + std::to_string(summary.snapshot_sequence) +

@@ -115,6 +115,37 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
 }
 
+// Lists what a target would find now. A database that cannot be served ends the
+// command before anybody can connect.
+Status CheckDatabases(const ServeArguments& arguments, Console* console) {
+  for (const ServedDatabase& database : arguments.options.databases) {
+    DatabaseFacts facts;
+    const std::string what =
+        "--db " + database.name + "=" + database.directory;
+    const Status status = DescribeDatabase(
+        database, arguments.options.snapshot_dir, &facts);
+    if (status.ok()) {
+      console->Log(LogLevel::kInfo,
+                   "serves " + database.name + " from " + database.directory +
+                       ": " +
+                       FormatCount(facts.families, "column family",
+                                   "column families") +
+                       ", " + FormatCount(facts.files, "file") + ", " +
+                       FormatBytes(static_cast<double>(facts.bytes)) +
+                       ", sequence " + std::to_string(facts.sequence) +
+                       " as of the last flush");
+    } else if (arguments.allow_missing) {
+      console->Log(LogLevel::kWarning,
+                   what + ": cannot be served now: " + MessageOf(status));
+    } else {
+      return WithContext(
+          status, EndState::kSourceError,
+          what + " (--allow-missing starts without it)");
+    }
+  }
+  return Status::OK();
+}
+
 void Reload(const std::vector<std::string>& words, SourceServer* server,
             Console* console) {
   ServeArguments again;
@@ -128,10 +159,13 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
              Console* console, Ledger* ledger) {
   std::unique_ptr<Listener> listener;
   LogTlsWarnings(arguments->tls, console);
-  Status status =
-      arguments->tls.empty()
-          ? ListenTcp(arguments->listen, &listener)
-          : ListenTls(arguments->listen, arguments->tls, &listener);
+  Status status = CheckDatabases(*arguments, console);
+  if (!status.ok()) {
+    return status;
+  }
+  status = arguments->tls.empty()
+               ? ListenTcp(arguments->listen, &listener)
+               : ListenTls(arguments->listen, arguments->tls, &listener);
   if (!status.ok()) {
     return WithContext(status, EndState::kInternal,
                        "--listen " + ToString(arguments->listen));

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/printable.h"
 #include "tools/sstferry/command/operation_runner.h"
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/options/command_arguments.h"
@@ -46,7 +47,7 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
         {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
          "PINNED"}};
     for (const HeldSnapshot& snapshot : report.snapshots) {
-      rows.push_back({ShownId(snapshot.transfer_id), WithoutControls(snapshot.database),
+      rows.push_back({ShownId(snapshot.transfer_id), Printable(snapshot.database),
                       std::to_string(snapshot.snapshot_sequence),
                       FormatClock(static_cast<double>(snapshot.age_seconds)),
                       snapshot.readers > 0
@@ -81,15 +82,15 @@ std::string UnfinishedText(const UnfinishedPull& pull) {
             Bytes(pull.planned_bytes) + " recorded, " +
             FormatCount(pull.chunks, "chunk") + " with " +
             Bytes(pull.sst_bytes) + ", of transfer " + pull.transfer_id +
-            " from " + WithoutControls(pull.source) + " at sequence " +
+            " from " + Printable(pull.source) + " at sequence " +
             std::to_string(pull.snapshot_sequence);
     text += pull.snapshot_taken_at.empty()
                 ? ""
-                : ", taken at " + WithoutControls(pull.snapshot_taken_at);
+                : ", taken at " + Printable(pull.snapshot_taken_at);
   }
   text += pull.all_received ? "; only the last steps are missing" : "";
   if (!pull.damage.empty()) {
-    text += "; the next pull starts over: " + WithoutControls(pull.damage);
+    text += "; the next pull starts over: " + Printable(pull.damage);
   }
   return text + "\n";
 }
@@ -103,11 +104,11 @@ std::string CompletedText(const char* label, const CompletedPull& pull) {
   if (!pull.snapshot_taken_at.empty()) {
     text += ", taken at " + pull.snapshot_taken_at;
   }
-  return WithoutControls(text + ", finished " + pull.finished_at);
+  return Printable(text + ", finished " + pull.finished_at);
 }
 
 std::string MixedText(const MixedReplica& mixed) {
-  return WithoutControls(
+  return Printable(
              "mixed: not complete; a refresh, transfer " + mixed.transfer_id +
              ", has replaced some key intervals by those of sequence " +
              std::to_string(mixed.sequence_new) + ", the others are of " +
@@ -135,7 +136,7 @@ std::string TargetText(const std::string& place, const TargetState& target) {
     text += UnfinishedText(*target.unfinished);
   }
   if (!target.next.empty()) {
-    text += "next: " + WithoutControls(target.next) + "\n";
+    text += "next: " + Printable(target.next) + "\n";
   } else if (target.unfinished.has_value() ? !target.unfinished->running
                                            : target.has_leftover ||
                                                  target.mixed.has_value()) {
@@ -261,7 +262,7 @@ int RunStatus(const std::vector<std::string>& arguments) {
   }
   const std::string text =
       parsed.common.json ? StatusToJson(place, report)
-      : status.ok()      ? StatusText(WithoutControls(place), report)
+      : status.ok()      ? StatusText(Printable(place), report)
                          : "";
   return FinishCommand("status", status, "", text, &console);
 }

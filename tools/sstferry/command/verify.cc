@@ -1,6 +1,7 @@
 // sstferry verify
 #include <algorithm>
 
+#include "format/printable.h"
 #include "tools/sstferry/command/operation_runner.h"
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/options/command_arguments.h"
@@ -19,7 +20,7 @@ std::string Shown(const std::string& bytes, uint64_t whole) {
 
 std::string SideLine(const char* label, const char* other,
                      const ComparedSide& side) {
-  std::string line = label + WithoutControls(side.address);
+  std::string line = label + Printable(side.address);
   if (!side.held_transfer_id.empty()) {
     line += ", snapshot of " + side.held_transfer_id;
   }
@@ -44,7 +45,7 @@ std::string VerifyReport(const Summary& summary) {
   }
   std::string text =
       state == EndState::kChangedSince ? "changed since: " : "different: ";
-  text += WithoutControls(MessageOf(summary.status)) + "\n" + sides;
+  text += Printable(MessageOf(summary.status)) + "\n" + sides;
   for (const DifferenceSummary& difference : summary.first_differences) {
     text += "  " +
             Shown(difference.column_family, difference.column_family.size()) +
@@ -57,7 +58,7 @@ std::string VerifyReport(const Summary& summary) {
             " more (--show N lists more)\n";
   }
   if (!summary.next.empty()) {
-    text += "next: " + WithoutControls(summary.next) + "\n";
+    text += "next: " + Printable(summary.next) + "\n";
   }
   return text;
 }

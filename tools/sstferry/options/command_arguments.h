@@ -30,6 +30,7 @@ struct ServeArguments {
   TlsFiles tls;  // empty: plain TCP
   bool once = false;
   bool insecure = false;
+  bool allow_missing = false;
 };
 
 struct PullArguments {

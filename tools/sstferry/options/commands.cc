@@ -1,5 +1,7 @@
 #include "tools/sstferry/options/commands.h"
 
+#include <set>
+
 namespace sstferry {
 namespace {
 
@@ -18,7 +20,8 @@ const OptionSpec kEndOption = {
 const OptionSpec kSnapshotOption = {
     "snapshot-dir", "DIR", Group::kAdvanced,
     "Link the private snapshot of a source directory in DIR, which must be on "
-    "the source's file system. Default: beside the source."};
+    "the source's file system, unless that is read-only. Default: beside the "
+    "source."};
 const OptionSpec kWalDirOption = {
     "wal-dir", "DIR", Group::kAdvanced,
     "Read the WAL of a source directory from DIR. Default: where its OPTIONS "
@@ -61,6 +64,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        "reads it again from --config. Default: no limit."},
       {"once", nullptr, Group::kCommon,
        "Exit after the first transfer, with that transfer's exit code."},
+      {"allow-missing", nullptr, Group::kCommon,
+       "Start even if a database is missing or cannot be read now; each request "
+       "opens it again. Default: check every database, and fail."},
       {"max-lanes", "N", Group::kLimits,
        "Allow N lanes per transfer, 1 to 64; a pull that asks for more gets N. "
        "Default: 16."},
@@ -89,7 +95,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       kStallOption,
       {"snapshot-dir", "DIR", Group::kAdvanced,
        "Link private snapshots in DIR, which must be on the databases' file "
-       "system. Default: beside each database."},
+       "system, unless that is read-only. Default: beside each database."},
       {"wal-dir", "NAME=DIR", Group::kAdvanced,
        "Read the WAL of database NAME from DIR (repeatable). Default: "
        "where its OPTIONS file and MANIFEST say.",
@@ -105,10 +111,10 @@ std::vector<OptionSpec> RefreshOptionSpecs() {
        "new database replaces the directory while nothing has it open). "
        "Default: all."},
       {"compare", "files|digest|full", Group::kRefresh,
-       "How all and chunk find what changed: files (intervals that other "
-       "source files hold than last time; where that is unknown, intervals "
-       "that differ when both sides read them), digest (intervals that differ "
-       "when both sides read them) or full (everything). Default: files."},
+       "How all and chunk find what changed: files (skip what files and WALs "
+       "of both sides prove unchanged, compare the rest: finds every write, "
+       "but no bytes that a disk changed), digest (read and compare everything "
+       "on both sides) or full (send everything). Default: files."},
       {"drop-missing", nullptr, Group::kRefresh,
        "Drop column families that the source no longer has. With all and "
        "chunk; not with --cf, --begin or --end."},
@@ -216,6 +222,24 @@ std::vector<OptionSpec> PullOptionSpecs() {
   return specs;
 }
 
+// The options of pull that a plan depends on, or, for `listed` false, the
+// others, which it takes so that the command line of a pull can be planned.
+std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
+  static const std::set<std::string> for_plan = {
+      "adopt",         "begin",    "carry",          "cf",
+      "chunk-bytes",   "compare",  "deadline",       "end",
+      "format-version", "lanes",   "mode",           "snapshot-dir",
+      "source-id",     "tls-ca",   "stall-timeout",  "tls-cert",
+      "tls-key",       "visibility", "wal-dir"};
+  std::vector<OptionSpec> specs;
+  for (const OptionSpec& spec : PullOptionSpecs()) {
+    if ((for_plan.count(spec.name) > 0) == listed) {
+      specs.push_back(spec);
+    }
+  }
+  return specs;
+}
+
 std::vector<OptionSpec> VerifyOptionSpecs() {
   return {
       {"show", "N", Group::kCommon,
@@ -227,7 +251,8 @@ std::vector<OptionSpec> VerifyOptionSpecs() {
       kFamilyOption,
       kBeginOption,
       kEndOption,
-      kLanesOption,
+      {"lanes", "N", Group::kCommon,
+       "Compare N ranges at the same time, 1 to 64. Default: 4."},
       kTlsCertOption,
       kTlsKeyOption,
       kTlsCaOption,
@@ -270,8 +295,9 @@ const std::vector<Command>& Commands() {
        "Serve databases to pull, plan and verify",
        "Serves databases over the network. A database may be closed, a "
        "checkpoint, or open and written by another process; serve never writes "
-       "to it. Prints \"listening on HOST:PORT\" on standard output. SIGINT or "
-       "SIGTERM ends it with exit code 0.",
+       "to it. Checks and lists the databases, then prints \"listening on "
+       "HOST:PORT\" on standard output. SIGINT or SIGTERM ends it with exit "
+       "code 0.",
        ServeOptionSpecs(), {},
        {{"Serve one database to this machine, for instance for an ssh tunnel",
          "sstferry serve --db users=/data/users"},
@@ -306,12 +332,14 @@ const std::vector<Command>& Commands() {
       {"plan", "SOURCE [TARGET_DIR] [options]",
        "Show what pull would do, and why",
        "Prints what pull would do with the same options, and why: column "
-       "families, ranges, sizes, disk space. If SOURCE is sst://HOST[:PORT] "
+       "families, ranges, sizes, disk space. Takes all options of pull; those "
+       "that change nothing here are not listed. If SOURCE is sst://HOST[:PORT] "
        "without a NAME, lists the databases that are served there.",
-       PullOptionSpecs(), {"source", "target"},
+       PlanOptionSpecs(true), {"source", "target"},
        {{"List what a host serves", "sstferry plan sst://db1"},
         {"Show what a pull would move",
-         "sstferry plan sst://db1/users /data/users"}}},
+         "sstferry plan sst://db1/users /data/users"}},
+       PlanOptionSpecs(false)},
       {"status", "SOURCE|TARGET_DIR [options]",
        "Show retained snapshots and unfinished pulls",
        "Shows which snapshots a database retains for pulls that may resume "
@@ -355,6 +383,12 @@ const Command* FindCommand(const std::string& name) {
 std::vector<OptionSpec> AllOptions(const Command& command) {
   std::vector<OptionSpec> specs = command.options;
   specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
+  return specs;
+}
+
+std::vector<OptionSpec> ReadableOptions(const Command& command) {
+  std::vector<OptionSpec> specs = AllOptions(command);
+  specs.insert(specs.end(), command.unlisted.begin(), command.unlisted.end());
   return specs;
 }
 

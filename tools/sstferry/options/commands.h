@@ -23,6 +23,8 @@ struct Command {
   std::vector<OptionSpec> options;  // without CommonOptions()
   std::vector<std::string> operands;
   std::vector<CommandExample> examples;
+  // Read, but not listed: they change nothing.
+  std::vector<OptionSpec> unlisted{};
 };
 
 // In the order in which help lists them.
@@ -34,6 +36,8 @@ const std::vector<OptionSpec>& CommonOptions();
 
 // The command's own options, then CommonOptions().
 std::vector<OptionSpec> AllOptions(const Command& command);
+// These and the unlisted ones.
+std::vector<OptionSpec> ReadableOptions(const Command& command);
 
 // "serve, pull, verify, ... or inspect".
 std::string CommandNames();

@@ -21,7 +21,7 @@ constexpr uint64_t kMaxConnections = 65536;
 Status Read(const std::string& name,
             const std::vector<std::string>& arguments, OptionTexts* texts) {
   const Command* command = FindCommand(name);
-  return ReadOptions(AllOptions(*command), command->operands, arguments,
+  return ReadOptions(ReadableOptions(*command), command->operands, arguments,
                      texts);
 }
 
@@ -444,6 +444,7 @@ Status ParseServe(const std::vector<std::string>& arguments,
     status = ReadWalDirs(texts, &out->options);
   }
   out->once = texts.IsSet("once");
+  out->allow_missing = texts.IsSet("allow-missing");
   return status.ok() ? ReadListen(texts, out) : status;
 }
 
@@ -460,6 +461,12 @@ Status ParsePull(const std::vector<std::string>& arguments,
   if (status.ok() && texts.Get("target").empty()) {
     status = Status::InvalidArgument(
         "target: expected a directory TARGET_DIR, found nothing");
+  }
+  if (status.ok() && texts.Get("target").find("://") != std::string::npos) {
+    status = Wrong("target",
+                   "a directory of this machine: pull runs at the target, and "
+                   "serve at the source",
+                   texts.Get("target"));
   }
   return status.ok() ? ReadTransfer(texts, out) : status;
 }

@@ -10,6 +10,8 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 
+#include "format/printable.h"
+
 namespace sstferry {
 namespace {
 
@@ -74,7 +76,7 @@ int ReportUsage(const std::string& command, const Status& status) {
   const char* text = status.getState();
   const std::string message = text != nullptr ? text : status.ToString();
   std::fprintf(stderr, "%s: %s\nsee %s --help\n", program.c_str(),
-               WithoutControls(message).c_str(), program.c_str());
+               Printable(message).c_str(), program.c_str());
   return kExitUsage;
 }
 
@@ -84,26 +86,18 @@ std::string FailureLine(const std::string& command, const Status& status,
                      EndStateName(EndStateOf(status)) + ": " +
                      MessageOf(status);
   // "source 192.0.2.7:7420" says more than the "(source)" that the source put
-  // behind its own message; "source in-process" does not.
+  // behind its own message; "source in-process" and "target" do not.
   const std::string side = where.substr(0, where.find(' '));
   const bool says_side = line.ends_with(" (" + side + ")");
-  if (where.empty() || (says_side && where == side + " in-process")) {
-    return WithoutControls(line);
+  const bool says_source = !says_side && line.ends_with(" (source)");
+  if (where.empty() || says_source ||
+      (says_side && where == side + " in-process")) {
+    return Printable(line);
   }
   if (says_side) {
     line.resize(line.size() - side.size() - 3);
   }
-  return WithoutControls(line + " (" + where + ")");
-}
-
-std::string WithoutControls(const std::string& text) {
-  std::string clean = text;
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      c = '?';
-    }
-  }
-  return clean;
+  return Printable(line + " (" + where + ")");
 }
 
 Console::Console(LogLevel log_level, FILE* err)
@@ -131,11 +125,13 @@ void Console::WriteAbove(const std::string& text) {
   std::fflush(err_);
 }
 
-void Console::WriteError(const std::string& line) { WriteAbove(line + "\n"); }
+void Console::WriteError(const std::string& line) {
+  WriteAbove(Printable(line) + "\n");
+}
 
 void Console::Log(LogLevel level, const std::string& text) {
   logger_->log.log(SpdlogLevel(level),
-                   spdlog::string_view_t(WithoutControls(text)));
+                   spdlog::string_view_t(Printable(text)));
 }
 
 LogFunction Console::log_function() {
@@ -143,12 +139,13 @@ LogFunction Console::log_function() {
 }
 
 void Console::WriteProgress(const std::string& line) {
-  WriteAbove(line + "\n");
+  WriteAbove((line.starts_with('{') ? PrintableJson(line) : Printable(line)) +
+             "\n");
 }
 
 void Console::RedrawProgress(const std::string& line) {
   const std::lock_guard<std::mutex> lock(mu_);
-  drawn_ = WithoutControls(line).substr(0, TerminalWidth(err_) - 1);
+  drawn_ = Printable(line).substr(0, TerminalWidth(err_) - 1);
   std::fputs("\r", err_);
   std::fputs(drawn_.c_str(), err_);
   std::fputs("\033[K", err_);
@@ -171,7 +168,9 @@ void LogTlsWarnings(const TlsFiles& files, Console* console) {
 }
 
 bool WriteResult(const std::string& text) {
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+  const bool is_json = text.starts_with('{');
+  const std::string clean = is_json ? PrintableJson(text) : PrintableLines(text);
+  return std::fwrite(clean.data(), 1, clean.size(), stdout) == clean.size() &&
          std::fflush(stdout) == 0;
 }
 

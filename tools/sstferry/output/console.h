@@ -23,9 +23,6 @@ std::string FailureLine(const std::string& command,
                         const rocksdb::Status& status,
                         const std::string& where);
 
-// Control characters, which a peer may have sent, become '?'.
-std::string WithoutControls(const std::string& text);
-
 // Standard error, where log lines and one redrawn progress line share a
 // terminal.
 //
@@ -68,8 +65,9 @@ class Console {
 // Logs the warnings about the files of --tls-cert, --tls-key and --tls-ca.
 void LogTlsWarnings(const TlsFiles& files, Console* console);
 
-// Writes `text` to standard output and flushes. False when that failed (a full
-// disk, a closed pipe).
+// Writes `text`, human or one JSON object, to standard output and flushes; what
+// a terminal would obey is made harmless (format/printable.h). False when that
+// failed (a full disk, a closed pipe).
 [[nodiscard]] bool WriteResult(const std::string& text);
 
 // The end of a command: the JSON object or, when `human` is not empty, that

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/printable.h"
+
 namespace sstferry {
 namespace {
 
@@ -79,7 +81,7 @@ std::string ProgressFormatter::Line() const {
   return last_.waiting_for.empty() || last_.finished
              ? Rates()
              : Rates() + "  waiting for the source: " +
-                   WithoutControls(last_.waiting_for);
+                   Printable(last_.waiting_for);
 }
 
 std::string ProgressFormatter::Rates() const {
@@ -206,6 +208,9 @@ void ProgressReporter::Loop() {
 }
 
 void ProgressReporter::Show() {
+  if (!in_place_ && formatter_.finished()) {
+    return;  // its last line was written
+  }
   shown_ = true;
   const std::chrono::duration<double> now =
       std::chrono::steady_clock::now() - started_;

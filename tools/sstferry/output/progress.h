@@ -32,6 +32,7 @@ class ProgressFormatter {
   std::string Json() const;
 
   double percent() const { return percent_; }
+  bool finished() const { return last_.finished; }
 
  private:
   std::string Rates() const;

@@ -1,0 +1,96 @@
+// DescribeDatabase() of sstferry/source.h.
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "pipeline/source/directory/held_snapshots.h"
+#include "pipeline/source/directory/private_dir.h"
+#include "pipeline/source/snapshot/snapshot_manifest.h"
+#include "pipeline/source/snapshot/snapshot_seen_options.h"
+#include "pipeline/source/snapshot/snapshot_wal_place.h"
+#include "sstferry/source.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// An owner that replaces its MANIFEST does so in less time.
+constexpr std::chrono::milliseconds kPatience{2'000};
+constexpr std::chrono::milliseconds kPause{5};
+
+Status ReadManifest(ManifestTail* manifest) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    bool unused = false;
+    const Status status = manifest->Follow(&unused);
+    const bool may_pass = status.IsNotFound() || status.IsTryAgain();
+    if (!may_pass || std::chrono::steady_clock::now() >= end) {
+      return may_pass ? MakeStatus(EndState::kSourceError, MessageOf(status))
+                      : status;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Status CheckSnapshotParent(const std::string& directory,
+                           const std::string& parent) {
+  const Status status = PrivateDir::CheckParent(parent);
+  if (!status.ok() || IsOnReadOnlyFileSystem(directory) ||
+      FileIdOf(parent).device == FileIdOf(directory).device) {
+    return status;
+  }
+  return MakeStatus(EndState::kSourceError,
+                    "expected " + parent +
+                        " on the same file system as the database, found "
+                        "another; name a directory there with --snapshot-dir");
+}
+
+}  // namespace
+
+Status DescribeDatabase(const ServedDatabase& database,
+                        const std::string& snapshot_dir,
+                        DatabaseFacts* facts) {
+  std::error_code error;
+  const std::string directory =
+      std::filesystem::canonical(database.directory, error).string();
+  if (error) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open database",
+                       database.directory, error.value());
+  }
+  ManifestTail manifest(directory);
+  Status status = ReadManifest(&manifest);
+  SeenOptions options(directory);
+  if (status.ok()) {
+    status = options.Look();
+  }
+  if (status.ok()) {
+    std::string unused;
+    const OptionsText text(options.TextFor({}));
+    status = FindWalDirectory(WalPlaceOf(directory, database.wal_dir, text,
+                                         manifest.state()),
+                              &unused);
+  }
+  if (status.ok()) {
+    status = CheckSnapshotParent(directory,
+                                 SnapshotParent(directory, snapshot_dir));
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  *facts = DatabaseFacts();
+  facts->sequence = manifest.state().last_sequence;
+  for (const auto& [id, family] : manifest.state().families) {
+    ++facts->families;
+    facts->files += family.files.size() + family.blobs.size();
+    for (const auto& [number, file] : family.files) {
+      facts->bytes += file.bytes;
+    }
+    for (const auto& [number, blob] : family.blobs) {
+      facts->bytes += blob.total_bytes;
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry
