@@ -61,7 +61,7 @@ Status Endpoint::Open(const EndpointOptions& options,
 
 Endpoint::~Endpoint() {
   if (server_ != nullptr) {
-    // What its only target said last decides what becomes of the snapshot.
+    // The last words of the only target decide whether the snapshot stays.
     server_->AwaitIdle(kLastWordsLimit);
     server_->Stop();
     server_thread_.join();

@@ -1,6 +1,6 @@
-// A way to a source, whatever the operator named: a server over TCP, or a
-// directory, which gets a server of its own inside this process and an
-// in-memory transport, so that both take the same path.
+// Connects to a source by either kind of address: to a server over TCP, or to
+// a directory, for which it starts a server in this process with an in-memory
+// transport, so that both take the same path.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,13 @@ struct EndpointOptions {
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds stall_timeout{120'000};
   OperatorRegistry registry;
-  // How long a directory's snapshot is kept for a pull that was cut.
+  // Time for which a directory's snapshot outlives an interrupted pull.
   std::chrono::seconds snapshot_ttl{3600};
   LogFunction log;
 };
 
-// Ownership: owns the dialer and, for a directory, the server, whose snapshot
-//   is gone when the endpoint is, unless a pull that was cut may go on with it.
+// Ownership: owns the dialer and, for a directory, the server. The destructor
+//   removes its snapshot unless it is retained for an interrupted pull.
 // Threads:   made and destroyed by one; dialer() is as thread-safe as Dialer.
 class Endpoint {
  public:

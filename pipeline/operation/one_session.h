@@ -1,4 +1,4 @@
-// A control connection for one question, which may be cancelled at any moment.
+// A control connection for one request, which may be cancelled at any moment.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ struct SessionLimits {
 // Threads: Run() from one, once; Cancel() from any.
 class OneSession {
  public:
-  // Connects, asks, and tells the source how it ended, at `where`. The dialer
-  // must outlive the call. kCancelled when Cancel() was its end.
+  // Connects, calls `ask`, and tells the source how it ended, at `where`. The
+  // dialer must outlive the call. kCancelled if Cancel() ended it.
   [[nodiscard]] rocksdb::Status Run(
       Dialer* dialer, SessionLimits limits, const char* where,
       const std::function<rocksdb::Status(SourceSession*)>& ask);

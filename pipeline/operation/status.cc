@@ -14,7 +14,7 @@ using rocksdb::Status;
 
 namespace fs = std::filesystem;
 
-// A server looks once a second, and may be removing another one.
+// A server checks once a second, and may be busy removing another snapshot.
 constexpr std::chrono::milliseconds kReleasePatience{15'000};
 
 class Query : public StatusQuery {

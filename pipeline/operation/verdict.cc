@@ -9,7 +9,7 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What a pull was asked to leave out, as its options; empty: nothing.
+// The selection of a pull as options; empty: it pulled everything.
 std::string SelectionOf(const LastTransfer& record) {
   std::string options;
   for (const std::string& family : record.asked_families) {
@@ -30,7 +30,7 @@ bool CoversBound(const std::optional<std::string>& pulled,
          (compared.has_value() && *pulled == KeyToText(*compared));
 }
 
-// Whether all that was compared had been asked for by the pull.
+// Returns true if the pull had asked for everything that was compared.
 bool Covers(const LastTransfer& record, const Selection& selection) {
   const bool families =
       record.asked_families.empty() ||
@@ -43,8 +43,8 @@ bool Covers(const LastTransfer& record, const Selection& selection) {
          CoversBound(record.end, selection.interval.end);
 }
 
-// A family that cannot have come or gone at the origin since the pull; empty:
-// there is none.
+// Returns a family that cannot have appeared or disappeared at the origin since
+// the pull; empty: there is none.
 std::string UnexplainedFamily(const JudgedSide& copy,
                               const JudgedSide& origin) {
   const std::vector<std::string>& moved = copy.record->column_families;
@@ -74,7 +74,7 @@ std::string PullAgain(const JudgedSide& copy, const JudgedSide& origin,
                  selection + " --replace --verify");
 }
 
-// Nothing ties the sides to each other: nobody knows which one is the copy.
+// No record connects the sides, so neither is known to be the copy.
 Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
   Verdict verdict;
   verdict.reason = "neither side records a pull of the other, so that they "

@@ -1,5 +1,5 @@
-// What a difference between two databases means: whether writes at one since
-// the other was pulled from it can explain it, and what to type next.
+// Explains a difference between two databases: whether writes at one since the
+// other was pulled from it can cause it, and which command to run next.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace sstferry {
 
-// A side as it was pinned.
+// One side's pinned snapshot.
 struct JudgedSide {
   SourceAddress address;
   std::string database_id;
@@ -29,11 +29,11 @@ struct Verdict {
   std::string next;    // a command; empty: none is known
 };
 
-// True when `copy` records that its data came from the database `origin` is,
-// and at which sequence.
+// Returns true if `copy` records that its data came from the database of
+// `origin`, and at which sequence.
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);
 
-// Of two sides that were compared as `selection` says, and differ.
+// Judges two sides that differ, compared with `selection`.
 Verdict JudgeDifference(const JudgedSide& left, const JudgedSide& right,
                         const Selection& selection);
 

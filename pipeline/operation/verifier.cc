@@ -14,7 +14,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// How long a closed lane waits for the control connection to say why; once
+// Time that a closed lane waits for the reason on the control connection; once
 // for each side.
 constexpr std::chrono::milliseconds kLastWordsLimit{1000};
 
@@ -58,7 +58,7 @@ class EntryStream {
   }
 
  private:
-  // Keys that do not ascend could go on for ever, and would pair wrongly.
+  // Keys that do not ascend might never end, and would pair wrongly.
   Status CheckOrder() const {
     const std::string* before =
         request_.after.has_value() ? &*request_.after : nullptr;
@@ -208,7 +208,7 @@ Status Verifier::MatchFamilies() {
   for (const std::string& name : right_.judged.families_only_here) {
     AddDifference({0, place++}, name, "", "column family only right");
   }
-  // What the left side's ranges leave out would count as equal.
+  // Gaps between the left side's ranges would count as equal.
   return CheckTiling(left_.plan, options_.selection.interval, orders_);
 }
 
@@ -320,8 +320,8 @@ void Verifier::AddDifference(const Place& place, const std::string& family,
   }
 }
 
-// A record counts when it stood there before the side was pinned and still
-// does: a pull may exchange the directory at any time.
+// A record counts if it was there before the side was pinned and still is: a
+// pull may exchange the directory at any time.
 void Verifier::ReadRecords(bool pinned) {
   for (VerifySide* side : {&left_, &right_}) {
     const SourceAddress& address = side->judged.address;

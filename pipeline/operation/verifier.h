@@ -1,5 +1,5 @@
-// Compares two sides entry by entry: digests per interval first, keys only
-// where digests differ.
+// Compares two sides entry by entry: first digests per interval, then the keys
+// of intervals whose digests differ.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace sstferry {
 // One side of a comparison.
 struct VerifySide {
   std::string label;  // "left", "right"
-  JudgedSide judged;  // what is known of it when the sides differ
+  JudgedSide judged;  // facts for the verdict if the sides differ
   std::string database;
   SourcePlan plan;
   std::unique_ptr<SourceLink> link;
@@ -38,8 +38,8 @@ class Verifier {
            const std::string& right_name);
   ~Verifier();
 
-  // When the sides differ kDifferent, or kChangedSince where writes since a
-  // recorded pull can explain it; the summary tells where.
+  // If the sides differ: kDifferent, or kChangedSince if writes since a
+  // recorded pull can explain it. The summary lists the differences.
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;
@@ -54,8 +54,8 @@ class Verifier {
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
   void HangUp(Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
-  // Where a difference stands among all: families of one side first, then the
-  // keys of range n with n + 1.
+  // Position of a difference among all: 0 for families of one side only, then
+  // n + 1 for the keys of range n.
   using Place = std::pair<uint64_t, uint64_t>;
   void AddDifference(const Place& place, const std::string& family,
                      const rocksdb::Slice& key, const char* what);
@@ -81,7 +81,7 @@ class Verifier {
   uint64_t entries_right_ = 0;
   uint64_t key_value_bytes_ = 0;
   uint64_t differences_ = 0;
-  // At most as many as are to be shown: those with the lowest places.
+  // The differences to show: those with the lowest places.
   std::map<Place, DifferenceSummary> first_;
 };
 

@@ -14,22 +14,22 @@ namespace {
 using boost::asio::ip::tcp;
 using rocksdb::Status;
 
-// A peer that vanished without a word is found after about a minute even where
-// nobody waits with a limit.
+// Keepalive finds a vanished peer after about a minute, even if no caller waits
+// with a limit.
 constexpr int kKeepaliveIdleSeconds = 30;
 constexpr int kKeepaliveIntervalSeconds = 10;
 constexpr int kKeepaliveProbes = 3;
 
-// Unread bytes thrown away when closing, at most: closing a socket that holds
-// unread bytes resets the connection, and a reset destroys our last words
-// before the peer has read them.
+// Maximum of unread bytes to discard when closing: closing a socket with unread
+// bytes resets the connection, and the reset discards the last frames that
+// the peer has not read.
 constexpr size_t kMaxDrainBytes = 8u << 20;
 
 }  // namespace
 
 ConnectedSocket::ConnectedSocket(tcp::socket socket, const tcp::endpoint& peer)
     : socket_(std::move(socket)), peer_(EndpointText(peer)) {
-  // None of these is worth failing a connection for.
+  // A failure of these does not fail the connection.
   boost::system::error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(tcp::no_delay(true), ignored);

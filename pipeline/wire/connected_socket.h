@@ -1,5 +1,5 @@
-// A connected socket that any thread may close while others wait on it: what
-// a plain and an encrypted connection have in common.
+// A connected socket that any thread may close while others wait on it. Plain
+// and encrypted connections use it.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// A view of the first `count` buffers, as Asio wants a gather list.
+// A view of the first `count` buffers, in the form of Asio's gather lists.
 struct GatherList {
   const boost::asio::const_buffer* first;
   size_t count;
@@ -22,11 +22,11 @@ struct GatherList {
   using const_iterator = const boost::asio::const_buffer*;
 };
 
-// Non-blocking calls first; poll(2), through Wait(), only when the kernel has
-// nothing to give or no room.
+// Tries non-blocking calls first; uses poll(2), through Wait(), only if the
+// kernel has no data or no room.
 //
-// Threads: Close(), closed() and peer() from any thread at any time, all else
-//   only inside an Inside that entered().
+// Threads: Close(), closed() and peer() from any thread at any time; all other
+//   members only while an Inside has entered().
 class ConnectedSocket {
  public:
   // Sets the socket non-blocking, without delay, with keepalive.
@@ -43,7 +43,7 @@ class ConnectedSocket {
     ~Inside();
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
-    // False when Close() came first.
+    // False if Close() was called before.
     bool entered() const { return entered_; }
 
    private:
@@ -51,8 +51,8 @@ class ConnectedSocket {
     bool entered_;
   };
 
-  // Bytes moved; 0 with would_block when there are none or is no room, with
-  // eof when the peer has closed.
+  // Return the number of bytes moved; 0 with would_block if there is no data or
+  // no room, and with eof if the peer has closed.
   size_t ReadSome(char* buffer, size_t capacity,
                   boost::system::error_code* error) {
     return socket_.read_some(boost::asio::buffer(buffer, capacity), *error);
@@ -63,24 +63,24 @@ class ConnectedSocket {
   // The same with MSG_MORE: more bytes follow at once.
   size_t WriteSomeOfMore(const char* data, size_t bytes,
                          boost::system::error_code* error);
-  // Leaves the bytes where they are.
+  // Reads without removing the bytes.
   size_t Peek(char* buffer, size_t capacity);
 
-  // OK when one of `events` of poll(2) is there, or an error the next call
-  // will show; otherwise what to return.
+  // Returns OK if one of `events` of poll(2) has occurred, or an error that the
+  // next call will show; else the status for the caller to return.
   [[nodiscard]] rocksdb::Status Wait(short events, const char* action,
                                      Patience* patience);
-  // Until there is room to write, or *peer_ended: the peer has ended its side
-  // and takes nothing more. Nobody here closes one direction and reads on, and
-  // a kernel may keep a closed peer's full window, so that no room ever comes.
+  // Waits until there is room to write, or *peer_ended: the peer has closed its
+  // side. No peer closes one direction and continues to read, and a kernel may
+  // keep the full window of a closed peer, so that room never appears.
   [[nodiscard]] rocksdb::Status WaitToWrite(Patience* patience,
                                             bool* peer_ended);
-  // What to return when a call failed.
+  // Returns the status for a failed call.
   [[nodiscard]] rocksdb::Status Failed(
       const char* action, const boost::system::error_code& error);
   [[nodiscard]] rocksdb::Status ClosedStatus() const;
 
-  // Wakes who is inside and tells the peer that no more will come.
+  // Wakes all waiting threads and tells the peer that no more data follows.
   void Close();
   bool closed();
   const std::string& peer() const { return peer_; }

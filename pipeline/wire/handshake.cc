@@ -112,7 +112,7 @@ void SendEnd(Channel* channel, const Status& status,
   end.message.resize(
       std::min<size_t>(end.message.size(), kMaxMessageTextBytes));
   end.where = where.substr(0, kMaxMessageTextBytes);
-  // The connection may be what failed; then there is nobody to tell.
+  // If the connection itself failed, the peer cannot be informed.
   channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(kEndLimit))
       .PermitUncheckedError();
 }

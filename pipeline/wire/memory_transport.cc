@@ -15,8 +15,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Largest piece copied before the other side hears of it: both sides copy at
-// the same time instead of taking turns.
+// Largest piece that is copied before the other side is woken, so that both
+// sides copy at the same time.
 constexpr size_t kPieceBytes = 128u << 10;
 
 const std::string kInProcess = "in-process";
@@ -165,7 +165,7 @@ class MemoryConnection final : public Connection {
   const std::shared_ptr<Pipe> out_;
 };
 
-// What the dialer and the listener share.
+// State that the dialer and the listener share.
 struct Hub {
   explicit Hub(size_t bytes) : buffer_bytes(bytes) {}
   const size_t buffer_bytes;

@@ -12,7 +12,7 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::hours kLongestSleep{1};
-// Anything longer counts as for ever; keeps clock arithmetic from overflowing.
+// Longer limits count as none; keeps clock arithmetic from overflowing.
 constexpr std::chrono::hours kForever{24 * 365};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The deadlines of one waiting call: what is left of a WaitLimit.
+// The deadlines of one waiting call: the rest of a WaitLimit.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace sstferry {
 
-// Threads: one call's own.
+// Threads: used by one call.
 class Patience {
  public:
   explicit Patience(const WaitLimit& limit);
 
-  // A byte moved: the idle limit starts again. Takes effect at the next
+  // Restarts the idle limit because a byte moved. Takes effect at the next
   // WakeAt(), so a call that never waits never reads the clock.
   void Progress() { idle_until_known_ = false; }
 
-  // When to stop waiting. Never further away than an hour, so that callers may
-  // hand it to any system call; call again and compare with Expired().
+  // Returns when to stop waiting: at most an hour from now, so that callers may
+  // pass it to any system call. Call again and compare with Expired().
   Clock::time_point WakeAt();
   // The same as milliseconds for poll(2), rounded up.
   int PollMillis();
@@ -37,7 +37,7 @@ class Patience {
   Clock::time_point idle_until_;
 };
 
-// The codes Connection promises. `what` names the peer and the action.
+// Make the codes of Connection. `what` names the peer and the action.
 [[nodiscard]] rocksdb::Status PeerGone(const std::string& what);     // IOError
 [[nodiscard]] rocksdb::Status ClosedHere(const std::string& what);   // Aborted
 

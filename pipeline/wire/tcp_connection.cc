@@ -14,15 +14,15 @@ using asio::ip::tcp;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Parts handed to one system call.
+// Maximum of parts of one system call.
 constexpr size_t kMaxGather = 64;
 
-// Where a gathered write stands.
+// Position of a gathered write.
 class Gatherer {
  public:
   Gatherer(const Slice* parts, size_t count) : parts_(parts), count_(count) {}
 
-  // The next buffers to write; none when all is written.
+  // The next buffers to write; none once everything is written.
   GatherList Next() {
     size_t used = 0;
     for (size_t i = at_; i < count_ && used < kMaxGather; ++i) {

@@ -34,7 +34,7 @@ WakeSignal::~WakeSignal() {
 void WakeSignal::Raise() {
   raised_.store(true);
   if (fd_ >= 0) {
-    // Fails only when the counter is full, and then the signal is up already.
+    // Fails only if the counter is full, and then the signal is already raised.
     eventfd_write(fd_, 1);
   }
 }
@@ -64,7 +64,7 @@ boost::system::error_code ErrnoCode(int error_number) {
 
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
                       Patience* patience) {
-  // Without an eventfd the flag is looked at instead, ten times a second.
+  // Without an eventfd, checks the flag ten times a second.
   const bool watch_flag = wake != nullptr && wake->fd() < 0;
   for (;;) {
     if (wake != nullptr && wake->raised()) {
@@ -84,7 +84,7 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
       return PollResult::kTimedOut;
     }
     if (ready < 0 && errno != EINTR) {
-      // No memory for a poll: let the socket call say what is wrong.
+      // No memory for a poll: the socket call will report the error.
       std::this_thread::yield();
       if (patience->Expired()) {
         return PollResult::kTimedOut;
@@ -95,8 +95,8 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
 
 namespace {
 
-// A question to the name server, on a thread of its own because getaddrinfo(3)
-// cannot be interrupted. Whoever ends last frees it.
+// A request to the name server, on its own thread because getaddrinfo(3) cannot
+// be interrupted. The last user frees it.
 struct Question {
   std::string host;
   std::string port;
@@ -159,7 +159,7 @@ Status Resolve(const HostPort& where, bool passive,
     return MakeStatus(EndState::kInternal,
                       "resolve " + where.host + ": no thread to ask with");
   }
-  // The answer is the "socket" that gets ready; the caller's signal wakes.
+  // The answer makes the "socket" ready; the caller's signal wakes the poll.
   const PollResult result = PollSocket(question->answered.fd(), POLLIN,
                                        wake.get(), patience);
   if (result == PollResult::kWoken) {

@@ -1,6 +1,6 @@
-// Pieces of the TCP transport that the connecting, the accepting and the
-// connected side share. Only the .cc files of the TCP and the TLS transport
-// include this.
+// Parts of the TCP transport that dialers, listeners and connections share.
+// Only the .cc files of the TCP and the TLS transport include this header.
+//
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,8 +16,8 @@
 
 namespace sstferry {
 
-// A file descriptor that becomes readable once and stays so: what a poll(2)
-// watches beside its socket in order to be woken for good.
+// A file descriptor that becomes readable once and stays so. A poll(2) watches
+// it beside its socket, so that a signal wakes every later poll, too.
 // Threads: all members from any thread.
 class WakeSignal {
  public:
@@ -36,30 +36,30 @@ class WakeSignal {
   std::atomic<bool> raised_{false};
 };
 
-// Sockets need an execution context to exist; nothing is ever run in it.
+// Sockets need an execution context to exist; nothing runs in it.
 boost::asio::io_context& SocketContext();
 
 // "192.0.2.7:52114", "[::1]:7420".
 std::string EndpointText(const boost::asio::ip::tcp::endpoint& endpoint);
-// What went wrong, for the end of a sentence: "connection refused".
+// Describes an error for the end of a sentence: "connection refused".
 std::string ErrorText(const boost::system::error_code& error);
 boost::system::error_code ErrnoCode(int error_number);
 
 enum class PollResult { kReady, kTimedOut, kWoken };
 // Waits until `fd` has one of `events`, an error or a hang-up, `wake` (may be
-// null) is raised, or the patience ends.
+// null) is raised, or `patience` ends.
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
                       Patience* patience);
 
-// Every address of a name. Waits for the name server no longer than
-// `patience` and `wake` allow.
-// kInternal when the name does not resolve.
+// Resolves a name to all of its addresses. Waits for the name server no longer
+// than `patience` and `wake` allow.
+// kDeadPeer if the name does not resolve.
 [[nodiscard]] rocksdb::Status Resolve(
     const HostPort& where, bool passive,
     const std::shared_ptr<WakeSignal>& wake, Patience* patience,
     std::vector<boost::asio::ip::tcp::endpoint>* endpoints);
 
-// Makes the Connection of a connected socket; the peer's address goes along.
+// Makes the Connection of a connected socket with that peer address.
 using MakeConnection = std::function<std::unique_ptr<Connection>(
     boost::asio::ip::tcp::socket socket,
     const boost::asio::ip::tcp::endpoint& peer)>;
@@ -68,7 +68,7 @@ std::unique_ptr<Connection> MakeTcpConnection(
     boost::asio::ip::tcp::socket socket,
     const boost::asio::ip::tcp::endpoint& peer);
 
-// ListenTcp() and MakeTcpDialer() with connections of any kind.
+// As ListenTcp() and MakeTcpDialer(), with connections that `make` makes.
 [[nodiscard]] rocksdb::Status ListenWith(const HostPort& where,
                                          const MakeConnection& make,
                                          std::unique_ptr<Listener>* listener);

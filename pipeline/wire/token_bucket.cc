@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 constexpr double kBucketSeconds = 0.1;
 constexpr std::chrono::microseconds kLongestSleep{1'000'000};
-// With a clock of the test's own, how often it is looked at.
+// Interval of reading a test's clock.
 constexpr std::chrono::microseconds kForeignClockSleep{500};
 
 }  // namespace
@@ -42,7 +42,7 @@ std::chrono::microseconds TokenBucket::WaitFor(double bytes) const {
   }
   const double rate = static_cast<double>(bytes_per_sec_);
   const double missing = std::min(bytes, rate * kBucketSeconds) - tokens_;
-  // Below a microsecond's worth of rounding error nothing is missing.
+  // A debt below a microsecond is a rounding error.
   const double micros = std::max(0.0, missing) / rate * 1e6;
   return std::chrono::microseconds(static_cast<int64_t>(micros + 0.999));
 }

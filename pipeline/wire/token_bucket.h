@@ -1,4 +1,4 @@
-// A byte-rate limit shared by any number of threads.
+// A byte-rate limit that any number of threads share.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ class TokenBucket {
 
   // Waits until `bytes` may pass. Aborted (kCancelled) after Close().
   [[nodiscard]] rocksdb::Status Take(uint64_t bytes);
-  // What Take() would wait now; never blocks, takes nothing.
+  // Returns how long Take() would wait now; takes nothing.
   std::chrono::microseconds DelayFor(uint64_t bytes);
 
   void SetRate(uint64_t bytes_per_sec);

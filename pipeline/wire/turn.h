@@ -1,4 +1,4 @@
-// Who may write: one at a time, the others wait with a limit.
+// Lets one thread write at a time; the others wait with a limit.
 #pragma once
 
 #include <condition_variable>
@@ -8,13 +8,13 @@
 
 namespace sstferry {
 
-// What std::timed_mutex is for, of parts that ThreadSanitizer sees: that of
-// GCC 12 does not know pthread_mutex_clocklock.
+// A std::timed_mutex made of parts that ThreadSanitizer knows: that of GCC 12
+// does not know pthread_mutex_clocklock.
 //
 // Threads: any.
 class Turn {
  public:
-  // False when the patience ends first. After true the caller owes a Give().
+  // Returns false if the patience ends first. After true, call Give().
   [[nodiscard]] bool Take(Patience* patience) {
     std::unique_lock<std::mutex> lock(mu_);
     while (taken_) {
@@ -41,7 +41,7 @@ class Turn {
   bool taken_ = false;  // under mu_
 };
 
-// Gives a turn that was taken.
+// Calls Give() in its destructor.
 class TurnGiver {
  public:
   explicit TurnGiver(Turn* turn) : turn_(turn) {}

@@ -1,4 +1,4 @@
-// The frames of data that a chunk was sent in, so that its digest can go on
+// The data frames in which a chunk was sent. The chunk's digest can continue
 // from any of them.
 #pragma once
 
@@ -12,16 +12,16 @@ namespace sstferry {
 // Memory: 16 bytes a frame.
 class FrameList {
  public:
-  // A frame with so many bytes of the file.
+  // Adds a frame with so many bytes of the file.
   void Add(uint64_t digest, uint64_t bytes) {
     frames_.push_back({digest, this->bytes() + bytes});
   }
-  // Whether the first `frames` of them hold exactly `bytes`.
+  // Returns true if the first `frames` frames hold exactly `bytes`.
   bool EndsAt(uint64_t frames, uint64_t bytes) const {
     return frames <= frames_.size() &&
            bytes == (frames == 0 ? 0 : frames_[frames - 1].end);
   }
-  // REQUIRES: there are so many.
+  // REQUIRES: there are at least so many.
   void Truncate(uint64_t frames) { frames_.resize(frames); }
   void Clear() { frames_.clear(); }
 
@@ -37,7 +37,7 @@ class FrameList {
  private:
   struct Entry {
     uint64_t digest = 0;
-    uint64_t end = 0;  // bytes of the file up to and with this frame
+    uint64_t end = 0;  // bytes of the file up to the end of this frame
   };
   std::vector<Entry> frames_;
 };

@@ -1,16 +1,16 @@
-// Compresses a lane's chunk data where that is worth it.
+// Compresses a lane's chunk data where that saves bytes.
 //
-// Bytes that are compressed already (blocks of a family with compression, say)
-// do not shrink again, and trying costs time. So a verdict is kept:
-//   - At first, and whenever it has run out, a sample of the piece at hand is
-//     compressed: kSamples parts of kSampleBytes, spread over it. If more than
-//     85 % remain, this piece and the next kFirstSkipBytes go as they are; each
-//     time the same is found again twice as many, up to kMaxSkipBytes.
+// Bytes that are already compressed (blocks of a family with compression, for
+// instance) do not shrink again, and trying costs time. So samples decide:
+//   - The first piece, and each piece after skipped ones, is sampled: kSamples
+//     parts of kSampleBytes, spread over it. If more than 85 % remain, this
+//     piece and the next kFirstSkipBytes are sent as they are, and after each
+//     further such sample twice as many, up to kMaxSkipBytes.
 //   - If the sample shrinks, whole pieces are compressed until one of them
-//     leaves more than 85 %, which then goes as it is and is the new verdict.
-//   - A new chunk is asked anew if anything of the one before it shrank (its
-//     filter, which never does, came last), or once kResampleBytes have been
-//     skipped, so that small chunks do not cost a sample each.
+//     leaves more than 85 %. That one is sent as it is and counts as a sample.
+//   - A new chunk is sampled if anything of the previous one shrank (its filter
+//     comes last and never does), or once kResampleBytes have been skipped, so
+//     that small chunks do not cost a sample each.
 // So data that does not shrink costs a sample of 32 KiB in 1 to 32 MiB.
 #pragma once
 
@@ -47,9 +47,9 @@ class LaneCompressor {
 
   WireCompressor compressor_;
   std::string sample_;
-  bool shrinks_ = false;         // the last piece did
-  bool chunk_shrank_ = false;    // some piece of this chunk did
-  uint64_t skip_bytes_ = 0;      // still to go as they are
+  bool shrinks_ = false;         // the last piece shrank
+  bool chunk_shrank_ = false;    // a piece of this chunk shrank
+  uint64_t skip_bytes_ = 0;      // still to be sent as they are
   uint64_t skipped_bytes_ = 0;   // since the last sample
   uint64_t next_skip_bytes_ = kFirstSkipBytes;
   uint64_t sampled_bytes_ = 0;

@@ -8,12 +8,12 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Requests that wait while a chunk is sent: more than a target may have
-// unanswered.
+// Maximum of waiting requests while a chunk is sent: more than a target may
+// have unanswered.
 constexpr size_t kMaxWaiting = 4;
-// Frames taken before the next one is sent: nobody keeps a lane reading.
+// Maximum of frames taken before the next one is sent.
 constexpr int kMaxTaken = 64;
-// Acknowledgements, one of which is due for a MiB and one for a chunk.
+// Acknowledgements: a target owes one per MiB and one per chunk.
 constexpr uint64_t kAcksAtOnce = 1024;
 constexpr uint64_t kBytesPerAck = 256u << 10;
 
@@ -44,8 +44,8 @@ Status LaneLink::Send(FrameType type, const Slice& payload, uint16_t flags,
   return status.ok() ? status : Failed(status);
 }
 
-// *nothing: no frame had begun within `header_limit`. Behind a header its
-// payload is owed.
+// *nothing: no frame began within `header_limit`. After a header, its payload
+// must follow.
 Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
                               Frame* frame) {
   *nothing = false;
@@ -59,9 +59,9 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
     return Status::OK();
   }
   if (status.ok()) {
-    // Bytes that do not come were never sent: a length was damaged.
+    // Missing bytes were never sent: a length was damaged.
     WaitLimit limit = transfer_->send_limit();
-    limit.progress = nullptr;  // of others
+    limit.progress = nullptr;  // of other lanes
     if (transfer_->peer_timeout().count() > 0) {
       limit.idle = std::min(limit.idle, transfer_->peer_timeout());
     }
@@ -145,8 +145,8 @@ Status LaneLink::AwaitNext() {
     return Gone();
   }
   CountBytes();
-  channel_->Close();  // of damaged bytes the target need not know
-  // Without another one there is none: its own thread may have let it go.
+  channel_->Close();  // the target may not have noticed damaged bytes
+  // If there is no other, none is left: its own thread may have closed it.
   channel_ = port_->AwaitNext(channel_);
   if (channel_ == nullptr) {
     return Gone();

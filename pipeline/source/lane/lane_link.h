@@ -1,5 +1,5 @@
-// The connection of a lane as its serving thread sees it: requests in order,
-// acknowledgements between them, and a next connection after a lost one.
+// Gives a lane's serving thread requests in order, acknowledgements between
+// them, and the next connection after a lost one.
 #pragma once
 
 #include <deque>
@@ -16,27 +16,27 @@ struct LaneRequest {
   std::string payload;
 };
 
-// Ownership: borrows all; the channel in use is the port's.
-// Threads:   the serving one.
-// Errors:    when the connection failed, lost() is true: that is no failure of
-//   the transfer. kTooSlow: the target is there but took or acknowledged
-//   nothing for too long.
+// Ownership: borrows all; the port owns the channel in use.
+// Threads:   the serving thread.
+// Errors:    if the connection failed, lost() is true, and the transfer has not
+//   failed. kTooSlow: the target is connected but took or acknowledged nothing
+//   for too long.
 class LaneLink {
  public:
   LaneLink(Transfer* transfer, LanePort* port, Channel* channel)
       : transfer_(transfer), port_(port), channel_(channel) {}
   ~LaneLink() { CountBytes(); }
 
-  // The next request, in the order they came.
+  // Returns the next request in the order of arrival.
   [[nodiscard]] rocksdb::Status Receive(LaneRequest* request);
-  // Makes `request` the next one again.
+  // Makes `request` the next one.
   void PutBack(LaneRequest request) {
     requests_.push_front(std::move(request));
   }
 
-  // Takes what has arrived; with `wait`, after waiting for it.
+  // Takes the frames that have arrived; with `wait`, waits for one.
   [[nodiscard]] rocksdb::Status TakeArrived(bool wait);
-  // Is given acknowledgements as they come.
+  // Called with each acknowledgement on arrival.
   using OnAck = std::function<rocksdb::Status(const ChunkAck&)>;
   void set_on_ack(OnAck on_ack) { on_ack_ = std::move(on_ack); }
 
@@ -55,13 +55,13 @@ class LaneLink {
     return Send(FrameType::kChunkEnd, end);
   }
 
-  // How many there were.
+  // Number of connections so far.
   uint64_t connections() const { return connections_; }
   bool lost() const { return lost_ && !transfer_->ended(); }
-  // Parks until the lane has another connection; what was asked on the lost
-  // one is forgotten. kCancelled: the transfer has ended.
+  // Waits until the lane has another connection, and drops the requests of the
+  // lost one. kCancelled: the transfer has ended.
   [[nodiscard]] rocksdb::Status AwaitNext();
-  // Null once nobody came any more.
+  // Null once AwaitNext() found no other connection.
   Channel* channel() const { return channel_; }
 
  private:
@@ -78,7 +78,7 @@ class LaneLink {
   std::deque<LaneRequest> requests_;
   OnAck on_ack_;
   uint64_t acks_ = 0;
-  uint64_t chunks_ = 0;  // sent in whole
+  uint64_t chunks_ = 0;  // completely sent
   uint64_t connections_ = 1;
 };
 

@@ -12,14 +12,14 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// A page of EntriesReply: far below kMaxPayloadBytes even with one key of the
-// maximum size on top.
+// Size of a page of EntriesReply: far below kMaxPayloadBytes even with one more
+// key of the maximum size.
 constexpr size_t kEntriesPageBytes = 256u << 10;
 // Requests of one lane for ranges and digests, far above what a target needs.
 // A verify asks for the other side's ranges.
 constexpr uint64_t kRequestsPerRange = 16;
 constexpr uint64_t kMoreRequests = 1024;
-// A target repeats on each connection what was not answered.
+// On each connection, a target repeats its unanswered requests.
 constexpr uint64_t kRequestsPerConnection = 4;
 
 }  // namespace
@@ -54,7 +54,7 @@ void LaneSession::ServeLane(LanePort* port) {
                 });
   sink_ = &sink;
   const Status status = Serve(port);
-  // While its target is not connected at all, nobody reads.
+  // Nobody reads while the target is not connected.
   const bool waits_for_target = EndStateOf(status) == EndState::kTooSlow &&
                                 transfer_->may_keep() &&
                                 !transfer_->has_control();
@@ -81,7 +81,7 @@ Status LaneSession::Serve(LanePort* port) {
     } else if (status.ok()) {
       clock_.Enter(Stage::kReadBuild);
       status = Answer(request, port, &done);
-      // A carried file is read again, if that is what is asked for.
+      // A carried file is read again, if it is requested.
       if (!status.ok() && link_->lost() && !sink_->empty()) {
         status = sink_->GoOn();
       }
@@ -114,7 +114,7 @@ Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
       return status.ok() ? SendEntries(request) : status;
     }
     case FrameType::kEnd: {
-      // A lane that is no longer needed; the control connection knows why.
+      // The lane is no longer needed; the control connection knows why.
       *done = true;
       End end;
       return end.DecodeFrom(asked.payload);
@@ -169,7 +169,7 @@ Status LaneSession::SendRange(const RangeRequest& request) {
   if (status.ok()) {
     status = sink_->EndRange();
   }
-  // Then the link's next request says what is wanted.
+  // Then the link's next request decides.
   return sink_->TakeSuperseded() ? Status::OK() : status;
 }
 
@@ -230,7 +230,7 @@ Status LaneSession::SendDigest(const DigestRequest& request, LanePort* port) {
                        &reply),
         "digest");
   }
-  // Who asked on a connection that was replaced asks again on the next.
+  // The target repeats a request of a replaced connection on the next one.
   return status.ok() || port->replaced()
              ? link_->Send(FrameType::kDigestReply, reply)
              : status;

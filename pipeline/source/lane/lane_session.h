@@ -1,6 +1,6 @@
 // One lane at the source: answers range, digest and entries requests in the
-// order they arrive, on the thread that calls Run(). When the lane has another
-// connection already, that one is closed, and whoever served it goes on with
+// order of arrival, on the thread that calls Run(). If the lane already has
+// another connection, closes it, and the thread that served it continues with
 // this one (source/transfer/lane_port.h).
 #pragma once
 
@@ -20,9 +20,9 @@ class LaneSession {
   LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
               uint32_t lane);
 
-  // Serves until the target closes the lane or the transfer ends; returns when
-  // the channel is no longer needed. A failure is told to the target on this
-  // lane and ends the whole transfer; a lost connection is none.
+  // Serves until the target closes the lane or the transfer ends; returns once
+  // the channel is no longer needed. Tells the target of a failure on this lane
+  // and ends the whole transfer; a lost connection is no failure.
   void Run();
 
  private:
@@ -36,7 +36,7 @@ class LaneSession {
                                            const RangeRequest& request);
   [[nodiscard]] rocksdb::Status CarryRange(const Range& range,
                                            const RangeRequest& request);
-  // Books entries as they are sent, for the timeline.
+  // Counts entries as they are sent, for the timeline.
   std::function<void(uint64_t entries, uint64_t bytes)> Counter();
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request,
                                            LanePort* port);
@@ -45,14 +45,14 @@ class LaneSession {
                                            const TransferFamily** family);
 
   const std::shared_ptr<Transfer> transfer_;
-  Channel* const channel_;  // this thread's; link_ may use a later one
+  Channel* const channel_;  // of this thread; link_ may use a later one
   LaneLink* link_ = nullptr;
   LaneSink* sink_ = nullptr;
   const uint32_t lane_;
   StageClock clock_;
   std::vector<char> carry_buffer_;
   LaneCompressor compressor_;
-  uint64_t requests_ = 0;  // for what is read and sent in large
+  uint64_t requests_ = 0;  // for ranges and digests
 };
 
 }  // namespace sstferry

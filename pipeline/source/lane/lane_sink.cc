@@ -46,7 +46,7 @@ Status LaneSink::Append(const Slice& data) {
 
 Status LaneSink::AppendPiece(const Slice& piece) {
   if (superseded_) {
-    // What a writer still holds when it is dropped.
+    // Data of a writer that is destroyed early.
     return MakeStatus(EndState::kCancelled, "lane: the chunk was given up");
   }
   if (window_.carrying()) {
@@ -132,9 +132,9 @@ Status LaneSink::SendPending() {
   return Status::OK();
 }
 
-// The target has got all that it asked for on this connection, so only its next
-// request says whether it wants the range behind: another of its lanes may have
-// been given that.
+// The target has received everything that it requested on this connection. Only
+// its next request says whether it wants the next range: it may have given that
+// one to another of its lanes.
 Status LaneSink::AwaitRequest(LaneWindow::Range* range) {
   StageScope scope(clock_, Stage::kIdle);
   LaneRequest next;
@@ -190,8 +190,8 @@ Status LaneSink::SendPiece(const Slice& piece, FrameList* frames) {
   Status status = transfer_->pace()->rate_bucket()->Take(piece.size());
   uint64_t digest = 0;
   if (status.ok()) {
-    // What may have to wait for the link: the rate limit above counts bytes
-    // before compression, so that waiting for it says nothing of the link.
+    // Only this part waits for the link: the rate limit above counts bytes
+    // before compression, so waiting for it tells nothing about the link.
     BlockedScope blocked(&transfer_->counters()->send_blocked_micros);
     status =
         transfer_->pace()->wire_bucket()->Take(payload.size() + kFrameHeaderBytes);
@@ -228,7 +228,7 @@ Status LaneSink::TakeAcks(bool wait) {
   return Deliver();
 }
 
-// Parks until the target says on another connection how far it has come.
+// Waits until the target says on another connection how far it came.
 Status LaneSink::Recover() {
   StageScope scope(clock_, Stage::kIdle);
   while (true) {

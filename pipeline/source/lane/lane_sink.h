@@ -1,5 +1,5 @@
-// Frames the chunks of ranges onto a lane, digests them on the way, and goes
-// on where a lost connection stopped.
+// Sends the chunks of ranges as frames of a lane with digests, and resumes
+// where a lost connection stopped.
 #pragma once
 
 #include <functional>
@@ -12,57 +12,57 @@
 
 namespace sstferry {
 
-// A rebuilt chunk cannot be made a second time byte by byte. So when its
-// connection is lost, the call at hand parks with the builder behind it until
-// the lane has another one and its target says how far it has come; what it
-// has not got is sent again from the window, chunks and ranges that were sent
-// in whole included. A carried chunk is read again instead: its calls fail at
-// once, and who answers the next request goes on.
+// A rebuilt chunk cannot be made a second time byte by byte. So if its
+// connection is lost, the current call waits (and the builder with it) until
+// the lane has another connection and the target says how far it came. The sink
+// sends the rest again from the window, completely sent chunks and ranges
+// included. A carried chunk is read again instead: its calls fail at once, and
+// the answer to the next request resumes it.
 //
-// Ownership: borrows all. Threads: the lane's serving one.
+// Ownership: borrows all. Threads: the lane's serving thread.
 class LaneSink : public ChunkSink {
  public:
-  // Is told of each range before its end is sent, also when it is sent again,
-  // and what the target had of it before.
+  // Called for each range before its end is sent, also if it is sent again;
+  // `held` are the totals that the target had of it before.
   using OnRangeEnd =
       std::function<void(const RangeEnd& end, const Totals& held)>;
   LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
            LaneCompressor* compressor, OnRangeEnd on_range_end);
 
-  // What the chunks to come answer. `rebuilt`: by a builder, which goes on
-  // behind a parked call. `replaced_in`: the order of what the chunks replace;
-  // null: they fill an empty database.
+  // Sets the request that the next chunks answer. `rebuilt`: a builder makes
+  // them and continues after a waiting call. `replaced_in`: the order of the
+  // keys that they replace; null: they fill an empty database.
   void BeginRange(const RangeRequest& request, bool rebuilt,
                   const rocksdb::Comparator* replaced_in) {
     window_.BeginRange(request);
     building_ = rebuilt;
     replaced_in_ = replaced_in;
   }
-  // All chunks of the range are there: announces and books that. Anything else
-  // that ends one has failed.
+  // Announces and counts that all chunks of the range were sent. A range that
+  // ends otherwise has failed.
   [[nodiscard]] rocksdb::Status EndRange();
 
   rocksdb::Status Begin(const ChunkBegin& begin) override;
   rocksdb::Status Append(const rocksdb::Slice& data) override;
   rocksdb::Status End(const ChunkEnd& end) override;
 
-  // Where to go on with the carried chunk that the request is for.
+  // Returns where to resume the carried chunk of the request.
   uint64_t FirstByte(const RangeRequest& request) const {
     return window_.FirstByte(request);
   }
-  // The connection was lost between two ranges: parks, then sends what the
-  // target has not got. OK: the link has another one.
+  // After a connection was lost between two ranges: waits, then sends what the
+  // target does not have. OK: the link has another connection.
   [[nodiscard]] rocksdb::Status GoOn();
-  // Whether there is anything that a target could ask for again.
+  // True if a target cannot ask for anything again.
   bool empty() const { return window_.empty(); }
 
-  // A call failed because the target asks for something else than what is at
-  // hand: the link's next request says what. Resets that.
+  // Returns whether a call failed because the target asks for something else
+  // (the link's next request), and resets that.
   bool TakeSuperseded() { return std::exchange(superseded_, false); }
 
  private:
   [[nodiscard]] rocksdb::Status AppendPiece(const rocksdb::Slice& piece);
-  // Sends what is to be sent, on as many connections as it takes.
+  // Sends all pending frames, on as many connections as that takes.
   [[nodiscard]] rocksdb::Status Deliver();
   [[nodiscard]] rocksdb::Status SendPending();
   [[nodiscard]] rocksdb::Status SendChunk(LaneWindow::Range* range,
@@ -72,9 +72,9 @@ class LaneSink : public ChunkSink {
   [[nodiscard]] rocksdb::Status SendRangeEnd(LaneWindow::Range* range);
   [[nodiscard]] rocksdb::Status Recover();
   // Takes the target's first request on another connection: resumes with it, or
-  // puts it back if it asks for anything else than the range at hand.
+  // puts it back if it asks for anything but the current range.
   [[nodiscard]] rocksdb::Status Reconcile();
-  // Waits until a range is asked for on the connection at hand.
+  // Waits until the target asks for a range on the current connection.
   [[nodiscard]] rocksdb::Status AwaitRequest(LaneWindow::Range* range);
   [[nodiscard]] rocksdb::Status Superseded();
   [[nodiscard]] rocksdb::Status TakeAcks(bool wait);

@@ -92,7 +92,7 @@ LaneWindow::Range* LaneWindow::Find(uint32_t range_id) {
   return nullptr;
 }
 
-// The pieces that end at `bytes` or before.
+// Releases the pieces that end at `bytes` or before.
 void LaneWindow::Release(Chunk* chunk, uint64_t bytes) {
   while (!chunk->pieces.empty() &&
          chunk->first_byte + chunk->pieces.front().size() <= bytes) {

@@ -1,5 +1,5 @@
-// What a lane has sent and its target has not acknowledged, over the ends of
-// chunks and ranges: after a cut it is sent again from where the target stands.
+// Resend buffer of a lane: data that its target has not acknowledged, across
+// ends of chunks and ranges. After a cut the lane sends the missing part again.
 #pragma once
 
 #include <algorithm>
@@ -15,30 +15,30 @@
 
 namespace sstferry {
 
-// Of rebuilt chunks the bytes are kept, of carried ones only the frames'
-// digests: they can be read again.
+// Keeps the bytes of rebuilt chunks, and only the frames' digests of carried
+// ones, which can be read again.
 //
-// Memory: kBytes, since a caller waits for acknowledgements before it adds
-//   more, kSpareBytes that are used again while they are warm, and 16 bytes a
-//   frame.
+// Memory: kBytes, because a caller waits for acknowledgements before it adds
+//   more, kSpareBytes that are used again while they are in the cache, and 16
+//   bytes per frame.
 // Threads: one.
 class LaneWindow {
  public:
   static constexpr uint64_t kBytes = 8u << 20;
   static constexpr uint64_t kSpareBytes = 4u << 20;
-  // What is sent again goes in frames of so many bytes, at least for a while: a
-  // link that damages bytes at times then damages few of them.
+  // Frame size for the first data after a cut: on a link that sometimes damages
+  // bytes, each damaged frame then costs little.
   static constexpr uint64_t kCarefulFrameBytes = 64u << 10;
   static constexpr uint64_t kCarefulBytes = 1u << 20;
-  // What the record of a chunk counts, beside its keys.
+  // Bytes that count for the record of a chunk, beside its keys.
   static constexpr uint64_t kBytesPerChunk = 4u << 10;
 
   struct Chunk {
     ChunkBegin begin;
-    std::optional<std::string> after;  // what a request for it says
+    std::optional<std::string> after;  // `after` of a request for it
     FrameList frames;                  // of the newest connection and before
-    std::optional<ChunkEnd> end;       // all of it is there
-    bool begun = false;                // on the connection at hand
+    std::optional<ChunkEnd> end;       // set once it is complete
+    bool begun = false;                // on the current connection
     // Its bytes [first_byte, bytes) are in `pieces`.
     uint64_t first_byte = 0;
     uint64_t bytes = 0;
@@ -46,70 +46,70 @@ class LaneWindow {
     uint64_t careful_until = 0;  // in small frames
 
     bool rebuilt() const { return begin.kind == ChunkKind::kRebuilt; }
-    // What the next frame may take of `rest`.
+    // Returns how much of `rest` the next frame may take.
     size_t FrameBytes(size_t rest) const {
       return frames.bytes() < careful_until
                  ? std::min<size_t>(rest, kCarefulFrameBytes)
                  : rest;
     }
-    // What follows that byte in its piece, as much as a frame may take.
-    // REQUIRES: first_byte <= byte < bytes.
+    // Returns the bytes from that one on in its piece, as many as a frame may
+    // take. REQUIRES: first_byte <= byte < bytes.
     rocksdb::Slice At(uint64_t byte) const;
   };
-  // One answer. A target has at most two unanswered requests, so what was
-  // asked for two requests ago has arrived.
+  // One answer. A target has at most two unanswered requests, so the answer to
+  // the request before these has arrived.
   struct Range {
     RangeRequest request;
-    bool asked = true;  // on the connection at hand
+    bool asked = true;  // on the current connection
     std::deque<Chunk> chunks;
-    size_t sent_chunks = 0;  // of these, on the connection at hand
+    size_t sent_chunks = 0;  // of these, on the current connection
     bool ended = false;      // has all its chunks
-    bool end_sent = false;   // on the connection at hand
-    // Of the chunks sent in whole as an answer to `request`.
+    bool end_sent = false;   // on the current connection
+    // Totals of the chunks sent completely as an answer to `request`.
     Totals totals;
     RangeDigest chain;
-    // Of the next chunk; `after` is what a request for it says.
+    // Of the next chunk; `after` as in a request for it.
     uint64_t next_ordinal = 0;
     std::optional<std::string> after;
   };
 
   void BeginRange(const RangeRequest& request);
-  // A carried chunk that is gone on with has the frames that Rewind() kept.
+  // A resumed carried chunk has the frames that Rewind() kept.
   void BeginChunk(const ChunkBegin& begin);
   bool HasRoom(size_t bytes) const { return bytes_ + bytes <= kBytes; }
-  // To the last chunk.
+  // Adds to the last chunk.
   void Add(const rocksdb::Slice& piece);
-  // `after`: what a request for the chunk that follows says.
+  // `after`: as in a request for the following chunk.
   void EndChunk(const ChunkEnd& end, const std::string& after);
   void EndRange() { ranges_.back().ended = true; }
 
-  // Forgets what lies before the byte that is acknowledged. What is not known
-  // here any more is passed over. kCorrupt: it was never sent.
+  // Drops everything before the acknowledged byte. Ignores acknowledgements of
+  // data that was dropped before. kCorrupt: it was never sent.
   [[nodiscard]] rocksdb::Status Acknowledge(const ChunkAck& ack);
 
   enum class Found {
-    kAll,        // what is not sent now follows what the target has
-    kToBeRead,   // of a carried chunk, whose frames are kept, nothing else
-    kNothing,    // and nothing is kept
+    kAll,        // the unsent data now follows what the target has
+    kToBeRead,   // only the frames of a carried chunk, to be read again
+    kNothing,    // the window is now empty
   };
-  // Makes the target stand where `request`, its first one on another
-  // connection, says; the target then has to request the ranges behind it.
-  // `building`: the last range, which has not ended, is resumed; otherwise the
-  // window forgets it, and the lane answers its request anew.
+  // Sets the target's position to that of `request`, its first one on another
+  // connection; the target then has to request the ranges behind it.
+  // `building`: resume the last range, which has not ended; otherwise the
+  // window drops it, and the lane answers its request anew.
   Found Rewind(const RangeRequest& request, bool building);
-  // Where to go on with a carried chunk that Rewind() found.
+  // Returns where to resume a carried chunk that Rewind() found.
   uint64_t FirstByte(const RangeRequest& request) const;
   void Clear();
 
   bool empty() const { return ranges_.empty(); }
   uint64_t bytes() const { return bytes_; }
   std::deque<Range>& ranges() { return ranges_; }
-  // The first range that has not been sent to its end; null: there is none.
+  // Returns the first range that is not completely sent; null: none.
   Range* NextToSend();
-  // Forgets the ranges that were not asked for on the connection at hand.
+  // Drops the ranges that were not requested on the current connection.
   void ForgetUnasked();
   Chunk& chunk() { return ranges_.back().chunks.back(); }
-  // The last range is a carried file whose end has not come.
+  // True if the last range is a carried file without its end.
   bool carrying() const {
     return !ranges_.empty() && !ranges_.back().ended &&
            !ranges_.back().chunks.empty() &&
@@ -119,9 +119,9 @@ class LaneWindow {
  private:
   Range* Find(uint32_t range_id);
   void Release(Chunk* chunk, uint64_t bytes);
-  void DropChunk(Range* range);  // its first
-  void DropRange(bool first);    // or the last
-  // Of what follows `chunk` of the first range nothing has arrived.
+  void DropChunk(Range* range);  // its first one
+  void DropRange(bool first);    // or the last one
+  // Nothing behind `chunk` of the first range has arrived.
   bool SendAgainBehind(size_t chunk, bool building);
 
   std::deque<Range> ranges_;

@@ -1,5 +1,5 @@
-// Who is let in: counts connections in all and per address, and picks those
-// that must go when too many have not shaken hands.
+// Admits connections: counts them in all and per address, and chooses which
+// ones to close if too many have not finished their handshake.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ struct AdmissionLimits {
   uint32_t half_open_per_address = 0;
 };
 
-// The newest is let in rather than refused where half-open connections are too
-// many: whoever is honest shakes hands in milliseconds, whoever floods has the
-// oldest ones.
+// If there are too many half-open connections, admits the newest and drops the
+// oldest: an honest peer finishes its handshake in milliseconds, so the oldest
+// ones belong to a flood.
 //
 // Threads: any.
 class Admission {
  public:
   explicit Admission(const AdmissionLimits& limits) : limits_(limits) {}
 
-  // The new connection's number, and in *dropped that of a half-open one which
-  // must be closed (0: none); it no longer counts as half-open, but as a
-  // connection until Leave(). 0: refused, *why says by which limit.
+  // Returns the new connection's number (0: refused, *why is the limit), and in
+  // *dropped that of a half-open one which the caller must close (0: none). It
+  // no longer counts as half-open, but as a connection until Leave().
   uint64_t Enter(const std::string& address, uint64_t* dropped,
                  std::string* why);
-  // It has shaken hands. False: it was dropped before.
+  // Called after its handshake. Returns false if it was dropped before.
   bool Establish(uint64_t id);
   void Leave(uint64_t id);
 

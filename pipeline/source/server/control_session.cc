@@ -15,10 +15,10 @@ constexpr char kWhere[] = "source control";
 constexpr milliseconds kTickInterval{1000};
 // RocksDB may start so many threads while it opens a snapshot, beside its pools.
 constexpr int kThreadsToOpen = 4;
-// How long a session whose transfer failed waits for the target to hang up, so
-// that the End frame is read before the connection goes.
+// Time that a session with a failed transfer waits for the target to close, so
+// that the target reads the End frame before the connection closes.
 constexpr milliseconds kDrainLimit{2000};
-// Frames of one target, far above what any sends: pings and their answers.
+// Limit of one target's frames: many more pings and answers than any sends.
 constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
 // Of one target that asks for a refresh: its covers, at about 100 bytes each.
@@ -114,9 +114,9 @@ Status ControlSession::EndTransfer(const Status& status) {
   return why;
 }
 
-// A target that was lost, or had to stop for a reason that passes, may come
-// back; one that never got the plan cannot, and one that says that it stops
-// before any data was sent has nothing to resume.
+// A target that was lost, or stopped for a temporary reason, may resume. A
+// target without the plan cannot, and one that says that it stops before any
+// data was sent has nothing to resume.
 bool ControlSession::MayKeep(const Status& status) {
   const bool known = transfer_->planned() || resumed_;
   if (!registered_ || !transfer_->may_keep() || !known ||
@@ -167,7 +167,7 @@ Status ControlSession::Serve() {
       return status;
     }
     if (!done && transfer_ != nullptr && transfer_->ended()) {
-      // It was told why: one that goes on pinging keeps no snapshot.
+      // The target knows why; pinging further retains no snapshot.
       return transfer_->status();
     }
   }
@@ -272,7 +272,7 @@ Status ControlSession::TellStatus(const Frame& frame) {
       StatusReply{host_.store->List(names, channel_->identity())});
 }
 
-// A refresh's request is followed by what the target remembers.
+// The target's memory follows the request of a refresh.
 Status ControlSession::TakeRequest(OpenRequest request) {
   if (transfer_ != nullptr || request_.has_value()) {
     return Unexpected(FrameType::kOpenRequest);
@@ -335,8 +335,8 @@ Status ControlSession::TakeMemory(const Frame& frame) {
              : Status::OK();
 }
 
-// A held snapshot of the same database and column families, for a request that
-// only reads it.
+// Finds a retained snapshot of the same database and column families, for a
+// request that only reads it.
 Status ControlSession::FindShared(const OpenRequest& request,
                                   std::shared_ptr<Transfer>* held) const {
   std::shared_ptr<Transfer> found = host_.store->Find(request.held_transfer);
@@ -344,7 +344,7 @@ Status ControlSession::FindShared(const OpenRequest& request,
       found->name() != request.database) {
     return MakeStatus(EndState::kSnapshotGone,
                       "no snapshot of transfer " +
-                          ToHex(request.held_transfer) + " is held here");
+                          ToHex(request.held_transfer) + " is retained here");
   }
   if (request.purpose == Purpose::kPull ||
       request.families != found->request().families) {
@@ -358,7 +358,7 @@ Status ControlSession::FindShared(const OpenRequest& request,
   return Status::OK();
 }
 
-// Makes of a request in place of a held transfer one that is just new.
+// Turns a request that replaces a retained transfer into one for a new one.
 Status ControlSession::DropOld(const ServedDatabase& database,
                                OpenRequest* request, std::string* note) {
   if (request->purpose != Purpose::kPull) {
@@ -412,8 +412,8 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (host_.on_transfer) {
     host_.on_transfer(transfer_.get());
   }
-  // Before the snapshot: the limit is for what a snapshot costs. Lanes cannot
-  // come yet, they do not know the id.
+  // Before the snapshot, because the limit bounds the cost of snapshots. Lanes
+  // cannot connect yet: they do not know the id.
   const Status added = host_.store->Add(transfer_);
   if (!added.ok()) {
     return added;
@@ -440,7 +440,7 @@ Status ControlSession::StartOpening() {
   return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
 }
 
-// RocksDB throws where it cannot start a thread.
+// RocksDB throws if it cannot start a thread.
 Status ControlSession::Pin() {
   Status status = CheckThreads(kThreadsToOpen);
   if (!status.ok()) {
@@ -465,13 +465,13 @@ void ControlSession::Open() {
     status = transfer_->Announce(channel_, resumed_);
   }
   if (!status.ok()) {
-    // The connection's fault, not the transfer's: wakes the reader.
+    // The connection failed, not the transfer: wakes the reader.
     channel_->Close();
   }
 }
 
-// The plan may still be on its way to the target, which then cannot know what
-// the ranges are that it says it holds.
+// Without the plan, the target cannot know which ranges it holds. The plan may
+// still be on its way.
 Status ControlSession::RecordHeld(const Frame& frame) {
   if (transfer_ == nullptr || (!resumed_ && !transfer_->is_refresh()) ||
       finished_ || !transfer_->planned()) {
@@ -499,7 +499,7 @@ void ControlSession::Tick() {
       status = channel_->SendMessage(FrameType::kStats,
                                      transfer_->CurrentStats());
     }
-    // A send that fails is found by the reader, which ends the session.
+    // The reader notices a failed send and ends the session.
     status.PermitUncheckedError();
     lock.lock();
   }
@@ -515,11 +515,11 @@ Status ControlSession::SetCompression(const Compress& compress) {
 }
 
 Status ControlSession::AgreeOnTotals(const Finish& theirs) {
-  // Before that the worker still makes what the totals are counted by.
+  // Before that, the worker still writes the plan that the totals count by.
   if (transfer_ == nullptr || !transfer_->planned() || finished_) {
     return Unexpected(FrameType::kFinish);
   }
-  // Totals that agree on a part would make it look like the whole.
+  // Agreeing totals of a part would make it look complete.
   const size_t unsent = transfer_->request().purpose == Purpose::kPull
                             ? transfer_->ledger()->UnsentRanges()
                             : 0;
@@ -556,12 +556,12 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   return channel_->SendMessage(FrameType::kFinished, ours);
 }
 
-// Failures that no TransferReport tells of.
+// Logs failures that are in no TransferReport.
 void ControlSession::LogFailure(const Status& status) const {
   const bool reported = transfer_ != nullptr &&
                         transfer_->request().purpose == Purpose::kPull;
-  // A request that somebody stopped is no failure; an in-process server often
-  // stops before it has read that its only client is done.
+  // A stopped request is no failure; an in-process server often stops before
+  // it has read that its only client is done.
   if (!status.ok() && !status.IsAborted() && !reported &&
       host_.log_peer) {
     host_.log_peer("request of " + PeerText(*channel_) + ": " +
@@ -573,7 +573,7 @@ void ControlSession::LogFailure(const Status& status) const {
 void ControlSession::DrainUntilClosed() {
   const WaitLimit limit = WaitLimit::Within(kDrainLimit);
   Frame frame;
-  // The limit alone would not end it: it counts only while nothing arrives.
+  // The limit alone does not suffice: it counts only while nothing arrives.
   while (Clock::now() < limit.until && channel_->Receive(limit, &frame).ok()) {
   }
 }

@@ -1,6 +1,6 @@
-// The control connection of one target at the source: pins and plans what it
-// asks for, or goes on with a transfer that is held, keeps both sides aware of
-// each other, agrees on the totals.
+// The control connection of one target at the source: pins and plans the
+// requested transfer or resumes a retained one, exchanges pings and Stats, and
+// agrees on the totals.
 #pragma once
 
 #include <condition_variable>
@@ -15,29 +15,29 @@
 
 namespace sstferry {
 
-// Whether `peer` (null: nobody proved anything) is one whom `database` allows.
+// Returns true if `database` allows `peer` (null: without a certificate).
 bool MayRead(const ServedDatabase& database, const PeerIdentity* peer);
 
-// What a session needs of its server.
+// The server's parts that a session uses.
 struct SessionHost {
   const ServeOptions* options = nullptr;
   TokenBucket* wire_bucket = nullptr;
-  // kRefused with a sentence when the name is not served, kDenied when not to
-  // `peer`, who may be null.
+  // kRefused if no database of that name is served, kDenied if `peer` (may be
+  // null) may not read it.
   std::function<rocksdb::Status(const std::string& name,
                                 const PeerIdentity* peer,
                                 ServedDatabase* database)>
       find_database;
   SnapshotStore* store = nullptr;
-  // A warning that a peer can cause.
+  // Logs a warning that a peer can cause.
   std::function<void(const std::string& line)> log_peer;
-  // Called with each new transfer before it is pinned. Null: nobody is told.
+  // Called with each new transfer before it is pinned. May be null.
   std::function<void(Transfer*)> on_transfer;
 };
 
 // Threads: Run() reads on its caller's thread; a worker pins and plans, a
-//   ticker pings and sends Stats. Both begin with the transfer, so that who asks
-//   for nothing costs one thread, and are joined before Run() returns.
+//   ticker pings and sends Stats. Both start with the transfer, so that a peer
+//   without a request costs one thread; Run() joins them before it returns.
 class ControlSession {
  public:
   ControlSession(const SessionHost& host, const Hello& hello,
@@ -61,8 +61,8 @@ class ControlSession {
                                        const OpenRequest& request);
   [[nodiscard]] rocksdb::Status RecordHeld(const Frame& frame);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
-  // What becomes of the transfer when the connection ends with `status`; the
-  // transfer's own end, when it has one.
+  // Ends or retains the transfer when the connection ends with `status`.
+  // Returns the transfer's own end, if it has one.
   [[nodiscard]] rocksdb::Status EndTransfer(const rocksdb::Status& status);
   bool MayKeep(const rocksdb::Status& status);
   void Report(const rocksdb::Status& status);
@@ -71,8 +71,8 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status StartOpening();
   [[nodiscard]] rocksdb::Status Pin();
   void Open();
-  // Pings, and tells how far the transfer has got: a target that waits for a
-  // plan sees by that that the snapshot is still being read.
+  // Sends pings and the transfer's progress, which show a target that waits for
+  // a plan that the source still reads the snapshot.
   void Tick();
   void DrainUntilClosed();
   void LogFailure(const rocksdb::Status& status) const;
@@ -89,7 +89,7 @@ class ControlSession {
   bool registered_ = false;
   bool finished_ = false;
   bool resumed_ = false;
-  bool lost_ = false;      // no frame came, or bytes that are none
+  bool lost_ = false;      // no frame arrived, or damaged bytes
   bool told_ = false;      // the target said why it ends
   bool kept_ = false;      // the transfer outlives this session
   bool replaced_ = false;  // another session has the transfer

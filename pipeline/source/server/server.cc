@@ -70,10 +70,10 @@ class Server : public SourceServer {
   void Stop() override {
     stopping_ = true;
     listener_->Close();
-    // Run() stops, too, once it accepts no more: not before targets were told.
+    // Run() calls Stop(), too: it must wait until targets were informed.
     std::lock_guard<std::mutex> stopping(stop_mu_);
-    // First: a lane that the bucket wakes would else fail before anyone says
-    // that it was the shutdown.
+    // First: otherwise a lane that the bucket wakes fails before the store says
+    // that the server is shutting down.
     store_.Stop();
     wire_bucket_.Close();
     std::lock_guard<std::mutex> lock(mu_);
@@ -112,7 +112,7 @@ class Server : public SourceServer {
     }
   }
 
-  // What anybody who reaches the port can cause.
+  // For lines that anyone who reaches the port can cause.
   void LogStranger(const std::string& text) {
     LogLimited(&stranger_log_, text);
   }
@@ -188,12 +188,12 @@ class Server : public SourceServer {
       return;
     }
     const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
-    // A source that began again has yet to plan: its lanes come again.
+    // A restarted source has not planned yet; the lanes connect again.
     if (transfer == nullptr || !transfer->planned()) {
       SendEnd(channel,
               MakeStatus(EndState::kSnapshotGone,
                          "no transfer " + ToHex(hello.transfer_id) +
-                             " is held here"),
+                             " is retained here"),
               "source");
       return;
     }
@@ -229,7 +229,7 @@ class Server : public SourceServer {
                       "no database named '" + name + "' is served here");
   }
 
-  // Joins and forgets sessions whose thread is at its end.
+  // Joins and removes sessions whose thread has ended.
   void JoinFinished() {
     std::list<Session> finished;
     {
@@ -288,7 +288,7 @@ Status MakeSourceServer(const ServeOptions& options,
     }
     if (!names.insert(database.name).second) {
       return MakeStatus(EndState::kRefused,
-                        "database name '" + database.name + "' is doubled");
+                        "database name '" + database.name + "' is given twice");
     }
   }
   const Status started = StartRocksDbThreads();

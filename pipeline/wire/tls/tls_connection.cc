@@ -27,7 +27,7 @@ using asio::ip::tcp;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// The plain text of one TLS record, at most.
+// Maximum of plain text in one TLS record.
 constexpr size_t kRecordBytes = 16u << 10;
 constexpr size_t kFrameMagicBytes = 4;
 
@@ -41,7 +41,7 @@ class RecordCutter {
     Cut();
   }
 
-  // Empty when all is written; the same until Advance().
+  // Empty once everything is written; the same until Advance().
   const Slice& piece() const { return piece_; }
   bool is_last() const { return part_ == end_; }
 
@@ -121,8 +121,8 @@ class TlsConnection final : public Connection {
   // All below under mu_.
   [[nodiscard]] Status Usable() const;
   void BeginCall();
-  // After a call that returned `result`: OK with what to wait for, else why
-  // it failed.
+  // Explains the `result` of a call: OK with the event to wait for, else the
+  // failure.
   [[nodiscard]] Status AfterCall(const char* action, int result,
                                  short* wait_for);
   [[nodiscard]] Status ExplainFailure(const char* action);
@@ -245,8 +245,8 @@ Status TlsConnection::Handshake(const WaitLimit& limit) {
   return status;
 }
 
-// A client without TLS would get a closed connection from OpenSSL, and not a
-// word; so it is told, in its own language, what is expected.
+// OpenSSL would close the connection of a client without TLS without a word. So
+// this sends a plain frame that says what is expected.
 Status TlsConnection::LookForPlainPeer(Patience* patience) {
   const Status waited = socket_.Wait(POLLIN, "TLS handshake", patience);
   if (!waited.ok()) {
@@ -301,7 +301,7 @@ Status TlsConnection::Read(char* buffer, size_t capacity,
   }
 }
 
-// As many records as are there and fit.
+// Reads as many records as are available and fit.
 Status TlsConnection::ReadRecords(char* buffer, size_t capacity, size_t* bytes,
                                   short* wait_for) {
   std::lock_guard<std::mutex> lock(mu_);
@@ -318,7 +318,7 @@ Status TlsConnection::ReadRecords(char* buffer, size_t capacity, size_t* bytes,
     }
   }
   if (*bytes > 0) {
-    // What was read counts; a failure is kept for the next call.
+    // Returns the bytes that were read; the next call returns the failure.
     *wait_for = 0;
     return Status::OK();
   }
@@ -356,7 +356,7 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
           PeerGone(where_ + "write: the peer closed the connection"));
     }
     if (!status.ok()) {
-      // OpenSSL holds a record that it would want to be given again.
+      // OpenSSL holds a record that it requires again.
       std::lock_guard<std::mutex> lock(mu_);
       write_failure_ = PeerGone(where_ + "an earlier write was cut short");
       return status;
@@ -374,7 +374,7 @@ Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
   }
   BeginCall();
   if (bytes_since_rekey_ >= rekey_after_bytes_) {
-    // Sent in front of the next record.
+    // Is sent before the next record.
     SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
     bytes_since_rekey_ = 0;
     ERR_clear_error();
@@ -393,8 +393,8 @@ Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
              : status;
 }
 
-// A server that does not accept a client says so and closes, and the client
-// may be writing by then: the alert tells more than the broken write.
+// A server that does not accept a client sends an alert and closes, while the
+// client may be writing: the alert tells more than the failed write.
 Status TlsConnection::AlertBehind(const Status& write_failure) {
   failure_ = Status::OK();
   char byte = 0;
@@ -414,8 +414,8 @@ void TlsConnection::Close() {
     const ConnectedSocket::Inside inside(&socket_);
     std::lock_guard<std::mutex> lock(mu_);
     if (inside.entered() && !closing_ && shaken_ && failure_.ok()) {
-      // Tells the peer that this is the end and no cut; if there is no room
-      // for that, the peer sees a cut.
+      // Tells the peer that the stream ends and was not cut; without room for
+      // that, the peer sees a cut.
       BeginCall();
       SSL_shutdown(ssl_);
       ERR_clear_error();
@@ -498,7 +498,7 @@ Status TlsConnection::ExplainReason(const char* action,
   const char* const words = ERR_reason_error_string(error);
   const std::string found = words != nullptr ? words : "unknown error";
   if (shaken_) {
-    // No session goes on after that; a new connection may.
+    // The session cannot continue after that; a new connection can.
     return PeerGone(where_ + action + ": bytes were changed on the way: " +
                     found);
   }

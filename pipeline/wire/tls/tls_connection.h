@@ -10,12 +10,12 @@
 
 namespace sstferry {
 
-// New keys for what is written after so many bytes: AES-GCM must not encrypt
-// more than 2^24.5 records (388 GB) with one.
+// Bytes after which a direction changes its keys: AES-GCM must not encrypt more
+// than 2^24.5 records (388 GB) with one key.
 inline constexpr uint64_t kRekeyAfterBytes = 64ull << 30;
 
-// Takes over a connected socket. `expected_name` is the host that was dialed;
-// unused by a server.
+// Takes over a connected socket. `expected_name` is the dialed host; a server
+// does not use it.
 std::unique_ptr<Connection> MakeTlsConnection(
     boost::asio::ip::tcp::socket socket,
     const boost::asio::ip::tcp::endpoint& peer,

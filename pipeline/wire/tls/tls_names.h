@@ -1,4 +1,4 @@
-// Certificates in words: whose they are, and why one was not accepted. Only
+// Describes certificates: their names, and why one was not accepted. Only
 // tls_*.cc include this.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace sstferry {
 
-// The subject and the names of a certificate, as PeerIdentity has them.
+// Returns the subject and the names of a certificate.
 PeerIdentity IdentityOf(X509* certificate);
 
-// What OpenSSL found wrong with the other side's certificates. Texts are cut
-// and escaped: they are a stranger's.
+// OpenSSL's objection to the other side's certificates. Texts are cut and
+// escaped, because an unknown peer wrote them.
 struct VerifyFailure {
   int code = X509_V_OK;
   int depth = 0;            // 0: its own certificate; above: one that signed
@@ -29,20 +29,20 @@ struct VerifyFailure {
 int RememberVerifyFailure(int accepted, X509_STORE_CTX* store);
 
 // "the server's certificate (CN=x): expired on ...". `whose` is "server" or
-// "client"; `expected_name` is what was dialed; `ca_file` what had to sign.
+// "client"; `expected_name` is the dialed name; `ca_file` the trusted CAs.
 std::string DescribeVerifyFailure(const VerifyFailure& failure,
                                   const std::string& whose,
                                   const std::string& expected_name,
                                   const std::string& ca_file);
 
-// What the other side's TLS alert means for whoever gets it. False: it says
-// nothing about identities.
+// Explains an alert of the other side. Returns false if it says nothing about
+// identities.
 bool DescribeAlert(int alert, const std::string& peer_role,
                    const std::string& own_role, const std::string& cert_file,
                    std::string* text);
 
-// "expired on ...", "is not valid before ...", "expires on ..." when that is
-// less than `warn_days` away; "" otherwise.
+// "expired on ...", "is not valid before ...", "expires on ..." if that is less
+// than `warn_days` away; "" otherwise.
 std::string ValidityProblem(const std::string& cert_file, int warn_days);
 
 }  // namespace sstferry
