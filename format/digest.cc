@@ -82,6 +82,21 @@ void RangeDigest::AddChunk(const Digest128& chunk) {
   chain_.AddFrame(chunk.high);
 }
 
+struct Digest128Stream::State {
+  XXH3_state_t hash;
+};
+
+Digest128Stream::Digest128Stream() : state_(new State) {
+  XXH3_128bits_reset(&state_->hash);
+}
+Digest128Stream::~Digest128Stream() = default;
+void Digest128Stream::Add(const Slice& data) {
+  XXH3_128bits_update(&state_->hash, data.data(), data.size());
+}
+Digest128 Digest128Stream::Finish() const {
+  return FromHash(XXH3_128bits_digest(&state_->hash));
+}
+
 struct ContentDigest::State {
   XXH3_state_t hash;
   size_t gathered = 0;

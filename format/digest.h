@@ -38,6 +38,21 @@ class Digest64Stream {
   std::unique_ptr<State> state_;
 };
 
+// Computes DigestOf() of bytes that arrive in parts.
+class Digest128Stream {
+ public:
+  Digest128Stream();
+  ~Digest128Stream();
+  Digest128Stream(const Digest128Stream&) = delete;
+  Digest128Stream& operator=(const Digest128Stream&) = delete;
+  void Add(const rocksdb::Slice& data);
+  Digest128 Finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // Computes the digest of a chunk: XXH3-128 over the 8-byte little-endian
 // digests of its ChunkData frames in order, so that each side hashes each byte
 // once.

@@ -47,6 +47,8 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kTargetFamilies, "TargetFamilies"},
     {FrameType::kCovers, "Covers"},
     {FrameType::kTargetBounds, "TargetBounds"},
+    {FrameType::kCloneSet, "CloneSet"},
+    {FrameType::kCloneFiles, "CloneFiles"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},

@@ -63,6 +63,8 @@ enum class FrameType : uint8_t {
   kTargetFamilies = 27,  // target: its families, before a refresh is planned
   kCovers = 28,        // either: interval records
   kTargetBounds = 29,  // target: largest keys of its last level's files
+  kCloneSet = 30,      // source: precedes the list of files of a clone
+  kCloneFiles = 31,    // source: some files of a clone
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source

@@ -11,6 +11,7 @@
 namespace sstferry {
 
 inline constexpr size_t kHeldRangeBytes = 4 + 4 * 8;
+inline constexpr size_t kCloneFileBytes = 1 + 3 * 8;
 
 inline const char* ConnectionKindName(ConnectionKind kind) {
   return kind == ConnectionKind::kControl ? "control" : "lane";
@@ -62,7 +63,15 @@ inline const char* SnapshotUseName(SnapshotUse use) {
   return "unknown";
 }
 inline const char* TransferModeName(TransferMode mode) {
-  return mode == TransferMode::kSeed ? "seed" : "refresh";
+  switch (mode) {
+    case TransferMode::kSeed:
+      return "seed";
+    case TransferMode::kRefresh:
+      return "refresh";
+    case TransferMode::kClone:
+      return "clone";
+  }
+  return "unknown";
 }
 inline const char* CompareModeName(CompareMode mode) {
   switch (mode) {
@@ -83,6 +92,23 @@ inline const char* RangeNeedName(RangeNeed need) {
       return "compare";
     case RangeNeed::kUnchanged:
       return "unchanged";
+  }
+  return "unknown";
+}
+inline const char* CloneFileKindName(CloneFileKind kind) {
+  switch (kind) {
+    case CloneFileKind::kTable:
+      return "table";
+    case CloneFileKind::kBlob:
+      return "blob";
+    case CloneFileKind::kWal:
+      return "wal";
+    case CloneFileKind::kManifest:
+      return "manifest";
+    case CloneFileKind::kOptions:
+      return "options";
+    case CloneFileKind::kIdentity:
+      return "identity";
   }
   return "unknown";
 }
@@ -175,6 +201,14 @@ void Fields(A& a, M& m) {
   Fields(a, m.totals);
 }
 
+template <typename A, FieldsOf<CloneFile> M>
+void Fields(A& a, M& m) {
+  a.Enum("kind", m.kind, kMaxCloneFileKind, CloneFileKindName);
+  Number(a, "number", m.number);
+  Number(a, "bytes", m.bytes);
+  Number(a, "records_end", m.records_end);
+}
+
 template <typename A, FieldsOf<HeldSnapshot> M>
 void Fields(A& a, M& m) {
   a.Id("transfer_id", m.transfer_id);
@@ -255,7 +289,7 @@ void Fields(A& a, M& m) {
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
   a.Enum("snapshot_use", m.snapshot_use, 3, SnapshotUseName);
   a.Id("held_transfer", m.held_transfer);
-  a.Enum("mode", m.mode, 1, TransferModeName);
+  a.Enum("mode", m.mode, 2, TransferModeName);
   a.Enum("compare", m.compare, 2, CompareModeName);
   Number(a, "target_families", m.target_families, kMaxFamilies);
   Number(a, "target_covers", m.target_covers, kMaxRanges);
@@ -335,6 +369,21 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<PlanItems> M>
 void Fields(A& a, M& m) {
   a.List("items", m.items, kMaxRanges, 23,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<CloneSet> M>
+void Fields(A& a, M& m) {
+  Number(a, "unit_bytes", m.unit_bytes, kMaxChunkBytes, kMinChunkBytes);
+  Number(a, "file_count", m.file_count, kMaxRanges);
+  Number(a, "format_version", m.format_version);
+  a.List("wal_record_types", m.wal_record_types, kMaxWalRecordTypes, 1,
+         [](auto& archive, auto& item) { Number(archive, "type", item); });
+}
+
+template <typename A, FieldsOf<CloneFiles> M>
+void Fields(A& a, M& m) {
+  a.List("files", m.files, kMaxRanges, kCloneFileBytes,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

@@ -7,7 +7,15 @@
 namespace sstferry {
 
 inline const char* ChunkKindName(ChunkKind kind) {
-  return kind == ChunkKind::kRebuilt ? "rebuilt" : "carried";
+  switch (kind) {
+    case ChunkKind::kRebuilt:
+      return "rebuilt";
+    case ChunkKind::kCarried:
+      return "carried";
+    case ChunkKind::kCloned:
+      return "cloned";
+  }
+  return "unknown";
 }
 
 template <typename A, FieldsOf<EntryDigest> M>
@@ -37,7 +45,7 @@ template <typename A, FieldsOf<ChunkBegin> M>
 void Fields(A& a, M& m) {
   Number(a, "range_id", m.range_id, kMaxRanges - 1);
   Number(a, "ordinal", m.ordinal);
-  a.Enum("kind", m.kind, 1, ChunkKindName);
+  a.Enum("kind", m.kind, 2, ChunkKindName);
   Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
   Number(a, "first_byte", m.first_byte, kMaxChunkFileBytes);
 }

@@ -13,5 +13,6 @@
 #pragma once
 
 #include "format/message/messages_any.h"
+#include "format/message/messages_clone.h"
 #include "format/message/messages_control.h"
 #include "format/message/messages_lane.h"

@@ -31,9 +31,11 @@ inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
 // The target accepts chunks with blocks that RocksDB 11.1 marks: values apart
 // from keys, uniform keys.
 inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
+// The mode kClone of an OpenRequest.
+inline constexpr uint64_t kFeatureClone = 1u << 5;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
-    kFeatureWireCompression | kFeatureMarkedBlocks;
+    kFeatureWireCompression | kFeatureMarkedBlocks | kFeatureClone;
 
 struct NamedValue {
   std::string name;

@@ -28,6 +28,7 @@ size_t EncodedBytes(const Cover& item) {
 }
 size_t EncodedBytes(const TargetBound& item) { return 8 + item.key.size(); }
 size_t EncodedBytes(const HeldRange&) { return kHeldRangeBytes; }
+size_t EncodedBytes(const CloneFile&) { return kCloneFileBytes; }
 size_t EncodedBytes(const PlanItem& item) {
   return 21 + IntervalBytes(item.interval) + item.file.size() +
          std::min<size_t>(item.reason.size(), kMaxMessageTextBytes);
@@ -68,6 +69,18 @@ Status Ranges::DecodeFrom(const Slice& payload) {
 void PlanItems::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status PlanItems::DecodeFrom(const Slice& payload) {
   return DecodeFields("PlanItems", payload, this);
+}
+
+void CloneSet::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status CloneSet::DecodeFrom(const Slice& payload) {
+  return DecodeFields("CloneSet", payload, this);
+}
+
+void CloneFiles::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status CloneFiles::DecodeFrom(const Slice& payload) {
+  return DecodeFields("CloneFiles", payload, this);
 }
 
 void PlanEnd::EncodeTo(std::string* out) const { EncodeFields(*this, out); }

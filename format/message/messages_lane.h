@@ -26,7 +26,11 @@ struct RangeRequest {
   friend bool operator==(const RangeRequest&, const RangeRequest&) = default;
 };
 
-enum class ChunkKind : uint8_t { kRebuilt = 0, kCarried = 1 };
+enum class ChunkKind : uint8_t {
+  kRebuilt = 0,
+  kCarried = 1,
+  kCloned = 2,  // a unit of a clone: no table file, and without entries
+};
 
 struct ChunkBegin {
   uint32_t range_id = 0;

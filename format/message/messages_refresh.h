@@ -14,6 +14,7 @@ namespace sstferry {
 enum class TransferMode : uint8_t {
   kSeed = 0,     // into a new database: chunks hold only entries
   kRefresh = 1,  // into one with data: chunks replace their intervals
+  kClone = 2,    // the source's files as they are, in units; feature bit
 };
 
 // The target requests this for a range of the plan.

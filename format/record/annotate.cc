@@ -161,6 +161,10 @@ Status AnnotateRecord(const JournalRecord& record, std::string* out) {
                                                     out);
     case JournalRecordType::kFamily:
       return AnnotateMessage<Family>(name, payload, offset, out);
+    case JournalRecordType::kCloneSet:
+      return AnnotateMessage<CloneSet>(name, payload, offset, out);
+    case JournalRecordType::kCloneFiles:
+      return AnnotateMessage<CloneFiles>(name, payload, offset, out);
   }
   return Status::OK();
 }
@@ -258,6 +262,10 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<Covers>(name, payload, kAt, out);
     case FrameType::kTargetBounds:
       return AnnotateMessage<TargetBounds>(name, payload, kAt, out);
+    case FrameType::kCloneSet:
+      return AnnotateMessage<CloneSet>(name, payload, kAt, out);
+    case FrameType::kCloneFiles:
+      return AnnotateMessage<CloneFiles>(name, payload, kAt, out);
     default:
       return AnnotateLanePayload(type, payload, out);
   }

@@ -118,6 +118,10 @@ const char* JournalRecordTypeName(JournalRecordType type) {
       return "TargetFiles";
     case JournalRecordType::kFamily:
       return "Family";
+    case JournalRecordType::kCloneSet:
+      return "CloneSet";
+    case JournalRecordType::kCloneFiles:
+      return "CloneFiles";
   }
   return "unknown";
 }
@@ -140,6 +144,7 @@ void JournalChunk::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);
 }
 Status JournalChunk::DecodeFrom(const Slice& payload) {
+  content = Digest128();  // not there with other kinds
   return DecodeFields("JournalChunk", payload, this);
 }
 

@@ -39,12 +39,16 @@ enum class JournalRecordType : uint8_t {
   kCovers = 8,    // a batch of interval records, unchanged
   kIngested = 9,  // the chunk was ingested
   kTargetFiles = 10,  // the target's table files when it was examined
+  kCloneSet = 11,     // the CloneSet message of a clone, unchanged
+  kCloneFiles = 12,   // a batch of its files, unchanged
 };
-inline constexpr uint8_t kMaxJournalRecordType = 10;
+inline constexpr uint8_t kMaxJournalRecordType = 12;
 const char* JournalRecordTypeName(JournalRecordType type);
 
 inline constexpr char kSeedMode[] = "seed";
 inline constexpr char kRefreshSwapMode[] = "refresh swap";
+inline constexpr char kCloneMode[] = "clone";
+inline constexpr char kCloneSwapMode[] = "clone swap";
 inline constexpr char kRefreshAllMode[] = "refresh all";
 inline constexpr char kRefreshChunkMode[] = "refresh chunk";
 
@@ -89,6 +93,7 @@ struct JournalChunk {
   std::string creating_session_id;
   uint64_t original_file_number = 0;
   bool unchecked = false;  // its blocks have no checksums
+  Digest128 content{};     // of a cloned unit: XXH3-128 of its bytes
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;

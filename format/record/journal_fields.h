@@ -34,11 +34,14 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<JournalChunk> M>
 void Fields(A& a, M& m) {
   Fields(a, m.chunk);
-  a.Enum("kind", m.kind, 1, ChunkKindName);
+  a.Enum("kind", m.kind, 2, ChunkKindName);
   a.Bytes("creating_database_id", m.creating_database_id, kMaxIdentifierBytes);
   a.Bytes("creating_session_id", m.creating_session_id, kMaxIdentifierBytes);
   Number(a, "original_file_number", m.original_file_number);
   a.Bool("unchecked", m.unchecked);
+  if (m.kind == ChunkKind::kCloned) {
+    a.Digest("content", m.content);
+  }
 }
 
 template <typename A, FieldsOf<JournalIngested> M>

@@ -2,6 +2,7 @@
 // keys, transactions, and the rules for sequence numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -58,6 +59,14 @@ class WalFacts {
   uint64_t entries() const { return entries_; }
   // Sequence number of the first batch; 0 without a batch.
   uint64_t first_sequence() const { return first_sequence_; }
+
+  // Sequence number of the last entry, or of the last batch where
+  // counts_batches(); 0 without a batch.
+  uint64_t newest_sequence() const {
+    return batches_ == 0     ? 0
+           : counts_batches_ ? last_sequence_
+                             : std::max(last_sequence_, last_end_ - 1);
+  }
 
   // By column family id.
   const std::map<uint32_t, WalFamily>& families() const { return families_; }

@@ -101,7 +101,9 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["chunks_built"] = summary.chunks_built;
   json["chunks_carried"] = summary.chunks_carried;
   json["chunks_resumed"] = summary.chunks_resumed;
+  json["chunks_cloned"] = summary.chunks_cloned;
   json["chunks_unchecked"] = summary.chunks_unchecked;
+  json["files_cloned"] = summary.files_cloned;
   json["entries"] = summary.entries;
   json["key_value_bytes"] = summary.key_value_bytes;
   json["sst_bytes"] = summary.sst_bytes;
@@ -217,6 +219,7 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
                       {"target", Versions(summary.target_versions)}};
   json["mode"] = summary.mode;
   json["visibility"] = summary.visibility;
+  json["method"] = summary.method;
   json["state"] = summary.state;
   json["source"] = summary.source;
   json["target"] = summary.target;

@@ -11,6 +11,7 @@
 #include "pipeline/operation/verifier.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/target/disk/target_directories.h"
+#include "pipeline/target/fill/clone_target.h"
 #include "pipeline/target/fill/refresh_target.h"
 #include "pipeline/target/fill/seed_target.h"
 #include "pipeline/target/memory/refresh_plan.h"
@@ -148,6 +149,9 @@ class PullOperation : public Operation {
          HoldsSomething(options_.target_dir));
     if (refreshes) {
       return std::make_unique<RefreshTarget>(context, replica_);
+    }
+    if (options_.method == PullMethod::kClone) {
+      return std::make_unique<CloneTarget>(context);
     }
     return std::make_unique<SeedTarget>(context);
   }

@@ -24,6 +24,8 @@ enum class Scenario {
   kSwap,      // --mode refresh --visibility swap of a database
   kSwapFirst, // the same of nothing
   kSwapOwed,  // the same after one that was killed inside the exchange
+  kClone,     // --method clone to a place where nothing is
+  kCloneUnsynced,  // the same with --durability none
 };
 
 const char* NameOf(Scenario scenario);

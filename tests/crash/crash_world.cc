@@ -40,6 +40,21 @@ bool Refreshes(Scenario scenario) {
   return scenario == Scenario::kAll || scenario == Scenario::kChunk;
 }
 
+bool Clones(Scenario scenario) {
+  return scenario == Scenario::kClone || scenario == Scenario::kCloneUnsynced;
+}
+
+bool Defers(Scenario scenario) {
+  return scenario == Scenario::kUnsynced ||
+         scenario == Scenario::kCloneUnsynced;
+}
+
+// Units of 128 KiB: some files have several.
+void MakeClone(PullOptions* options) {
+  options->method = PullMethod::kClone;
+  options->chunk_bytes = 64 << 10;
+}
+
 bool Swaps(Scenario scenario) {
   return scenario == Scenario::kSwap || scenario == Scenario::kSwapFirst ||
          scenario == Scenario::kSwapOwed;
@@ -97,10 +112,12 @@ bool HoldsChunks(Scenario scenario, const Crash& crash) {
       "Puller:DatabaseClosed",    "Puller:DatabaseSynced",
       "Puller:SummaryWritten",    "Workspace:ExchangeRecorded",
       "JournalFile:TailCut",      "Puller:StagedIngested",
+      "UnitStore:RecordsSynced",  "FinishClone:OptionsWritten",
+      "FinishClone:ManifestWritten", "CloneTarget:CurrentWritten",
       "Puller:BeforeSwapDone"};
   return scenario != Scenario::kFinish && !Refreshes(scenario) &&
          points.count(crash.point) != 0 &&
-         (scenario != Scenario::kUnsynced || crash.how == "kill");
+         (!Defers(scenario) || crash.how == "kill");
 }
 
 void MakeOld(const std::string& path) {
@@ -131,6 +148,9 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
   options.visibility =
       mode == "chunk" ? Visibility::kChunk : Visibility::kAll;
+  if (Setting("SSTFERRY_TEST_METHOD") == "clone") {
+    MakeClone(&options);
+  }
   if (!Setting("SSTFERRY_TEST_HOOKS").empty()) {
     MakeRefresh(Setting("SSTFERRY_TEST_HOOKS"), &options);
   }
@@ -178,8 +198,11 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   options.visibility = scenario == Scenario::kChunk ? Visibility::kChunk
                                                     : Visibility::kAll;
   options.restart = scenario == Scenario::kRestart;
-  options.durability = scenario == Scenario::kUnsynced ? Durability::kNone
-                                                       : Durability::kChunk;
+  options.durability =
+      Defers(scenario) ? Durability::kNone : Durability::kChunk;
+  if (Clones(scenario)) {
+    MakeClone(&options);
+  }
   if (Swaps(scenario)) {
     MakeRefresh(hooks(), &options);
   }
@@ -220,6 +243,10 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
   const Summary summary = RunPull(Options(scenario));
   TEST_SetFaultHook(nullptr);
   REQUIRE_OK(summary.status);
+  if (Clones(scenario)) {
+    REQUIRE(summary.chunks_cloned > summary.files_cloned);
+    return hits;
+  }
   REQUIRE((summary.chunks_carried > 0 || Refreshes(scenario)));
   REQUIRE(summary.chunks_built > 0);
   return hits;
@@ -239,6 +266,7 @@ bool CrashWorld::Die(Scenario scenario, const Crash& crash) {
        {"SSTFERRY_TEST_RESTART", options.restart ? "yes" : "no"},
        {"SSTFERRY_TEST_MODE",
         Refreshes(scenario) ? NameOf(scenario) : "seed"},
+       {"SSTFERRY_TEST_METHOD", Clones(scenario) ? "clone" : "ingest"},
        {"SSTFERRY_TEST_HOOKS", Swaps(scenario) ? hooks() : ""},
        {"SSTFERRY_TEST_DURABILITY",
         options.durability == Durability::kNone ? "none" : "chunk"}});
@@ -327,7 +355,7 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   }
   test::Expectation expected;
   expected.families = test::OneFamily(test::SmallFiles());
-  if (Refreshes(scenario)) {
+  if (Refreshes(scenario) || Clones(scenario)) {
     test::ExpectSameEntries(source(), target(), expected);
   } else {
     test::ExpectEqual(source(), target(), expected);

@@ -134,7 +134,7 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
        {Scenario::kFresh, Scenario::kAgain, Scenario::kRestart,
         Scenario::kUnsynced, Scenario::kReplace, Scenario::kRecorded,
         Scenario::kFinish, Scenario::kAll, Scenario::kChunk, Scenario::kSwap,
-        Scenario::kSwapFirst, Scenario::kSwapOwed}) {
+        Scenario::kSwapFirst, Scenario::kSwapOwed, Scenario::kClone}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);
     const auto disk = std::make_shared<PowerLossFileSystem>(world.root());

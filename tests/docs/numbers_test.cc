@@ -160,7 +160,8 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
       {kFeatureEntities, "wide-column entities"},
       {kFeatureCarry, "carried chunks"},
       {kFeatureWireCompression, "compressed chunk data"},
-      {kFeatureMarkedBlocks, "marked blocks"}};
+      {kFeatureMarkedBlocks, "marked blocks"},
+      {kFeatureClone, "clones"}};
   uint64_t listed = 0;
   for (const auto& [bit, name] : bits) {
     INFO(bit << ": " << name);

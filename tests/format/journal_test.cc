@@ -40,7 +40,9 @@ TEST_CASE("A journal gives back its records in order", "[format]") {
                                    Type::kFamily,   Type::kCovers,
                                    Type::kRange,    Type::kChunk,
                                    Type::kIngested, Type::kTargetFiles,
-                                   Type::kRangeDone, Type::kComplete};
+                                   Type::kRangeDone, Type::kComplete,
+                                   Type::kCloneSet, Type::kCloneFiles,
+                                   Type::kChunk};
   REQUIRE(offsets.size() == types.size() + 1);
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     JournalRecord record;

@@ -77,13 +77,15 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleFinish(), SampleCompress(), SampleHeld(),
                     SampleStatusRequest(), SampleStatusReply(),
                     SampleTargetFamilies(), SampleCovers(),
-                    SampleTargetBounds());
+                    SampleTargetBounds(), SampleCloneSet(),
+                    SampleCloneFiles());
   RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
                     SampleEntriesReply(), SampleChunkAck());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
-                    SampleJournalChunk(), SampleJournalIngested(),
+                    SampleJournalChunk(), SampleJournalUnit(),
+                    SampleJournalIngested(),
                     SampleJournalTargetFiles(), SampleJournalRangeDone(),
                     SampleJournalComplete());
 }
@@ -93,7 +95,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
                    Compress, Held, StatusRequest, StatusReply, TargetFamilies,
-                   Covers, TargetBounds>();
+                   Covers, TargetBounds, CloneSet, CloneFiles>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck>();
@@ -148,7 +150,7 @@ TEST_CASE("Unknown values of enums and flags are rejected",
           "End: state: expected at most 15, found 16, offset 0");
 
   payload = Encode(SampleChunkBegin());
-  payload[8] = 2;
+  payload[8] = 3;
   REQUIRE(ErrorOf<ChunkBegin>(payload).find("kind") != std::string::npos);
 
   payload = Encode(SampleRangeRequest());
@@ -241,6 +243,8 @@ TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
     const auto bound = RandomMessage<TargetBound>();
     RC_ASSERT(Encode(TargetBounds{{bound}}).size() ==
               4 + EncodedBytes(bound));
+    const auto file = RandomMessage<CloneFile>();
+    RC_ASSERT(Encode(CloneFiles{{file}}).size() == 4 + EncodedBytes(file));
     const HeldRange held;
     RC_ASSERT(Encode(Held{{held}}).size() == 4 + EncodedBytes(held));
     const auto entry = RandomMessage<EntryDigest>();

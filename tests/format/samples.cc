@@ -171,6 +171,13 @@ TargetFamilies SampleTargetFamilies() {
                          {"index", std::nullopt, std::nullopt}}};
 }
 
+CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, 5, {9, 10}}; }
+
+CloneFiles SampleCloneFiles() {
+  return CloneFiles{{{CloneFileKind::kManifest, 4, 300, 290},
+                     {CloneFileKind::kBlob, 12, 5'000'000'000, 0}}};
+}
+
 TargetBounds SampleTargetBounds() {
   return TargetBounds{{{0, "k\xff"}, {1, ""}}};
 }
@@ -249,6 +256,14 @@ JournalChunk SampleJournalChunk() {
                       "SESSIONID0123456789", 12, true};
 }
 
+JournalChunk SampleJournalUnit() {
+  ChunkEnd end;
+  end.range_id = 2;
+  end.file_bytes = 1 << 20;
+  end.digest = {3, 5};
+  return JournalChunk{end, ChunkKind::kCloned, "", "", 0, false, {6, 8}};
+}
+
 JournalIngested SampleJournalIngested() { return JournalIngested{2, 1}; }
 
 JournalTargetFiles SampleJournalTargetFiles() {
@@ -322,6 +337,8 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kEntriesReply, Encode(SampleEntriesReply())},
       {FrameType::kChunkAck, Encode(SampleChunkAck())},
       {FrameType::kTargetBounds, Encode(SampleTargetBounds())},
+      {FrameType::kCloneSet, Encode(SampleCloneSet())},
+      {FrameType::kCloneFiles, Encode(SampleCloneFiles())},
   };
 }
 
@@ -342,6 +359,9 @@ std::string SampleJournal() {
                &journal);
   AppendRecord(JournalRecordType::kComplete, SampleJournalComplete(),
                &journal);
+  AppendRecord(JournalRecordType::kCloneSet, SampleCloneSet(), &journal);
+  AppendRecord(JournalRecordType::kCloneFiles, SampleCloneFiles(), &journal);
+  AppendRecord(JournalRecordType::kChunk, SampleJournalUnit(), &journal);
   return journal;
 }
 
@@ -355,7 +375,9 @@ std::vector<uint64_t> SampleJournalOffsets() {
         Encode(SampleJournalIngested()).size(),
         Encode(SampleJournalTargetFiles()).size(),
         Encode(SampleJournalRangeDone()).size(),
-        Encode(SampleJournalComplete()).size()}) {
+        Encode(SampleJournalComplete()).size(),
+        Encode(SampleCloneSet()).size(), Encode(SampleCloneFiles()).size(),
+        Encode(SampleJournalUnit()).size()}) {
     offsets.push_back(offsets.back() + kJournalHeaderBytes + payload_bytes);
   }
   return offsets;
@@ -422,6 +444,8 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
     case FrameType::kCovers: return DecodeAs<Covers>(payload);
     case FrameType::kTargetBounds: return DecodeAs<TargetBounds>(payload);
+    case FrameType::kCloneSet: return DecodeAs<CloneSet>(payload);
+    case FrameType::kCloneFiles: return DecodeAs<CloneFiles>(payload);
     case FrameType::kRangeRequest: return DecodeAs<RangeRequest>(payload);
     case FrameType::kChunkBegin: return DecodeAs<ChunkBegin>(payload);
     case FrameType::kChunkData: return Status::OK();
@@ -458,6 +482,10 @@ Status DecodeRecord(const JournalRecord& record) {
       return DecodeAs<JournalTargetFiles>(record.payload);
     case JournalRecordType::kFamily:
       return DecodeAs<Family>(record.payload);
+    case JournalRecordType::kCloneSet:
+      return DecodeAs<CloneSet>(record.payload);
+    case JournalRecordType::kCloneFiles:
+      return DecodeAs<CloneFiles>(record.payload);
   }
   return Status::NotSupported("no such type");
 }

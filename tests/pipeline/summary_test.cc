@@ -18,6 +18,7 @@ const std::vector<std::string> kKeys = {
     "versions", "mode", "source", "target", "selection", "transfer_id",
     "snapshot_sequence", "column_families", "ranges", "chunks",
     "chunks_built", "chunks_carried", "chunks_resumed",
+    "chunks_cloned", "files_cloned", "method",
     "chunks_unchecked", "sst_bytes_carried", "sst_bytes_resumed", "entries",
     "key_value_bytes", "sst_bytes", "wire_bytes", "ingest_calls", "levels",
     "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",

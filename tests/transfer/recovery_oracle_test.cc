@@ -133,9 +133,10 @@ class CrashedSource {
     std::string notes;
   };
 
-  Pulled Pull() {
+  Pulled Pull(PullMethod method) {
     const std::string before = Print();
-    const int code = RunForked([this] { return PullInto(dir_ / "pulled"); });
+    const int code = RunForked(
+        [&] { return PullInto(method, dir_ / "pulled"); });
     RC_ASSERT(Print() == before);
     Pulled pulled;
     pulled.message = "the pull died with " + std::to_string(code);
@@ -229,8 +230,9 @@ class CrashedSource {
     return ReadView(file);
   }
 
-  int PullInto(const std::string& file) {
+  int PullInto(PullMethod method, const std::string& file) {
     PullOptions options;
+    options.method = method;
     options.source.directory = dir_ / "source";
     options.target_dir = dir_ / "target";
     options.snapshot_ttl = std::chrono::seconds(0);
@@ -288,8 +290,77 @@ int Histories() {
 }
 
 constexpr char kHistories[] = "child: crashed applications";
+constexpr char kClonedHistories[] = "child: cloned crashed applications";
+
+// A clone of a database that the application can open opens and shows the same,
+// transactions included. One that it cannot open may be cloned: it is as broken.
+// True: equal.
+bool CheckClone(const Crash& crash, CrashedSource* source) {
+  const AppView recovered = source->AsRecovered();
+  const CrashedSource::Pulled pulled = source->Pull(PullMethod::kClone);
+  const std::string told = std::string(EndStateName(pulled.state)) + ": " +
+                           pulled.message + "\n" + pulled.notes;
+  const bool opens = recovered.error.empty() && !recovered.died;
+  if (pulled.state != EndState::kOk) {
+    const bool sound = crash.damage == Damage::kNone &&
+                       (crash.stale == 0 || !crash.history.setup.has_wal_dir);
+    if (!IsRefusal(pulled.state) || pulled.message.empty()) {
+      RC_FAIL("no refusal: " + told);
+    }
+    RC_ASSERT(!source->has_target());
+    if (sound && opens) {
+      RC_FAIL("refused without need: " + told);
+    }
+    return false;
+  }
+  const AppView found = source->AsPulled();
+  if (!opens) {
+    return false;
+  }
+  if (found.died || !found.error.empty()) {
+    RC_FAIL("the clone does not open: " + found.error + "\n" + told);
+  }
+  const std::string difference = Difference(recovered, found);
+  if (!difference.empty()) {
+    RC_FAIL(difference + "\n" + told);
+  }
+  RC_ASSERT(found.prepared == recovered.prepared);
+  return true;
+}
 
 }  // namespace
+
+TEST_CASE("A clone holds what a crashed application would recover, its "
+          "prepared transactions too", "[transfer][exact][clone]") {
+  Process histories(CaseOfThisProgram(kClonedHistories));
+  const int code = histories.Wait(std::chrono::hours(12));
+  std::cerr << histories.err();
+  INFO(histories.out());
+  REQUIRE(code == 0);
+}
+
+TEST_CASE(kClonedHistories, "[.child]") {
+  const std::string parameters =
+      "max_success=" + std::to_string(Histories()) + " max_size=60 " +
+      (getenv("RC_PARAMS") == nullptr ? "" : getenv("RC_PARAMS"));
+  REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
+  std::map<std::string, int> equal;
+  const bool held = rc::check("what is recovered is cloned", [&] {
+    const Crash crash = *CrashGen();
+    CrashedSource source(crash);
+    source.Play();
+    equal[AppKindName(crash.history.setup.kind)] +=
+        CheckClone(crash, &source) ? 1 : 0;
+  });
+  int all = 0;
+  for (const auto& [kind, count] : equal) {
+    std::cerr << kind << ": " << count << " equal\n";
+    REQUIRE(count > 0);
+    all += count;
+  }
+  REQUIRE(held);
+  REQUIRE(2 * all > Histories());
+}
 
 TEST_CASE("A pull holds what a crashed application would recover, or refuses",
           "[transfer][exact]") {
@@ -317,7 +388,7 @@ TEST_CASE(kHistories, "[.child]") {
     most_wals = std::max(most_wals, source.wals());
     cut_lives += source.cut_lives();
     const AppView recovered = source.AsRecovered();
-    const CrashedSource::Pulled pulled = source.Pull();
+    const CrashedSource::Pulled pulled = source.Pull(PullMethod::kIngest);
     const std::string group =
         std::string(AppKindName(crash.history.setup.kind)) + ", " +
         kDamageNames[static_cast<int>(crash.damage)];

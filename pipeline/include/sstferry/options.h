@@ -59,6 +59,12 @@ enum class Durability {
   kNone,   // sync everything once, before the final rename
 };
 
+// How a pull moves data into a new database.
+enum class PullMethod {
+  kIngest,  // as chunks, which RocksDB ingests
+  kClone,   // as the files of the source's snapshot, which stay as they are
+};
+
 // Part of a source's data that a pull, plan or verify covers.
 struct Selection {
   std::vector<std::string> families;  // empty: all
@@ -69,6 +75,12 @@ struct PullOptions {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kSeed;
+  // kClone: seeds and Visibility::kSwap only, without a selection, `verify` and
+  // `format_version`.
+  PullMethod method = PullMethod::kIngest;
+  // Clones only: the new database keeps the id of its source, which it is to
+  // replace. Otherwise it gets an id of its own.
+  bool keep_identity = false;
   // Seeds only: replace a non-empty target_dir instead of refusing it.
   bool replace = false;
   // Refreshes only, up to delete_rate_bytes_per_sec. A non-empty target_dir
@@ -243,6 +255,7 @@ struct Summary {
   SideVersions target_versions;
   std::string mode;         // "seed", "refresh"
   std::string visibility;   // refresh: "all", "chunk", "swap"
+  std::string method;       // pull: "ingest", "clone"
   std::string state;        // the target's: "complete", "mixed", ""
   std::string source;
   std::string target;
@@ -265,7 +278,9 @@ struct Summary {
   uint64_t chunks_built = 0;
   uint64_t chunks_carried = 0;
   uint64_t chunks_resumed = 0;
-  uint64_t chunks_unchecked = 0;  // carried, without block checksums
+  uint64_t chunks_cloned = 0;     // units of files
+  uint64_t chunks_unchecked = 0;  // carried or cloned, without checksums
+  uint64_t files_cloned = 0;      // finished clones only
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;

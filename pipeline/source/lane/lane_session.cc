@@ -5,6 +5,7 @@
 #include "pipeline/base/interval_reader.h"
 #include "pipeline/source/chunk/file_carrier.h"
 #include "pipeline/source/chunk/read_failure.h"
+#include "pipeline/source/chunk/unit_sender.h"
 
 namespace sstferry {
 namespace {
@@ -140,6 +141,10 @@ Status LaneSession::CountRequest() {
 }
 
 Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
+  if (transfer_->is_clone()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: a clone has no entries to compare");
+  }
   if (index >= transfer_->families().size()) {
     return MakeStatus(EndState::kCorrupt,
                       "lane: expected a family below " +
@@ -160,12 +165,13 @@ Status LaneSession::SendRange(const RangeRequest& request) {
   const Range& range = transfer_->ranges()[request.range_id];
   const bool carried = transfer_->carried(range.id) != nullptr;
   const TransferFamily& family = transfer_->families()[range.family];
-  sink_->BeginRange(request, /*rebuilt=*/!carried,
+  sink_->BeginRange(request, /*rebuilt=*/!carried && !transfer_->is_clone(),
                     family.replaces.has_value()
                         ? family.handle->GetComparator()
                         : nullptr);
-  Status status =
-      carried ? CarryRange(range, request) : BuildRange(range, request);
+  Status status = transfer_->is_clone() ? CloneRange(range, request)
+                  : carried             ? CarryRange(range, request)
+                                        : BuildRange(range, request);
   if (status.ok()) {
     status = sink_->EndRange();
   }
@@ -194,6 +200,24 @@ Status LaneSession::BuildRange(const Range& range,
   ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
                        options, sink_);
   return builder.Build(range, request);
+}
+
+Status LaneSession::CloneRange(const Range& range,
+                               const RangeRequest& request) {
+  if (request.held.chunks == 1 && request.after.has_value()) {
+    return Status::OK();  // only the range's end was missing
+  }
+  if (request.after.has_value() || request.held.chunks != 0) {
+    return MakeStatus(EndState::kRefused,
+                      "lane: range " + std::to_string(range.id) +
+                          " is one unit and has no second chunk");
+  }
+  const CloneUnit& unit = transfer_->unit(range.id);
+  const uint64_t first_byte = sink_->FirstByte(request);
+  return SendUnit(transfer_->unit_path(unit), unit, range.id,
+                  first_byte < unit.bytes ? first_byte : 0,
+                  [this] { return transfer_->ended(); }, sink_,
+                  &carry_buffer_);
 }
 
 Status LaneSession::CarryRange(const Range& range,

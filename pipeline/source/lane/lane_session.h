@@ -34,6 +34,8 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request);
   [[nodiscard]] rocksdb::Status BuildRange(const Range& range,
                                            const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status CloneRange(const Range& range,
+                                           const RangeRequest& request);
   [[nodiscard]] rocksdb::Status CarryRange(const Range& range,
                                            const RangeRequest& request);
   // Counts entries as they are sent, for the timeline.

@@ -346,13 +346,13 @@ Status ControlSession::FindShared(const OpenRequest& request,
                       "no snapshot of transfer " +
                           ToHex(request.held_transfer) + " is retained here");
   }
-  if (request.purpose == Purpose::kPull ||
+  if (request.purpose == Purpose::kPull || found->is_clone() ||
       request.families != found->request().families) {
     return MakeStatus(EndState::kRefused,
                       "share the snapshot of transfer " +
                           ToHex(request.held_transfer) +
                           ": expected a verify or a plan of the same column "
-                          "families as the pull's");
+                          "families as the pull's, which is no clone");
   }
   *held = std::move(found);
   return Status::OK();

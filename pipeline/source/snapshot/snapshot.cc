@@ -6,6 +6,7 @@
 #include "format/end_state.h"
 #include "pipeline/source/directory/posix_files.h"
 #include "pipeline/source/directory/private_dir.h"
+#include "pipeline/source/snapshot/file_snapshot.h"
 #include "pipeline/source/snapshot/snapshot_copy.h"
 #include "rocksdb/merge_operator.h"
 
@@ -22,8 +23,13 @@ class OpenedSnapshot : public Snapshot {
   explicit OpenedSnapshot(std::unique_ptr<PrivateDir> dir)
       : dir_(std::move(dir)) {}
 
-  Status Fill(const SnapshotOptions& options);
-  Status Reopen(const SnapshotOptions& options, const HeldSnapshotState& state);
+  Status Fill(const SnapshotOptions& options) {
+    return copy_.Take(options, *dir_);
+  }
+  Status Reopen(const SnapshotOptions& options,
+                const HeldSnapshotState& state) {
+    return copy_.Reopen(options, state, *dir_);
+  }
 
   Status PrepareAdoption() override { return copy_.PrepareReopening(*dir_); }
   void Keep(bool keep) override { dir_->Keep(keep); }
@@ -66,26 +72,6 @@ void Log(const SnapshotOptions& options, LogLevel level,
   }
 }
 
-Status OpenedSnapshot::Fill(const SnapshotOptions& options) {
-  const Status status = dir_->Clear();
-  return status.ok() ? copy_.Take(options, *dir_) : status;
-}
-
-Status OpenedSnapshot::Reopen(const SnapshotOptions& options,
-                              const HeldSnapshotState& state) {
-  Status status = copy_.Reopen(options, state, *dir_);
-  if (status.ok() && copy_.sequence() != state.sequence) {
-    status = MakeStatus(EndState::kCorrupt,
-                        "expected sequence " + std::to_string(state.sequence) +
-                            ", found " + std::to_string(copy_.sequence()));
-  }
-  return status.ok() || status.IsAborted()
-             ? status
-             : MakeStatus(EndState::kSnapshotGone,
-                          "the snapshot cannot be opened again: " +
-                              MessageOf(status));
-}
-
 // Resolves the links of the database's path: a symbolic link must not move the
 // private directory to another file system.
 Status ResolveDirectory(const std::string& given, std::string* real) {
@@ -114,6 +100,40 @@ Status MakePrivateDir(const SnapshotOptions& options,
   return PrivateDir::Create(parent, name.empty() ? "root" : name, dir);
 }
 
+template <typename Kind>
+Status Taken(const SnapshotOptions& options, std::unique_ptr<PrivateDir> dir,
+             std::unique_ptr<Snapshot>* result) {
+  Status status = dir->Clear();
+  auto snapshot = std::make_unique<Kind>(std::move(dir));
+  if (status.ok()) status = snapshot->Fill(options);
+  if (status.ok()) *result = std::move(snapshot);
+  return status;
+}
+
+template <typename Kind>
+Status Adopted(const SnapshotOptions& options, const HeldSnapshotState& state,
+               std::unique_ptr<PrivateDir> dir,
+               std::unique_ptr<Snapshot>* result) {
+  auto snapshot = std::make_unique<Kind>(std::move(dir));
+  Status status = snapshot->Reopen(options, state);
+  if (status.ok() && snapshot->sequence() != state.sequence) {
+    status = MakeStatus(EndState::kCorrupt,
+                        "expected sequence " + std::to_string(state.sequence) +
+                            ", found " + std::to_string(snapshot->sequence()));
+  }
+  if (status.ok()) {
+    *result = std::move(snapshot);
+    return status;
+  }
+  if (status.IsAborted()) {
+    return status;
+  }
+  snapshot->Keep(false);  // no other process could open it either
+  return MakeStatus(EndState::kSnapshotGone,
+                    "the snapshot cannot be opened again: " +
+                        MessageOf(status));
+}
+
 }  // namespace
 
 Status Snapshot::Create(const SnapshotOptions& options,
@@ -135,26 +155,18 @@ Status Snapshot::Create(const SnapshotOptions& options,
   if (!status.ok()) {
     return status;
   }
-  auto snapshot = std::make_unique<OpenedSnapshot>(std::move(dir));
-  status = snapshot->Fill(resolved);
-  if (status.ok()) {
-    *result = std::move(snapshot);
-  }
-  return status;
+  return options.as_files
+             ? Taken<FileSnapshot>(resolved, std::move(dir), result)
+             : Taken<OpenedSnapshot>(resolved, std::move(dir), result);
 }
 
 Status Snapshot::Adopt(const SnapshotOptions& options,
                        const HeldSnapshotState& state,
                        std::unique_ptr<PrivateDir> dir,
                        std::unique_ptr<Snapshot>* result) {
-  auto snapshot = std::make_unique<OpenedSnapshot>(std::move(dir));
-  const Status status = snapshot->Reopen(options, state);
-  if (status.ok()) {
-    *result = std::move(snapshot);
-  } else if (!status.IsAborted()) {
-    snapshot->Keep(false);  // no other process could open it either
-  }
-  return status;
+  return options.as_files
+             ? Adopted<FileSnapshot>(options, state, std::move(dir), result)
+             : Adopted<OpenedSnapshot>(options, state, std::move(dir), result);
 }
 
 Status Snapshot::FromOpenDatabase(

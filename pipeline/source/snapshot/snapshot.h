@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "format/clone_file.h"
 #include "format/digest.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
@@ -40,6 +42,9 @@ struct SnapshotOptions {
   std::string wal_dir;
   // Further directories of tables (path 0 of db_paths or cf_paths).
   std::vector<std::string> table_dirs;
+  // The files are to be read as they are: nothing is opened, replayed or
+  // flushed. Not with `families`.
+  bool as_files = false;
   // The application's memtables were flushed immediately before.
   bool was_flushed = false;
   OperatorRegistry registry;
@@ -68,6 +73,15 @@ struct SnapshotFamily {
   // Merge operator in OPTIONS that this process does not have: reading a key
   // with merge operands fails. Empty otherwise.
   std::string unknown_merge_operator;
+};
+
+// The files of a snapshot that is read as files, and what RocksDB at the target
+// has to read.
+struct ClonedFiles {
+  std::vector<CloneFile> files;  // by kind and number; in directory()/db
+  uint32_t format_version = 0;   // highest of the tables; 0: of none known
+  bool has_marked_blocks = false;  // that only RocksDB 11.1 and later reads
+  std::set<uint8_t> wal_record_types;  // about the log itself
 };
 
 // A snapshot that transfers read.
@@ -129,7 +143,10 @@ class Snapshot {
   // True: the directory outlives this object.
   virtual void Keep(bool /*keep*/) {}
 
+  // Null if the snapshot is read as files.
   virtual rocksdb::DB* db() const = 0;
+  // Null if it is not.
+  virtual const ClonedFiles* files() const { return nullptr; }
   virtual const std::vector<SnapshotFamily>& families() const = 0;
   virtual uint64_t sequence() const = 0;
   // Id of the source database. Empty if it has no lasting one: no IDENTITY file

@@ -310,6 +310,19 @@ Status SnapshotCopy::OpenAndFlush(const std::string& directory,
   return status;
 }
 
+void NoteWritesWithoutWal(const SnapshotOptions& options, size_t families,
+                          bool atomic_flush, std::vector<std::string>* notes) {
+  if (!options.was_flushed) {
+    notes->push_back(
+        "writes made without WAL and not yet flushed are not in the snapshot");
+  }
+  if (families > 1 && !atomic_flush) {
+    notes->push_back(
+        "for writes that bypass the WAL, one point in time across column "
+        "families is not guaranteed (atomic_flush is off)");
+  }
+}
+
 Status SnapshotCopy::Describe(const SnapshotOptions& options,
                               const OpenPlan& plan) {
   for (ColumnFamilyHandle* handle : handles_) {
@@ -322,15 +335,8 @@ Status SnapshotCopy::Describe(const SnapshotOptions& options,
   }
   sequence_ = db_->GetLatestSequenceNumber();
   notes_ = plan.notes;
-  if (!options.was_flushed) {
-    notes_.push_back(
-        "writes made without WAL and not yet flushed are not in the snapshot");
-  }
-  if (plan.families.size() > 1 && !plan.atomic_flush) {
-    notes_.push_back(
-        "for writes that bypass the WAL, one point in time across column "
-        "families is not guaranteed (atomic_flush is off)");
-  }
+  NoteWritesWithoutWal(options, plan.families.size(), plan.atomic_flush,
+                       &notes_);
   if (replay_.prepared > 0) {
     notes_.push_back(
         std::to_string(replay_.prepared) +

@@ -15,6 +15,10 @@
 
 namespace sstferry {
 
+// Adds what no snapshot of a directory can hold: writes that bypass the WAL.
+void NoteWritesWithoutWal(const SnapshotOptions& options, size_t families,
+                          bool atomic_flush, std::vector<std::string>* notes);
+
 // Ownership: owns the database and its handles; borrows the directory, which
 //   must outlive it.
 class SnapshotCopy {

@@ -58,6 +58,10 @@ class SnapshotFiles {
   const std::string& database_id() const { return database_id_; }
   const std::vector<CopiedWal>& wals() const { return wals_; }
   uint64_t wal_bytes() const;
+  // Where the source keeps its WALs.
+  std::string wal_directory() const {
+    return held_wals_ == nullptr ? "" : held_wals_->directory();
+  }
   uint64_t linked_files() const { return tables_.linked(); }
   uint64_t live_files() const;
   uint64_t rounds() const { return rounds_; }

@@ -8,6 +8,7 @@
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/wal_facts.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/wal_record_types.h"
 #include "pipeline/source/directory/posix_files.h"
 
 namespace sstferry {
@@ -20,14 +21,6 @@ constexpr char kMagic[] = "SFREPLY1";
 constexpr uint64_t kMaxReplayBytes = 128;
 constexpr uint32_t kMaxNameBytes = 64;
 constexpr uint64_t kPieceBytes = 1 << 20;
-
-// Returns true if recovery understands WAL records of this type. At others it
-// stops or drops what follows, with status OK. 8.3 introduced the types for
-// user-defined timestamps, 10.0 the rule that types from 128 on may be ignored.
-constexpr bool ReadsWalRecord(uint8_t type) {
-  return type <= 9 || (type <= 11 && RocksDbIsAtLeast(8, 3)) ||
-         (type >= 128 && RocksDbIsAtLeast(10, 0));
-}
 
 Status OpenCopy(const std::string& path, Descriptor* file) {
   const Status status = OpenToRead(path, file);
@@ -162,6 +155,37 @@ Status ReadReplay(const std::string& directory,
   PutFixed8(&summary, is_2pc ? 1 : 0);
   replay->digest = DigestOf(summary);
   return status;
+}
+
+Status ReadWalContents(const std::string& directory,
+                       const std::vector<CopiedWal>& wals,
+                       WalContents* contents) {
+  WalFacts facts;
+  for (const CopiedWal& wal : wals) {
+    Descriptor file;
+    Status status = OpenCopy(directory + "/" + wal.name, &file);
+    if (!status.ok()) {
+      return status;
+    }
+    LogFollower follower(LogKind::kWal, wal.number);
+    status = follower.Follow(DescriptorSource(file.get(), wal.name),
+                             [&](const Slice& record, uint64_t) {
+                               return facts.Add(wal.number, record);
+                             });
+    if (!status.ok()) {
+      return WithContext(status, status.IsNotSupported()
+                                     ? EndState::kIncompatible
+                                     : EndState::kCorrupt,
+                         wal.name);
+    }
+    const std::set<uint8_t>& types = follower.meta_record_types();
+    contents->meta_record_types.insert(types.begin(), types.end());
+    contents->ends[wal.number] = follower.end();
+  }
+  contents->entries = facts.entries();
+  contents->prepared = facts.prepared().size();
+  contents->newest_sequence = facts.newest_sequence();
+  return Status::OK();
 }
 
 Status WriteReplay(const std::string& path, const Replay& replay) {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,22 @@ struct Replay {
                                          const ManifestState& state,
                                          const rocksdb::DBOptions& options,
                                          Replay* replay);
+
+// What the WALs of a snapshot hold that this process does not replay.
+struct WalContents {
+  uint64_t entries = 0;
+  uint64_t prepared = 0;  // transactions neither committed nor rolled back
+  uint64_t newest_sequence = 0;         // 0: none
+  std::set<uint8_t> meta_record_types;  // about the log itself
+  std::map<uint64_t, uint64_t> ends;    // of the last record, by number
+};
+
+// Reads `wals` in `directory`, oldest first, whoever can replay them.
+//   kCorrupt       a record that is not a write batch.
+//   kIncompatible  a record of a type that sstferry does not know.
+[[nodiscard]] rocksdb::Status ReadWalContents(
+    const std::string& directory, const std::vector<CopiedWal>& wals,
+    WalContents* contents);
 
 // Stores the result in one file, for a process that adopts the snapshot. A
 // missing or damaged file reads as not known.

@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "format/end_state.h"
-#include "format/rocksdb/file_name.h"
+#include "format/file_name.h"
 #include "pipeline/source/directory/posix_files.h"
 
 namespace sstferry {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "format/end_state.h"
-#include "format/rocksdb/file_name.h"
+#include "format/file_name.h"
 #include "pipeline/source/snapshot/snapshot_tables.h"
 #include "pipeline/source/snapshot/wal_check.h"
 

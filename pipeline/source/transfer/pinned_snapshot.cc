@@ -32,11 +32,12 @@ uint64_t PinnedBytes(const std::string& directory) {
 
 PinnedSnapshot::PinnedSnapshot(const ServedDatabase& database,
                                const ServeOptions& serve,
-                               std::vector<std::string> families,
+                               const OpenRequest& request,
                                std::function<bool()> cancelled)
     : database_(database),
       serve_(serve),
-      families_(std::move(families)),
+      families_(request.families),
+      as_files_(request.mode == TransferMode::kClone),
       cancelled_(std::move(cancelled)) {}
 
 PinnedSnapshot::PinnedSnapshot(const ServedDatabase& database,
@@ -46,6 +47,7 @@ PinnedSnapshot::PinnedSnapshot(const ServedDatabase& database,
     : database_(database),
       serve_(serve),
       families_(lease.request.families),
+      as_files_(lease.request.mode == TransferMode::kClone),
       cancelled_(std::move(cancelled)),
       adopted_(lease),
       adopted_dir_(std::move(dir)) {}
@@ -69,6 +71,7 @@ SnapshotOptions PinnedSnapshot::Options() {
   options.snapshot_dir = serve_.snapshot_dir;
   options.wal_dir = database_.wal_dir;
   options.families = families_;
+  options.as_files = as_files_;
   options.registry = serve_.registry;
   options.cancelled = cancelled_;
   options.read_bytes = &read_bytes_;

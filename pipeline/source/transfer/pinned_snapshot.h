@@ -27,11 +27,10 @@ class Transfer;
 // the rest from any thread.
 class PinnedSnapshot {
  public:
-  // `families`: empty for all. `cancelled` is polled while the snapshot is
-  // taken, and later by reads of it.
+  // `cancelled` is polled while the snapshot is taken, and later by reads of
+  // it.
   PinnedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
-                 std::vector<std::string> families,
-                 std::function<bool()> cancelled);
+                 const OpenRequest& request, std::function<bool()> cancelled);
   // For a snapshot that another process of this source retained with `lease` in
   // `dir`.
   PinnedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
@@ -80,6 +79,7 @@ class PinnedSnapshot {
   const ServedDatabase& database_;
   const ServeOptions& serve_;
   const std::vector<std::string> families_;
+  const bool as_files_;
   const std::function<bool()> cancelled_;
   std::optional<Lease> adopted_;
   std::unique_ptr<PrivateDir> adopted_dir_;  // until the snapshot owns it

@@ -9,6 +9,7 @@
 #include "format/message/for_each_batch.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/directories.h"
+#include "pipeline/source/transfer/clone_planner.h"
 #include "pipeline/source/transfer/transfer_planner.h"
 
 namespace sstferry {
@@ -53,7 +54,7 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       started_(steady_clock::now()),
       id_(RandomTransferId()),
       plan_lanes_(GrantedLanes(request, serve)),
-      pinned_(database_, serve_, request.families, [this] { return ended(); }),
+      pinned_(database_, serve_, request, [this] { return ended(); }),
       pace_(wire_bucket),
       connections_(plan_lanes_, std::move(peer)) {
   pace_.Set(request, target);
@@ -89,9 +90,12 @@ Status Transfer::Pin() {
 
 Status Transfer::PinOnce() {
   const steady_clock::time_point start = steady_clock::now();
-  Status status = pinned_.Take();
+  Status status = is_clone() ? CheckCloneRequest(request_) : Status::OK();
+  if (status.ok()) status = pinned_.Take();
   snapshot_micros_ = MicrosSince(start);
-  if (status.ok()) {
+  if (status.ok() && is_clone()) {
+    status = PlanClone(*pinned_, request_, target_, &plan_);
+  } else if (status.ok()) {
     const PlanOrder asked = {request_, target_, memory_, plan_lanes_,
                              [this] { return ended(); }};
     status = TransferPlanner(*pinned_, asked, &plan_).Run();
@@ -122,7 +126,8 @@ Status Transfer::CheckSame(const OpenRequest& request,
                           ": expected the value that the transfer was opened "
                           "with, found another");
   };
-  constexpr uint64_t kPlanFeatures = kFeatureEntities | kFeatureCarry;
+  constexpr uint64_t kPlanFeatures =
+      kFeatureEntities | kFeatureCarry | kFeatureMarkedBlocks;
   if (request.database != request_.database) return differs("database");
   if (request.purpose != request_.purpose) return differs("purpose");
   if (request.families != request_.families) return differs("families");
@@ -199,6 +204,9 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   for (const Range& range : plan_.ranges) {
     end.estimated_bytes += range.estimated_bytes;
   }
+  if (status.ok() && plan_.clone.has_value()) {
+    status = AnnounceFiles(control);
+  }
   if (status.ok()) {
     status = ForEachBatch(plan_.ranges, [control](std::vector<Range> batch) {
       return control->SendMessage(FrameType::kRanges,
@@ -220,6 +228,24 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   end.cover_count = static_cast<uint32_t>(plan_.covers.size());
   end.range_count = static_cast<uint32_t>(plan_.ranges.size());
   return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;
+}
+
+Status Transfer::AnnounceFiles(Channel* control) const {
+  const Status status =
+      control->SendMessage(FrameType::kCloneSet, plan_.clone->set);
+  return status.ok()
+             ? ForEachBatch(plan_.clone->files,
+                            [control](std::vector<CloneFile> batch) {
+                              return control->SendMessage(
+                                  FrameType::kCloneFiles,
+                                  CloneFiles{std::move(batch)});
+                            })
+             : status;
+}
+
+std::string Transfer::unit_path(const CloneUnit& unit) const {
+  return pinned_->directory() + "/db/" +
+         CloneFileName(plan_.clone->files[unit.file]);
 }
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {

@@ -62,6 +62,7 @@ class Transfer {
   // Refresh only, before Pin(): the data that the target sent about itself.
   void SetTargetMemory(TargetMemory memory) { memory_ = std::move(memory); }
   bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
+  bool is_clone() const { return request_.mode == TransferMode::kClone; }
   // Makes Pin() plan this snapshot instead of taking one.
   void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
     pinned_.Use(std::move(snapshot));
@@ -149,6 +150,11 @@ class Transfer {
   const CarriedFile* carried(uint32_t range_id) const {
     return plan_.CarriedAt(range_id);
   }
+  // Clone only: the unit of a range, and the file that it is a part of.
+  const CloneUnit& unit(uint32_t range_id) const {
+    return plan_.units[range_id];
+  }
+  std::string unit_path(const CloneUnit& unit) const;
   TransferCounters* counters() { return &counters_; }
   TransferPace* pace() { return &pace_; }
   std::chrono::milliseconds peer_timeout() const {
@@ -180,6 +186,7 @@ class Transfer {
   void FailAnd(const rocksdb::Status& status, const std::string& where,
                bool keep);
   [[nodiscard]] rocksdb::Status PinOnce();
+  [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;
 
   const ServedDatabase database_;
   const ServeOptions& serve_;

@@ -21,6 +21,12 @@ Digest128 TransferPlan::Digest() const {
     const CarriedFile* const file = CarriedAt(range.id);
     add(bytes + (file == nullptr ? "" : file->path));
   }
+  if (clone.has_value()) {
+    std::string bytes;
+    clone->set.EncodeTo(&bytes);
+    CloneFiles{clone->files}.EncodeTo(&bytes);
+    add(bytes);
+  }
   return digest.Finish();
 }
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "format/end_state.h"
-#include "format/rocksdb/file_name.h"
+#include "format/file_name.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/wal_facts.h"

@@ -10,8 +10,12 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 StagingFile::StagingFile(rocksdb::FileSystem* file_system, std::string path,
-                         StagingBuffer* buffer)
-    : file_system_(file_system), path_(std::move(path)), buffer_(buffer) {}
+                         StagingBuffer* buffer,
+                         std::optional<uint64_t> part_at)
+    : file_system_(file_system),
+      path_(std::move(path)),
+      buffer_(buffer),
+      part_at_(part_at) {}
 
 Status StagingFile::At(const char* step, const Status& status) const {
   return WithContext(status, EndStateOf(status),
@@ -21,6 +25,10 @@ Status StagingFile::At(const char* step, const Status& status) const {
 Status StagingFile::Open() {
   if (buffer_->data() == nullptr) {
     return MakeStatus(EndState::kInternal, "no memory for a staging buffer");
+  }
+  if (part_at_.has_value()) {
+    return At("open", file_system_->NewRandomRWFile(
+                          path_, rocksdb::FileOptions(), &part_, nullptr));
   }
   return At("create", file_system_->NewWritableFile(
                           path_, rocksdb::FileOptions(), &file_, nullptr));
@@ -43,12 +51,19 @@ Status StagingFile::Room(size_t bytes, char** room) {
   return Status::OK();
 }
 
-void StagingFile::Commit(size_t bytes) { buffered_ += bytes; }
+Slice StagingFile::Commit(size_t bytes) {
+  const Slice committed(buffer_->data() + buffered_, bytes);
+  buffered_ += bytes;
+  return committed;
+}
 
 Status StagingFile::Write() {
-  const rocksdb::IOStatus status = file_->Append(
-      Slice(buffer_->data(), buffered_), IOOptions(), nullptr);
-  if (status.ok()) {
+  const Slice bytes(buffer_->data(), buffered_);
+  const rocksdb::IOStatus status =
+      part_at_.has_value()
+          ? part_->Write(*part_at_ + written_, bytes, IOOptions(), nullptr)
+          : file_->Append(bytes, IOOptions(), nullptr);
+  if (status.ok() && file_ != nullptr) {
     // Only begins to write; what goes wrong with it, the sync says.
     file_->RangeSync(written_, buffered_, IOOptions(), nullptr)
         .PermitUncheckedError();
@@ -65,10 +80,15 @@ Status StagingFile::Finish(bool sync, const Access* access) {
     status = SetAccess(path_, *access);
   }
   if (status.ok() && sync) {
-    status = At("sync", file_->Fsync(IOOptions(), nullptr));
+    status = At("sync", part_ != nullptr
+                            ? part_->Fsync(IOOptions(), nullptr)
+                            : file_->Fsync(IOOptions(), nullptr));
   }
-  const Status closed = At("close", file_->Close(IOOptions(), nullptr));
+  const Status closed = At("close", part_ != nullptr
+                                        ? part_->Close(IOOptions(), nullptr)
+                                        : file_->Close(IOOptions(), nullptr));
   file_.reset();
+  part_.reset();
   return status.ok() ? closed : status;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "format/limits.h"
@@ -43,16 +44,19 @@ class StagingBuffer {
 // Threads: one. Errors carry the path; a failed write or sync is final.
 class StagingFile {
  public:
-  // Borrows the file system and the buffer.
+  // Borrows the file system and the buffer. With `part_at` the bytes are a part
+  // of a file that exists, from there on.
   StagingFile(rocksdb::FileSystem* file_system, std::string path,
-              StagingBuffer* buffer);
+              StagingBuffer* buffer,
+              std::optional<uint64_t> part_at = std::nullopt);
 
   [[nodiscard]] rocksdb::Status Open();
   // Memory for the next `bytes` bytes, at most kMaxPayloadBytes; may write
   // what stands in the way. Only what Commit() is told of belongs to the file.
   [[nodiscard]] rocksdb::Status Room(size_t bytes, char** room);
-  // The first `bytes` bytes of the room are the file's next ones.
-  void Commit(size_t bytes);
+  // The first `bytes` bytes of the room are the file's next ones; returns them,
+  // valid until the next call.
+  rocksdb::Slice Commit(size_t bytes);
   // Closes; with `sync` the contents are durable first. The file gets `access`
   // before that; null: it stays as it was made.
   [[nodiscard]] rocksdb::Status Finish(bool sync,
@@ -67,7 +71,9 @@ class StagingFile {
   rocksdb::FileSystem* const file_system_;
   const std::string path_;
   StagingBuffer* const buffer_;
+  const std::optional<uint64_t> part_at_;
   std::unique_ptr<rocksdb::FSWritableFile> file_;
+  std::unique_ptr<rocksdb::FSRandomRWFile> part_;  // of it, with part_at_
   size_t buffered_ = 0;   // bytes in buffer_
   uint64_t written_ = 0;  // bytes of the file before those
 };

@@ -32,6 +32,14 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status Inspect() override;
+  // Of a target that is known to come from this source, but not interval by
+  // interval (it was cloned): everything is compared rather than sent.
+  CompareMode compare() const override {
+    const bool knows_intervals = !remembers_ || !record_.covers.empty();
+    return options().compare == CompareMode::kFiles && !knows_intervals
+               ? CompareMode::kDigest
+               : options().compare;
+  }
   bool HasEnded(const JournalTransfer& head) const override;
   [[nodiscard]] rocksdb::Status CheckAsLeft(const JournalState& journal,
                                             bool* as_left) override;

@@ -26,6 +26,7 @@ class Reader {
   bool head_is_whole() const {
     return has_opened_ &&
            state_->families.size() == state_->opened.family_count &&
+           files_are_whole() &&
            state_->ranges.size() == state_->head.range_count;
   }
 
@@ -42,6 +43,10 @@ class Reader {
         return AddToHead(record);
       case JournalRecordType::kCovers:
         return AddCovers(record);
+      case JournalRecordType::kCloneSet:
+        return AddCloneSet(record);
+      case JournalRecordType::kCloneFiles:
+        return AddCloneFiles(record);
       case JournalRecordType::kIngested:
         return AddIngested(record);
       case JournalRecordType::kTargetFiles:
@@ -102,6 +107,35 @@ class Reader {
         return status;
       }
     }
+  }
+
+  bool files_are_whole() const {
+    return !state_->clone.has_value() ||
+           state_->clone->files.size() == state_->clone->set.file_count;
+  }
+
+  Status AddCloneSet(const JournalRecord& record) {
+    if (Expected() != JournalRecordType::kRange || !state_->ranges.empty() ||
+        state_->clone.has_value()) {
+      return Contradiction(record, "out of turn");
+    }
+    return state_->clone.emplace().set.DecodeFrom(record.payload);
+  }
+
+  Status AddCloneFiles(const JournalRecord& record) {
+    CloneFiles batch;
+    const Status status = batch.DecodeFrom(record.payload);
+    if (!status.ok()) {
+      return status;
+    }
+    if (!state_->clone.has_value() || !state_->ranges.empty() ||
+        batch.files.size() > state_->clone->set.file_count -
+                                 state_->clone->files.size()) {
+      return Contradiction(record, "too many, or out of turn");
+    }
+    std::vector<CloneFile>& files = state_->clone->files;
+    files.insert(files.end(), batch.files.begin(), batch.files.end());
+    return Status::OK();
   }
 
   Status AddCovers(const JournalRecord& record) {

@@ -23,6 +23,7 @@ struct JournalState {
   std::vector<Family> families;
   std::vector<Cover> covers;
   std::vector<Range> ranges;
+  std::optional<ClonePlan> clone;
   // By range id: the chunks recorded, by ordinal.
   std::vector<std::vector<JournalChunk>> chunks;
   // The same: which of them are known to have been ingested.

@@ -147,7 +147,8 @@ Status CheckSamePlan(const SourcePlan& plan, const JournalState& unfinished,
                  unfinished.ranges.begin(), unfinished.ranges.end(),
                  [](const Range& a, const Range& b) {
                    return a.family == b.family && a.interval == b.interval;
-                 });
+                 }) &&
+      plan.clone == unfinished.clone;
   return same ? Status::OK()
               : MakeStatus(EndState::kSnapshotGone,
                            "the source resumed the transfer with another plan");
@@ -159,6 +160,7 @@ SourcePlan PlanOf(const JournalState& unfinished) {
   plan.families = unfinished.families;
   plan.ranges = unfinished.ranges;
   plan.covers = unfinished.covers;
+  plan.clone = unfinished.clone;
   plan.estimated_bytes = unfinished.planned_bytes();
   return plan;
 }

@@ -23,6 +23,7 @@ struct HeldChunks {
   std::vector<JournalRangeDone> ended;
   uint64_t chunks_built = 0;
   uint64_t chunks_carried = 0;
+  uint64_t chunks_cloned = 0;
   uint64_t chunks_unchecked = 0;
   uint64_t sst_bytes_carried = 0;
   uint64_t chunks_lost = 0;  // recorded, but not there or damaged

@@ -34,11 +34,13 @@ class LaneClient {
  private:
   // A chunk of which not everything has come.
   struct OpenChunk {
-    OpenChunk(PullState* state, const std::string& path, StagingBuffer* buffer)
-        : file(state->file_system, path, buffer) {}
+    OpenChunk(PullState* state, const std::string& path, StagingBuffer* buffer,
+              std::optional<uint64_t> part_at)
+        : file(state->file_system, path, buffer, part_at) {}
     ChunkBegin begin;
     StagingFile file;
     ChunkDigest digest;
+    Digest128Stream content;  // of a clone's unit
     uint64_t frames = 0;
     uint64_t acknowledged_bytes = 0;
   };
@@ -126,7 +128,7 @@ class LaneClient {
   Totals range_held_;
   Totals range_totals_;
   TileEnd held_end_;
-  bool range_carried_ = false;  // its one chunk has come
+  bool range_carried_ = false;  // its one chunk, or unit, has come
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;
   // Of the answer being received: what came since the range was asked for.

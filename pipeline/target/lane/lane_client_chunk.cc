@@ -6,9 +6,9 @@
 #include "pipeline/base/blocked_time.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/lane/chunk_check.h"
-#include "pipeline/target/lane/held_chunks.h"
 #include "pipeline/target/lane/lane_client.h"
 #include "pipeline/target/lane/tile_check.h"
+#include "pipeline/target/lane/unit_check.h"
 
 namespace sstferry {
 namespace {
@@ -34,6 +34,9 @@ Status LaneClient::CheckTurn(const Range& range,
                           " chunk " + std::to_string(next_ordinal()) +
                           ", found range " + std::to_string(begin.range_id) +
                           " chunk " + std::to_string(begin.ordinal));
+  }
+  if (begin.kind == ChunkKind::kCloned || state_->clone != nullptr) {
+    return CheckUnitTurn(state_->clone, begin, next_ordinal());
   }
   const bool carried = begin.kind == ChunkKind::kCarried;
   if (carried && !state_->takes_carried) {
@@ -73,7 +76,8 @@ Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin,
   if (!room.ok()) {
     return room;
   }
-  open_ = std::make_unique<OpenChunk>(state_, path, &buffer_);
+  open_ = std::make_unique<OpenChunk>(state_, path, &buffer_,
+                                      PartAt(state_->clone, range.id));
   open_->begin = begin;
   return Final(open_->file.Open());
 }
@@ -105,7 +109,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   StagedChunk chunk;
   chunk.family = range.family;
   chunk.record.kind = begin.kind;
-  chunk.path = state_->staging_dir + "/" + StagedName(range.id, begin.ordinal);
+  chunk.path = ChunkPath(*state_, range.id, begin.ordinal);
   ChunkEnd& end = chunk.record.chunk;
   Status status = OpenForChunk(range, begin, chunk.path);
   if (status.ok()) {
@@ -129,7 +133,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   }
   answer_chain_.AddChunk(end.digest);
   held_end_ = EndOf(end);
-  range_carried_ = begin.kind == ChunkKind::kCarried;
+  range_carried_ = begin.kind != ChunkKind::kRebuilt;
   CountChunk(chunk);
   status = Final(state_->store->Add(std::move(chunk), &clock_));
   // The source may forget all that lies before the next chunk.
@@ -147,8 +151,12 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
     state_->chunks_built++;
     return;
   }
-  state_->chunks_carried++;
   state_->chunks_unchecked += chunk.record.unchecked ? 1 : 0;
+  if (state_->clone != nullptr) {
+    state_->chunks_cloned++;
+    return;
+  }
+  state_->chunks_carried++;
   state_->sst_bytes_carried += end.file_bytes;
 }
 
@@ -185,9 +193,10 @@ Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
         MakeStatus(EndState::kCorrupt,
                    "chunk data: expected bytes, found an empty frame"));
   }
-  if (file->bytes() + bytes > kMaxChunkFileBytes) {
-    return Damaged(Mismatch("chunk bytes at most", kMaxChunkFileBytes,
-                            file->bytes() + bytes));
+  const uint64_t most = MostBytes(open_->begin);
+  if (file->bytes() + bytes > most) {
+    return Damaged(
+        Mismatch("chunk bytes at most", most, file->bytes() + bytes));
   }
   StageScope scope(&clock_, Stage::kStageWrite);
   return Final(file->Room(bytes, room));
@@ -218,7 +227,10 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
       break;
     }
     // The frame's digest was right: now the bytes belong to the file.
-    open_->file.Commit(data_bytes);
+    const rocksdb::Slice committed = open_->file.Commit(data_bytes);
+    if (state_->clone != nullptr) {
+      open_->content.Add(committed);
+    }
     open_->digest.AddFrame(frame.digest);
     open_->frames++;
     CountBytes(range, data_bytes);
@@ -305,6 +317,10 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
 
 Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   StageScope scope(&clock_, Stage::kCheck);
+  if (state_->clone != nullptr) {
+    chunk->record.content = open_->content.Finish();
+    return Final(CheckUnit(*state_, range.id, chunk));
+  }
   const Status status =
       CheckChunkBounds(*state_, range, next_ordinal(), held_end_,
                        chunk->record.chunk);

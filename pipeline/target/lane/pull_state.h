@@ -12,6 +12,7 @@
 #include "format/message/messages.h"
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/base/stop_signal.h"
+#include "pipeline/target/clone/clone_layout.h"
 #include "pipeline/target/database/chunk_store.h"
 #include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/space_gate.h"
@@ -64,6 +65,8 @@ struct PullState {
       digest;
   uint64_t chunk_bytes = 0;
   bool takes_carried = false;  // agreed on with the source
+  // Of a clone: where its units lie; else null.
+  CloneLayout* clone = nullptr;
   std::string staging_dir;
   rocksdb::FileSystem* file_system = nullptr;
   bool sync_chunks = true;
@@ -91,6 +94,7 @@ struct PullState {
   std::vector<HeldRange> ended;       // under mu: ranges that are whole
   uint64_t chunks_built = 0;          // under mu
   uint64_t chunks_carried = 0;        // under mu
+  uint64_t chunks_cloned = 0;         // under mu
   uint64_t chunks_unchecked = 0;      // under mu
   uint64_t sst_bytes_carried = 0;     // under mu
 };

@@ -119,7 +119,7 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   context_->work->FillRequest(use, &request);
   if (context_->state->replaces) {
     request.mode = TransferMode::kRefresh;
-    request.compare = options().compare;
+    request.compare = context_->target->compare();
   }
   return request;
 }
@@ -134,6 +134,13 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   asked_ = MakeRequest(use);
   context_->state->chunk_bytes = asked_.chunk_bytes;
   SourceSession* const session = context_->link->session();
+  if (asked_.mode == TransferMode::kClone &&
+      (session->source().features & kFeatureClone) == 0) {
+    return MakeStatus(EndState::kIncompatible,
+                      "--method clone: expected a source that can be cloned, "
+                      "found " + session->source().software +
+                          ": upgrade it, or use --method ingest");
+  }
   if (use == SnapshotUse::kNew) {
     TargetMemory memory;
     context_->target->Describe(&memory);
@@ -184,6 +191,15 @@ Status PullOpener::StartOver(const Status& damage) {
 }
 
 Status PullOpener::CheckPlan() {
+  const bool cloned = context_->state->clone != nullptr;
+  if (cloned != plan_->clone.has_value()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "plan: expected one of the method that was asked for, "
+                      "found another");
+  }
+  if (cloned) {
+    return Status::OK();  // its units cover all files
+  }
   std::vector<const rocksdb::Comparator*> orders;
   for (const PullFamily& family : context_->state->families) {
     orders.push_back(family.comparator);
@@ -298,6 +314,7 @@ void PullOpener::CountHeld(const HeldChunks& held) {
   }
   state->chunks_built = held.chunks_built;
   state->chunks_carried = held.chunks_carried;
+  state->chunks_cloned = held.chunks_cloned;
   state->chunks_unchecked = held.chunks_unchecked;
   state->sst_bytes_carried = held.sst_bytes_carried;
   context_->report->result()->held = held.totals;

@@ -126,6 +126,7 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->ranges = plan.ranges.size();
   summary->lanes = plan.opened.lanes;
   FillCounters(summary);
+  summary->method = "ingest";
   summary->verified = result_.verified;
   summary->state = published() ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();
@@ -167,7 +168,9 @@ void PullReporter::FillCounters(Summary* summary) const {
   summary->chunks_carried = state.chunks_carried;
   summary->chunks_unchecked = state.chunks_unchecked;
   summary->sst_bytes_carried = state.sst_bytes_carried;
-  summary->chunks = summary->chunks_built + summary->chunks_carried;
+  summary->chunks_cloned = state.chunks_cloned;
+  summary->chunks = summary->chunks_built + summary->chunks_carried +
+                    summary->chunks_cloned;
   summary->chunks_resumed = held.chunks;
   summary->sst_bytes_resumed = held.sst_bytes;
   summary->key_value_bytes_resumed = held.key_value_bytes;

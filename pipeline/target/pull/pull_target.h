@@ -54,6 +54,8 @@ class PullTarget {
   // what the journal tells is still so.
   [[nodiscard]] virtual rocksdb::Status CheckAsLeft(
       const JournalState& journal, bool* as_left) = 0;
+  // How a refresh finds what changed.
+  virtual CompareMode compare() const { return options().compare; }
   // What a new transfer is asked for with.
   virtual void Describe(TargetMemory* memory) const = 0;
 

@@ -192,6 +192,16 @@ Status PullWorkspace::AppendPlan() {
       status = journal_->Append(JournalRecordType::kFamily, family);
     }
   }
+  if (status.ok() && plan.clone.has_value()) {
+    status = journal_->Append(JournalRecordType::kCloneSet, plan.clone->set);
+  }
+  if (status.ok() && plan.clone.has_value()) {
+    status = ForEachBatch(
+        plan.clone->files, [this](std::vector<CloneFile> batch) {
+          return journal_->Append(JournalRecordType::kCloneFiles,
+                                  CloneFiles{std::move(batch)});
+        });
+  }
   if (status.ok()) {
     status = ForEachBatch(plan.covers, [this](std::vector<Cover> batch) {
       return journal_->Append(JournalRecordType::kCovers,

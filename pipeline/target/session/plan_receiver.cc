@@ -70,7 +70,61 @@ Status PlanReceiver::TakeEnd(const Frame& frame) {
     return Malformed("expected " + std::to_string(end.range_count) +
                      " ranges, found " + std::to_string(plan_.ranges.size()));
   }
+  if (status.ok() && plan_.clone.has_value()) {
+    const Status units = CheckUnits();
+    if (!units.ok()) {
+      return units;
+    }
+  }
   return status.ok() ? CheckSamePlan() : status;
+}
+
+Status PlanReceiver::TakeCloneSet(const Frame& frame) {
+  if (plan_.clone.has_value()) {
+    return Malformed("expected the files of one clone, found another");
+  }
+  return plan_.clone.emplace().set.DecodeFrom(frame.payload);
+}
+
+Status PlanReceiver::AddFiles(const CloneFiles& batch) {
+  if (!plan_.clone.has_value() ||
+      batch.files.size() >
+          plan_.clone->set.file_count - plan_.clone->files.size()) {
+    return Malformed("expected at most as many files as were announced, "
+                     "found more");
+  }
+  plan_.clone->files.insert(plan_.clone->files.end(), batch.files.begin(),
+                            batch.files.end());
+  bytes_ += sizeof(CloneFile) * batch.files.size();
+  return Status::OK();
+}
+
+// The source cuts files into ranges; where it cuts, both sides compute.
+Status PlanReceiver::CheckUnits() const {
+  const ClonePlan& clone = *plan_.clone;
+  if (clone.files.size() != clone.set.file_count) {
+    return Malformed("expected " + std::to_string(clone.set.file_count) +
+                     " files, found " + std::to_string(clone.files.size()));
+  }
+  std::vector<CloneUnit> units;
+  Status status = CheckCloneFiles(clone.files);
+  if (status.ok()) {
+    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &units);
+  }
+  if (!status.ok()) {
+    return Malformed(MessageOf(status));
+  }
+  bool same = units.size() == plan_.ranges.size();
+  for (size_t i = 0; same && i < units.size(); ++i) {
+    const Range& range = plan_.ranges[i];
+    same = range.family == 0 && range.interval == KeyInterval() &&
+           range.estimated_bytes == units[i].bytes &&
+           range.need == RangeNeed::kSend;
+  }
+  return same ? Status::OK()
+              : Malformed("expected one range for each of " +
+                          std::to_string(units.size()) +
+                          " units of the files, found others");
 }
 
 Status PlanReceiver::Take(const Frame& frame) {
@@ -84,6 +138,13 @@ Status PlanReceiver::Take(const Frame& frame) {
       return TakeOpened(frame);
     case FrameType::kFamily:
       return TakeFamily(frame);
+    case FrameType::kCloneSet:
+      return TakeCloneSet(frame);
+    case FrameType::kCloneFiles: {
+      CloneFiles batch;
+      const Status status = batch.DecodeFrom(frame.payload);
+      return status.ok() ? AddFiles(batch) : status;
+    }
     case FrameType::kRanges: {
       Ranges batch;
       const Status status = batch.DecodeFrom(frame.payload);
@@ -116,6 +177,10 @@ Status PlanReceiver::CheckSamePlan() {
     Ranges one;
     one.ranges.push_back(plan_.ranges[at]);
     one.EncodeTo(&text);
+  }
+  if (plan_.clone.has_value()) {
+    plan_.clone->set.EncodeTo(&text);
+    CloneFiles{plan_.clone->files}.EncodeTo(&text);
   }
   const Digest128 digest = DigestOf(text);
   if (digest_.has_value() && !(*digest_ == digest)) {

@@ -21,6 +21,7 @@ struct SourcePlan {
   std::vector<Range> ranges;
   std::vector<PlanItem> items;
   std::vector<Cover> covers;  // what to remember; of a pull
+  std::optional<ClonePlan> clone;  // range I is the files' unit I
   uint64_t estimated_bytes = 0;
 };
 
@@ -62,6 +63,9 @@ class PlanReceiver {
   [[nodiscard]] rocksdb::Status TakeOpened(const Frame& frame);
   [[nodiscard]] rocksdb::Status TakeFamily(const Frame& frame);
   [[nodiscard]] rocksdb::Status TakeEnd(const Frame& frame);
+  [[nodiscard]] rocksdb::Status TakeCloneSet(const Frame& frame);
+  [[nodiscard]] rocksdb::Status AddFiles(const CloneFiles& batch);
+  [[nodiscard]] rocksdb::Status CheckUnits() const;
   [[nodiscard]] rocksdb::Status CheckSamePlan();
   [[nodiscard]] rocksdb::Status AddRanges(Ranges batch);
   [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);

@@ -82,6 +82,25 @@ std::string TargetLine(const Summary& summary) {
          Placement(summary) + "\n";
 }
 
+// What moved, in one line.
+std::string MovedLine(const Summary& summary) {
+  const std::string wire = ", " + Bytes(summary.wire_bytes) + " on the wire\n";
+  if (summary.method == "clone") {
+    const std::string unchecked =
+        summary.chunks_unchecked == 0
+            ? ""
+            : ", " + std::to_string(summary.chunks_unchecked) +
+                  " of them without checksums";
+    return "cloned: " + FormatCount(summary.files_cloned, "file") +
+           " as they were" + unchecked + ", " + Bytes(summary.sst_bytes) +
+           " in " + FormatCount(summary.chunks, "unit") + wire;
+  }
+  return "moved: " + FormatCount(summary.entries, "entry", "entries") + ", " +
+         Bytes(summary.key_value_bytes) + " of keys and values as " +
+         Bytes(summary.sst_bytes) + " of SST in " +
+         FormatCount(summary.chunks, "chunk") + wire;
+}
+
 // Counts carried and resumed chunks in one line; empty if there are none.
 std::string SavedLine(const Summary& summary) {
   std::string text;
@@ -118,12 +137,7 @@ std::string PullReport(const Summary& summary) {
            ? std::string()
            : ", taken at " + Rfc3339(summary.snapshot_taken_seconds)) +
       "\n";
-  text += "moved: " + FormatCount(summary.entries, "entry", "entries") + ", " +
-          Bytes(summary.key_value_bytes) + " of keys and values as " +
-          Bytes(summary.sst_bytes) + " of SST in " +
-          FormatCount(summary.chunks, "chunk") + ", " +
-          Bytes(summary.wire_bytes) + " on the wire\n";
-  text += SavedLine(summary);
+  text += MovedLine(summary) + SavedLine(summary);
   text += "time: " + Seconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes - summary.sst_bytes_resumed,
                TransferSeconds(summary)) + ", " +

@@ -154,6 +154,11 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "seed fills a TARGET_DIR that is empty or missing; refresh updates a "
        "replica of the same source, or seeds it (see --help=refresh). "
        "Default: seed."},
+      {"method", "ingest|clone", Group::kCommon,
+       "How data moves into a new database: ingest (as sorted chunks, "
+       "compacted on arrival) or clone (the source's files as they are: any "
+       "database, for a RocksDB that reads them). With seed and swap; clone "
+       "not with --cf, --begin, --end or --verify. Default: ingest."},
       {"replace", nullptr, Group::kCommon,
        "Replace a TARGET_DIR that is not empty; the old one stays as "
        "TARGET_DIR.old-TRANSFER_ID. Default: refuse."},
@@ -195,6 +200,9 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "Send source files as they are: auto (where that is as good as "
        "rebuilding them), never, or only (every file, or refuse). Default: "
        "auto."},
+      {"keep-identity", nullptr, Group::kAdvanced,
+       "Give a clone the source's database id, for a clone that replaces its "
+       "source. Default: an id of its own."},
       {"durability", "chunk|none", Group::kAdvanced,
        "When to sync: chunk (each chunk before it is recorded) or none (once, "
        "before the final rename). Default: chunk."},

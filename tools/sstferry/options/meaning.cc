@@ -9,6 +9,7 @@
 #include "tools/sstferry/options/access_arguments.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/options/commands.h"
+#include "tools/sstferry/options/method_arguments.h"
 #include "tools/sstferry/options/refresh_arguments.h"
 
 namespace sstferry {
@@ -388,6 +389,9 @@ Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   Status status = ReadPullOptions(texts, &out->options);
   if (status.ok()) {
     status = ReadRefresh(texts, out);
+  }
+  if (status.ok()) {
+    status = ReadMethod(texts, &out->options);
   }
   return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
 }

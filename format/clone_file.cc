@@ -1,0 +1,136 @@
+#include "format/clone_file.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "format/end_state.h"
+#include "format/file_name.h"
+#include "format/limits.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr char kIdentityName[] = "IDENTITY";
+
+// How a name of a numbered file begins or ends.
+struct Naming {
+  CloneFileKind kind;
+  const char* prefix;
+  const char* suffix;
+};
+constexpr Naming kNamings[] = {
+    {CloneFileKind::kTable, "", ".sst"},
+    {CloneFileKind::kBlob, "", ".blob"},
+    {CloneFileKind::kWal, "", ".log"},
+    {CloneFileKind::kManifest, "MANIFEST-", ""},
+    {CloneFileKind::kOptions, "OPTIONS-", ""},
+};
+
+// Far above the numbers that a database reaches; NumberedName() holds them.
+constexpr size_t kMaxDigits = 19;
+
+bool ParseNumber(const std::string& digits, uint64_t* number) {
+  const bool good =
+      !digits.empty() && digits.size() <= kMaxDigits &&
+      std::all_of(digits.begin(), digits.end(),
+                  [](char c) { return c >= '0' && c <= '9'; });
+  *number = good ? std::strtoull(digits.c_str(), nullptr, 10) : 0;
+  return good;
+}
+
+Status Bad(const std::string& what) {
+  return MakeStatus(EndState::kCorrupt, "files of the clone: " + what);
+}
+
+}  // namespace
+
+std::string CloneFileName(const CloneFile& file) {
+  for (const Naming& naming : kNamings) {
+    if (naming.kind == file.kind) {
+      return naming.prefix + NumberedName(file.number, naming.suffix);
+    }
+  }
+  return kIdentityName;
+}
+
+bool ParseCloneFileName(const std::string& name, CloneFile* file) {
+  if (name == kIdentityName) {
+    *file = {CloneFileKind::kIdentity, 0, 0, 0};
+    return true;
+  }
+  for (const Naming& naming : kNamings) {
+    const std::string prefix = naming.prefix;
+    const std::string suffix = naming.suffix;
+    if (name.size() <= prefix.size() + suffix.size() ||
+        !name.starts_with(prefix) || !name.ends_with(suffix)) {
+      continue;
+    }
+    const std::string digits = name.substr(
+        prefix.size(), name.size() - prefix.size() - suffix.size());
+    uint64_t number = 0;
+    if (ParseNumber(digits, &number)) {
+      *file = {naming.kind, number, 0, 0};
+      return true;
+    }
+  }
+  return false;
+}
+
+Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
+                    std::vector<CloneUnit>* units) {
+  units->clear();
+  for (size_t i = 0; i < files.size(); ++i) {
+    const uint64_t bytes = files[i].bytes;
+    const uint64_t count = bytes / unit_bytes + (bytes % unit_bytes != 0);
+    if (count > kMaxRanges - units->size()) {
+      return MakeStatus(EndState::kRefused,
+                        "clone: expected at most " +
+                            std::to_string(kMaxRanges) + " units of " +
+                            std::to_string(unit_bytes) +
+                            " bytes, found more");
+    }
+    for (uint64_t at = 0; at < bytes; at += unit_bytes) {
+      units->push_back({static_cast<uint32_t>(i), at,
+                        std::min(unit_bytes, bytes - at)});
+    }
+  }
+  return Status::OK();
+}
+
+Status CheckCloneFiles(const std::vector<CloneFile>& files) {
+  // Tables and blobs share RocksDB's numbers with all other files.
+  constexpr uint64_t kMaxNumber = 1ull << 62;
+  std::set<uint64_t> numbers;
+  std::set<CloneFileKind> once;
+  for (const CloneFile& file : files) {
+    const bool single = file.kind == CloneFileKind::kManifest ||
+                        file.kind == CloneFileKind::kOptions ||
+                        file.kind == CloneFileKind::kIdentity;
+    if (single && !once.insert(file.kind).second) {
+      return Bad("expected one of its kind, found another " +
+                 CloneFileName(file));
+    }
+    if (file.records_end > file.bytes) {
+      return Bad("expected records that end inside " + CloneFileName(file) +
+                 ", found " + std::to_string(file.records_end));
+    }
+    const bool numbered = file.kind != CloneFileKind::kIdentity;
+    if (file.number > kMaxNumber || numbered != (file.number != 0)) {
+      return Bad("expected a number of 1 to " + std::to_string(kMaxNumber) +
+                 ", found " + CloneFileName(file));
+    }
+    if (numbered && !numbers.insert(file.number).second) {
+      return Bad("expected each number once, found " + CloneFileName(file) +
+                 " and another");
+    }
+  }
+  return once.count(CloneFileKind::kManifest) != 0
+             ? Status::OK()
+             : Bad("expected a MANIFEST, found none");
+}
+
+}  // namespace sstferry

@@ -1,0 +1,62 @@
+// The files of a clone, as both sides number and cut them. A file has a kind
+// and a number and never a name from the wire: each side makes the name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+enum class CloneFileKind : uint8_t {
+  kTable = 0,
+  kBlob = 1,
+  kWal = 2,
+  kManifest = 3,
+  kOptions = 4,
+  kIdentity = 5,  // its number is 0
+};
+inline constexpr uint8_t kMaxCloneFileKind = 5;
+
+struct CloneFile {
+  CloneFileKind kind = CloneFileKind::kTable;
+  uint64_t number = 0;
+  uint64_t bytes = 0;
+  // Of a WAL or a MANIFEST: the offset behind its last whole record, as its
+  // source read it; a reader that stops before it has found damage. Else 0.
+  uint64_t records_end = 0;
+  friend bool operator==(const CloneFile&, const CloneFile&) = default;
+};
+
+// "000012.sst", "MANIFEST-000004", ...
+std::string CloneFileName(const CloneFile& file);
+
+// Sets kind and number from a name in a database's directory. False: a name of
+// no file that a clone has.
+[[nodiscard]] bool ParseCloneFileName(const std::string& name,
+                                      CloneFile* file);
+
+// A part of a file. It is to a clone what a chunk is to other transfers: the
+// range with the unit's index.
+struct CloneUnit {
+  uint32_t file = 0;  // index in the list of files
+  uint64_t offset = 0;
+  uint64_t bytes = 0;  // at least 1
+  friend bool operator==(const CloneUnit&, const CloneUnit&) = default;
+};
+
+// Cuts each file into units of `unit_bytes`, its last one perhaps smaller. An
+// empty file has none. kRefused: more than kMaxRanges units.
+// REQUIRES: unit_bytes > 0.
+[[nodiscard]] rocksdb::Status CutIntoUnits(const std::vector<CloneFile>& files,
+                                           uint64_t unit_bytes,
+                                           std::vector<CloneUnit>* units);
+
+// Checks a list of files that a peer sent: each once, one MANIFEST, at most one
+// OPTIONS and IDENTITY, no number that a directory cannot hold. Corruption.
+[[nodiscard]] rocksdb::Status CheckCloneFiles(
+    const std::vector<CloneFile>& files);
+
+}  // namespace sstferry

@@ -1,0 +1,124 @@
+#include "format/rocksdb/blob_check.h"
+
+#include <algorithm>
+#include <string>
+
+#include "format/coding.h"
+#include "format/crc32c.h"
+#include "format/end_state.h"
+#include "format/read_ahead.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr uint32_t kMagic = 2395959;  // 0x00248f37
+constexpr uint64_t kHeaderBytes = 30;
+constexpr size_t kRecordBytes = 32;
+constexpr size_t kFooterBytes = 32;
+constexpr size_t kPieceBytes = 256u << 10;
+
+Status Bad(const std::string& what, uint64_t offset) {
+  return MakeStatus(EndState::kCorrupt,
+                    "blob file: " + what + ", offset " +
+                        std::to_string(offset));
+}
+
+Status ExpectCrc(const char* what, uint32_t computed, uint32_t stored,
+                 uint64_t offset) {
+  return MaskCrc32c(computed) == stored
+             ? Status::OK()
+             : Bad(std::string(what) + ": expected checksum " +
+                       std::to_string(stored) + ", found " +
+                       std::to_string(MaskCrc32c(computed)),
+                   offset);
+}
+
+Status ExpectMagic(const char* what, const Slice& bytes, uint64_t offset) {
+  return DecodeFixed32(bytes.data()) == kMagic
+             ? Status::OK()
+             : Bad(std::string(what) + ": expected a blob file's magic, found "
+                       "another",
+                   offset);
+}
+
+// One record at *at, which then is behind it.
+Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
+  std::string scratch;
+  Slice head;
+  if (end - *at < kRecordBytes) {
+    return Bad("expected a record, found its begin only", *at);
+  }
+  Status status = source.Read(*at, kRecordBytes, &scratch, &head);
+  if (!status.ok()) {
+    return status;
+  }
+  const uint64_t key_bytes = DecodeFixed64(head.data());
+  const uint64_t value_bytes = DecodeFixed64(head.data() + 8);
+  const uint32_t blob_crc = DecodeFixed32(head.data() + 28);
+  status = ExpectCrc("record", Crc32c(head.data(), 24),
+                     DecodeFixed32(head.data() + 24), *at);
+  if (!status.ok()) {
+    return status;
+  }
+  const uint64_t begin = *at + kRecordBytes;
+  if (key_bytes > end - begin || value_bytes > end - begin - key_bytes) {
+    return Bad("record: expected it to end before the footer", *at);
+  }
+  uint32_t crc = 0;
+  for (uint64_t left = key_bytes + value_bytes, offset = begin; left > 0;) {
+    const size_t bytes =
+        static_cast<size_t>(std::min<uint64_t>(kPieceBytes, left));
+    Slice piece;
+    status = source.Read(offset, bytes, &scratch, &piece);
+    if (!status.ok()) {
+      return status;
+    }
+    crc = Crc32cExtend(crc, piece.data(), piece.size());
+    offset += bytes;
+    left -= bytes;
+  }
+  status = ExpectCrc("key and value", crc, blob_crc, *at);
+  *at = begin + key_bytes + value_bytes;
+  return status;
+}
+
+}  // namespace
+
+Status CheckBlobFile(const ByteSource& source, uint64_t* count) {
+  *count = 0;
+  const uint64_t size = source.size();
+  if (size < kHeaderBytes + kFooterBytes) {
+    return Bad("expected a header and a footer, found " +
+                   std::to_string(size) + " bytes",
+               0);
+  }
+  const uint64_t end = size - kFooterBytes;
+  const ReadAhead body(source);
+  std::string scratch;
+  Slice bytes;
+  Status status = source.Read(end, kFooterBytes, &scratch, &bytes);
+  uint64_t expected = 0;
+  if (status.ok()) {
+    expected = DecodeFixed64(bytes.data() + 4);
+    status = ExpectMagic("footer", bytes, end);
+  }
+  if (status.ok()) {
+    status = ExpectCrc("footer", Crc32c(bytes.data(), 28),
+                       DecodeFixed32(bytes.data() + 28), end);
+  }
+  if (status.ok()) status = body.Read(0, kHeaderBytes, &scratch, &bytes);
+  if (status.ok()) status = ExpectMagic("header", bytes, 0);
+  for (uint64_t at = kHeaderBytes; status.ok() && at < end; ++*count) {
+    status = CheckRecord(body, end, &at);
+  }
+  return status.ok() && *count != expected
+             ? Bad("expected " + std::to_string(expected) +
+                       " records, found " + std::to_string(*count),
+                   end)
+             : status;
+}
+
+}  // namespace sstferry

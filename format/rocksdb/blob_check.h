@@ -1,0 +1,28 @@
+// Checks a whole blob file of RocksDB by its own checksums.
+//
+// All integers are little-endian. (RocksDB: db/blob/blob_log_format.h.)
+//
+//   header   30 bytes  magic 37 8f 24 00, u32 version 1, u32 family, u8 flags,
+//                      u8 compression, u64 and u64 expiration range
+//   record   32 bytes  u64 key bytes, u64 value bytes, u64 expiration,
+//                      masked CRC-32C of these 24 bytes, masked CRC-32C of
+//                      key and value; then key and value
+//   footer   32 bytes  magic, u64 count, u64 and u64 expiration range,
+//                      masked CRC-32C of the 28 bytes before
+#pragma once
+
+#include <cstdint>
+
+#include "format/byte_source.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Reads the whole file. OK: every record and the footer have the right
+// checksum, records follow each other without gaps, and there are as many as
+// the footer says (*count). The header has no checksum but a magic. Corruption:
+// anything else; errors of the source's Read(). Memory: 512 KiB.
+[[nodiscard]] rocksdb::Status CheckBlobFile(const ByteSource& source,
+                                            uint64_t* count);
+
+}  // namespace sstferry

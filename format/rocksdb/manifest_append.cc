@@ -1,0 +1,60 @@
+#include "format/rocksdb/manifest_append.h"
+
+#include <algorithm>
+
+#include "format/coding.h"
+#include "format/crc32c.h"
+
+namespace sstferry {
+namespace {
+
+constexpr uint64_t kBlockBytes = 32u << 10;
+constexpr uint64_t kHeaderBytes = 7;
+constexpr uint32_t kDatabaseIdTag = (1u << 13) + 1;
+
+void PutVarint(std::string* out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) {
+    out->push_back(static_cast<char>(value | 0x80));
+  }
+  out->push_back(static_cast<char>(value));
+}
+
+// As log_follower.h describes it.
+void AppendLogRecord(uint64_t at, const std::string& record,
+                     std::string* out) {
+  size_t done = 0;
+  bool first = true;
+  do {
+    uint64_t room = kBlockBytes - at % kBlockBytes;
+    if (room < kHeaderBytes) {
+      out->append(room, '\0');
+      at += room;
+      room = kBlockBytes;
+    }
+    const size_t bytes =
+        std::min<uint64_t>(room - kHeaderBytes, record.size() - done);
+    const bool last = done + bytes == record.size();
+    const uint8_t type = first ? (last ? 1 : 2) : (last ? 4 : 3);
+    std::string checked(1, static_cast<char>(type));
+    checked.append(record, done, bytes);
+    PutFixed32(out, MaskCrc32c(Crc32c(checked.data(), checked.size())));
+    PutFixed16(out, static_cast<uint16_t>(bytes));
+    *out += checked;
+    at += kHeaderBytes + bytes;
+    done += bytes;
+    first = false;
+  } while (done < record.size());
+}
+
+}  // namespace
+
+void AppendDatabaseId(uint64_t file_bytes, const std::string& database_id,
+                      std::string* out) {
+  std::string edit;
+  PutVarint(&edit, kDatabaseIdTag);
+  PutVarint(&edit, database_id.size());
+  edit += database_id;
+  AppendLogRecord(file_bytes, edit, out);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,146 @@
+#include "format/sst/sst_file_check.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "format/read_ahead.h"
+#include "format/sst/sst_block.h"
+#include "format/sst/sst_reader.h"
+#include "format/sst/sst_tail.h"
+#include "format/sst/sst_tail_names.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Partitions of index and filters: 16 bytes each. A file with more of them is
+// checked but for the rest.
+constexpr size_t kMaxExtents = 1u << 20;
+constexpr size_t kPieceBytes = 64u << 10;
+
+class FileChecker {
+ public:
+  FileChecker(const ByteSource& source, SstFileFacts* facts)
+      : source_(source), body_(source), facts_(facts) {}
+
+  [[nodiscard]] Status Check() {
+    Status status = reader_.Open(&source_);
+    if (status.IsNotSupported()) {
+      facts_->unchecked = true;
+      return Status::OK();
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    const SstFooter& footer = reader_.footer();
+    facts_->format_version = footer.format_version;
+    facts_->unchecked = footer.checksum == SstChecksum::kNone;
+    status = reader_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
+      const Status gap = CheckGap(data_end_, entry.handle.offset);
+      data_end_ = entry.handle.end();
+      return gap.ok() ? VerifySstBlock(body_, reader_.footer(), entry.handle)
+                      : gap;
+    });
+    if (status.ok()) status = CheckMetaBlocks();
+    return status.ok() ? CheckRest() : status;
+  }
+
+ private:
+  // The metaindex and, below version 6, the properties were verified when the
+  // file was opened. A properties block may have been stamped since it was
+  // written, which its checksum does not show.
+  [[nodiscard]] Status CheckMetaBlocks() {
+    Add(reader_.footer().metaindex);
+    Status status;
+    const auto each = [this](const SstBlockHandle& handle) {
+      return Verify(handle);
+    };
+    for (const SstMetaBlock& meta : reader_.meta_blocks()) {
+      if (!status.ok()) {
+        return status;
+      }
+      if (meta.name == kPropertiesName) {
+        Add(meta.handle);
+        continue;
+      }
+      status = Verify(meta.handle);
+      if (status.ok() && meta.name.starts_with(kPartitionedFilterPrefix)) {
+        status = ForEachSstPartition(reader_, meta.handle, each);
+      }
+    }
+    if (status.ok()) status = Verify(reader_.index_handle());
+    if (status.ok() &&
+        reader_.properties().index_type == SstIndexType::kTwoLevel) {
+      status = ForEachSstPartition(reader_, reader_.index_handle(), each);
+    }
+    return status;
+  }
+
+  [[nodiscard]] Status Verify(const SstBlockHandle& handle) {
+    if (!HandleFits(handle, reader_.footer().footer_offset)) {
+      return Status::Corruption("a block reaches into the footer");
+    }
+    Add(handle);
+    return VerifySstBlock(body_, reader_.footer(), handle);
+  }
+
+  void Add(const SstBlockHandle& handle) {
+    if (extents_.size() < kMaxExtents) {
+      extents_.emplace_back(handle.offset, handle.end());
+    } else {
+      facts_->unchecked = true;
+    }
+  }
+
+  // Everything behind the data blocks.
+  [[nodiscard]] Status CheckRest() {
+    std::sort(extents_.begin(), extents_.end());
+    uint64_t end = data_end_;
+    for (const auto& [begin, next] : extents_) {
+      const Status gap = CheckGap(end, begin);
+      if (!gap.ok()) {
+        return gap;
+      }
+      end = std::max(end, next);
+    }
+    return CheckGap(end, reader_.footer().footer_offset);
+  }
+
+  // Padding is zeros; other bytes are of no block that is known here.
+  [[nodiscard]] Status CheckGap(uint64_t begin, uint64_t end) {
+    std::string scratch;
+    while (begin < end && !facts_->unchecked) {
+      const size_t bytes =
+          static_cast<size_t>(std::min<uint64_t>(kPieceBytes, end - begin));
+      Slice piece;
+      const Status status = body_.Read(begin, bytes, &scratch, &piece);
+      if (!status.ok()) {
+        return status;
+      }
+      facts_->unchecked |=
+          std::any_of(piece.data(), piece.data() + piece.size(),
+                      [](char c) { return c != 0; });
+      begin += bytes;
+    }
+    return Status::OK();
+  }
+
+  const ByteSource& source_;
+  const ReadAhead body_;  // read from front to back, while the index is read
+  SstFileFacts* const facts_;
+  SstReader reader_;
+  uint64_t data_end_ = 0;
+  std::vector<std::pair<uint64_t, uint64_t>> extents_;  // begin, end
+};
+
+}  // namespace
+
+Status CheckSstFile(const ByteSource& source, SstFileFacts* facts) {
+  *facts = SstFileFacts();
+  return FileChecker(source, facts).Check();
+}
+
+}  // namespace sstferry

@@ -1,0 +1,195 @@
+#include "pipeline/source/snapshot/file_snapshot.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "format/end_state.h"
+#include "format/sst/sst_reader.h"
+#include "pipeline/source/directory/options_text.h"
+#include "pipeline/source/directory/posix_files.h"
+#include "pipeline/source/snapshot/snapshot_copy.h"
+#include "pipeline/source/snapshot/snapshot_files.h"
+#include "pipeline/source/snapshot/snapshot_manifest.h"
+#include "pipeline/source/snapshot/snapshot_replay.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+Status CheckStopped(const SnapshotOptions& options) {
+  return options.cancelled && options.cancelled()
+             ? MakeStatus(EndState::kCancelled, "while taking the snapshot")
+             : Status::OK();
+}
+
+// Directories in which other programs than RocksDB keep values of a database.
+Status RefuseForeign(const std::string& directory) {
+  for (const char* name : {"blob_dir", "titandb"}) {
+    std::error_code error;
+    if (std::filesystem::exists(directory + "/" + name, error)) {
+      return MakeStatus(EndState::kRefused,
+                        directory + "/" + name +
+                            ": a clone has RocksDB's own files only, and "
+                            "values lie there");
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status FileSnapshot::Fill(const SnapshotOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  SnapshotFiles files(options, dir_->held(), dir_->db());
+  Status status = RefuseForeign(options.database_dir);
+  if (status.ok()) status = files.Take();
+  if (status.ok()) status = files.ReleaseHeld();
+  counters_.rounds = files.rounds();
+  counters_.files_linked = files.linked_files();
+  counters_.copy_micros = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::steady_clock::now() - start)
+          .count());
+  if (status.ok()) status = Describe(options);
+  if (status.ok() && wal_holds_entries_ &&
+      files.wal_directory() != options.database_dir) {
+    notes_.push_back(
+        "the source keeps its WALs in " + files.wal_directory() +
+        " (wal_dir), the clone beside its tables: an application that sets "
+        "wal_dir itself must open the clone once without it, or it loses "
+        "what only the WALs hold");
+  }
+  return WithContext(status, EndState::kSourceError, options.database_dir);
+}
+
+Status FileSnapshot::Reopen(const SnapshotOptions& options,
+                            const HeldSnapshotState& /*state*/) {
+  return Describe(options);
+}
+
+Status FileSnapshot::Describe(const SnapshotOptions& options) {
+  Status status = ListFiles();
+  if (status.ok()) status = ReadManifest();
+  if (status.ok()) status = CheckStopped(options);
+  if (status.ok()) status = ReadTables();
+  if (status.ok()) status = CheckStopped(options);
+  if (status.ok()) status = ReadWals();
+  if (!status.ok()) {
+    return status;
+  }
+  const OptionsText text(options_text_);
+  NoteWritesWithoutWal(options, families_.size(),
+                       text.DatabaseOption("atomic_flush", "") == "true",
+                       &notes_);
+  return Status::OK();
+}
+
+Status FileSnapshot::ListFiles() {
+  std::vector<std::string> names;
+  Status status = ListDirectory(dir_->db(), &names);
+  for (const std::string& name : names) {
+    CloneFile file;
+    if (status.ok() && ParseCloneFileName(name, &file)) {
+      const std::string path = dir_->db() + "/" + name;
+      file.bytes = FileIdOf(path).bytes;
+      files_.files.push_back(file);
+      bool found = false;
+      if (file.kind == CloneFileKind::kOptions) {
+        status = ReadSmallFile(path, kMaxOptionsFileBytes, &found,
+                               &options_text_);
+      }
+    }
+  }
+  std::sort(files_.files.begin(), files_.files.end(),
+            [](const CloneFile& a, const CloneFile& b) {
+              return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
+            });
+  counters_.live_files = files_.files.size();
+  return status;
+}
+
+Status FileSnapshot::ReadManifest() {
+  ManifestTail manifest(dir_->db());
+  bool unused = false;
+  Status status = manifest.Follow(&unused);
+  if (!status.ok()) {
+    return status;
+  }
+  for (const auto& [id, family] : manifest.state().families) {
+    SnapshotFamily named;
+    named.name = family.name;
+    families_.push_back(std::move(named));
+    for (const auto& [number, file] : family.files) {
+      if (file.path_id != 0) {
+        return MakeStatus(EndState::kRefused,
+                          "column family '" + family.name +
+                              "' has files on other paths (db_paths, "
+                              "cf_paths), which a clone cannot hold");
+      }
+    }
+  }
+  for (CloneFile& file : files_.files) {
+    if (file.kind == CloneFileKind::kManifest) {
+      file.records_end = manifest.end();
+    }
+  }
+  sequence_ = manifest.state().last_sequence;
+  return ReadDatabaseId(dir_->db(), manifest.state(), &database_id_);
+}
+
+Status FileSnapshot::ReadTables() {
+  for (const CloneFile& file : files_.files) {
+    if (file.kind != CloneFileKind::kTable) {
+      continue;
+    }
+    const std::string name = CloneFileName(file);
+    Descriptor descriptor;
+    Status status = OpenToRead(dir_->db() + "/" + name, &descriptor);
+    SstReader reader;
+    const DescriptorSource source(descriptor.get(), name);
+    if (status.ok()) status = reader.Open(&source);
+    if (status.IsNotSupported()) {
+      continue;  // another kind of table, about which nothing can be told
+    }
+    if (!status.ok()) {
+      return WithContext(status, EndState::kCorrupt, name);
+    }
+    files_.format_version =
+        std::max(files_.format_version, reader.footer().format_version);
+    files_.has_marked_blocks |=
+        reader.properties().has_separated_values != 0 ||
+        reader.properties().num_uniform_blocks != 0;
+  }
+  return Status::OK();
+}
+
+Status FileSnapshot::ReadWals() {
+  std::vector<CopiedWal> wals;
+  for (const CloneFile& file : files_.files) {
+    if (file.kind == CloneFileKind::kWal) {
+      wals.push_back({file.number, CloneFileName(file), file.bytes});
+      counters_.wal_bytes_copied += file.bytes;
+    }
+  }
+  counters_.wal_files = wals.size();
+  WalContents contents;
+  const Status status = ReadWalContents(dir_->db(), wals, &contents);
+  for (CloneFile& file : files_.files) {
+    if (file.kind == CloneFileKind::kWal) {
+      file.records_end = contents.ends[file.number];
+    }
+  }
+  files_.wal_record_types = contents.meta_record_types;
+  wal_holds_entries_ = contents.entries > 0;
+  sequence_ = std::max(sequence_, contents.newest_sequence);
+  if (contents.prepared > 0) {
+    notes_.push_back(std::to_string(contents.prepared) +
+                     " prepared transactions are in the clone, neither "
+                     "committed nor rolled back");
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,63 @@
+// A snapshot whose files are read as they are: no RocksDB opens it, so it needs
+// no comparator, no merge operator and no recovery.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/source/directory/private_dir.h"
+#include "pipeline/source/snapshot/snapshot.h"
+
+namespace sstferry {
+
+// Ownership and threads: as Snapshot. db() is null.
+class FileSnapshot : public Snapshot {
+ public:
+  explicit FileSnapshot(std::unique_ptr<PrivateDir> dir)
+      : dir_(std::move(dir)) {}
+
+  // Takes it. Errors as Snapshot::Create(), but comparators, operators and
+  // transactions are no reason to refuse.
+  [[nodiscard]] rocksdb::Status Fill(const SnapshotOptions& options);
+  // Finds it in the directory that another process left.
+  [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
+                                       const HeldSnapshotState& state);
+
+  void Keep(bool keep) override { dir_->Keep(keep); }
+  rocksdb::DB* db() const override { return nullptr; }
+  const ClonedFiles* files() const override { return &files_; }
+  const std::vector<SnapshotFamily>& families() const override {
+    return families_;
+  }
+  uint64_t sequence() const override { return sequence_; }
+  const std::string& database_id() const override { return database_id_; }
+  const std::string& directory() const override { return dir_->path(); }
+  const std::string& options_text() const override { return options_text_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+  bool wal_not_flushed() const override { return false; }
+  const Digest128& wal_digest() const override { return wal_digest_; }
+  bool wal_holds_entries() const override { return wal_holds_entries_; }
+  const Counters& counters() const override { return counters_; }
+
+ private:
+  // Everything that the files tell.
+  [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options);
+  [[nodiscard]] rocksdb::Status ListFiles();
+  [[nodiscard]] rocksdb::Status ReadManifest();
+  [[nodiscard]] rocksdb::Status ReadTables();
+  [[nodiscard]] rocksdb::Status ReadWals();
+
+  const std::unique_ptr<PrivateDir> dir_;
+  ClonedFiles files_;
+  std::vector<SnapshotFamily> families_;  // names only
+  uint64_t sequence_ = 0;
+  std::string database_id_;
+  std::string options_text_;
+  std::vector<std::string> notes_;
+  Digest128 wal_digest_;  // not known
+  bool wal_holds_entries_ = false;
+  Counters counters_;
+};
+
+}  // namespace sstferry

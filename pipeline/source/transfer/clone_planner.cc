@@ -1,0 +1,120 @@
+#include "pipeline/source/transfer/clone_planner.h"
+
+#include <algorithm>
+
+#include "format/limits.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// A unit is larger than a chunk, so that a table of a usual size is one unit.
+constexpr uint64_t kChunksPerUnit = 2;
+
+uint64_t UnitBytes(const OpenRequest& request) {
+  return std::clamp(request.chunk_bytes * kChunksPerUnit, kMinChunkBytes,
+                    kMaxChunkBytes);
+}
+
+Status CheckReadable(const ClonedFiles& files, const Hello& target) {
+  if (files.format_version > target.max_format_version) {
+    return MakeStatus(
+        EndState::kIncompatible,
+        "the source's tables have format_version " +
+            std::to_string(files.format_version) + ", and RocksDB " +
+            target.rocksdb_version + " at the target reads at most " +
+            std::to_string(target.max_format_version) +
+            ": use a newer RocksDB there, or --method ingest, which writes "
+            "tables that it reads");
+  }
+  if (files.has_marked_blocks &&
+      (target.features & kFeatureMarkedBlocks) == 0) {
+    return MakeStatus(
+        EndState::kIncompatible,
+        "the source's tables have blocks that RocksDB reads since 11.1, found "
+        "RocksDB " + target.rocksdb_version +
+            " at the target: use a newer one there, or --method ingest");
+  }
+  return Status::OK();
+}
+
+// A target needs no more than the names: the options come as a file.
+Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
+  if (snapshot.families().size() > kMaxFamilies) {
+    return MakeStatus(EndState::kRefused,
+                      "expected at most " + std::to_string(kMaxFamilies) +
+                          " column families, found " +
+                          std::to_string(snapshot.families().size()));
+  }
+  for (const SnapshotFamily& named : snapshot.families()) {
+    if (named.name.size() > kMaxFamilyNameBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + named.name.substr(0, 32) +
+                            "...': expected a name of at most " +
+                            std::to_string(kMaxFamilyNameBytes) +
+                            " bytes, found " +
+                            std::to_string(named.name.size()));
+    }
+    TransferFamily family;
+    family.wire.index = static_cast<uint32_t>(plan->families.size());
+    family.wire.description.name = named.name;
+    plan->families.push_back(std::move(family));
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status CheckCloneRequest(const OpenRequest& request) {
+  const bool all = request.families.empty() && !request.interval.begin &&
+                   !request.interval.end;
+  return all && request.purpose == Purpose::kPull &&
+                 request.snapshot_use != SnapshotUse::kShare
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "a clone is of all column families and all keys, "
+                          "and for a pull only");
+}
+
+Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
+                 const Hello& target, TransferPlan* plan) {
+  const ClonedFiles& files = *snapshot.files();
+  plan->notes = snapshot.notes();
+  Status status = CheckReadable(files, target);
+  if (status.ok()) status = DescribeFamilies(snapshot, plan);
+  if (!status.ok()) {
+    return status;
+  }
+  if (snapshot.database_id().size() > kMaxIdentifierBytes ||
+      files.files.size() > kMaxRanges) {
+    return MakeStatus(EndState::kRefused,
+                      "clone: expected at most " + std::to_string(kMaxRanges) +
+                          " files, found " +
+                          std::to_string(files.files.size()) +
+                          ", or an id of the database that is too long");
+  }
+  ClonePlan clone;
+  clone.files = files.files;
+  clone.set.file_count = static_cast<uint32_t>(files.files.size());
+  clone.set.format_version = files.format_version;
+  clone.set.wal_record_types.assign(files.wal_record_types.begin(),
+                                    files.wal_record_types.end());
+  clone.set.unit_bytes = UnitBytes(request);
+  status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->units);
+  while (!status.ok() && clone.set.unit_bytes < kMaxChunkBytes) {
+    clone.set.unit_bytes =
+        std::min(2 * clone.set.unit_bytes, kMaxChunkBytes);
+    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->units);
+  }
+  for (const CloneUnit& unit : plan->units) {
+    Range range;
+    range.id = static_cast<uint32_t>(plan->ranges.size());
+    range.estimated_bytes = unit.bytes;
+    plan->ranges.push_back(std::move(range));
+  }
+  plan->clone = std::move(clone);
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,24 @@
+// Plans a clone: the files of a snapshot that is read as files, cut into units.
+#pragma once
+
+#include "format/message/messages.h"
+#include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/source/transfer/transfer_plan.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Refuses what a clone cannot be, before a snapshot is taken: of selected
+// column families or keys, or for anything but a pull.
+[[nodiscard]] rocksdb::Status CheckCloneRequest(const OpenRequest& request);
+
+// Fills the plan. REQUIRES: snapshot.files() is not null.
+//   kRefused       more files or families than a plan holds.
+//   kIncompatible  tables that RocksDB at the target cannot read; the message
+//                  says what to do.
+[[nodiscard]] rocksdb::Status PlanClone(const Snapshot& snapshot,
+                                        const OpenRequest& request,
+                                        const Hello& target,
+                                        TransferPlan* plan);
+
+}  // namespace sstferry

@@ -1,0 +1,38 @@
+// Makes a database of the files of a clone once all have come.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipeline/target/clone/clone_layout.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+struct FinishedClone {
+  std::string database_id;  // the clone's; empty: it gets one when it is opened
+  std::vector<std::string> families;
+  std::map<int, uint64_t> levels;  // level -> tables
+  std::string manifest;            // what CURRENT is to name
+  std::vector<std::string> notes;
+};
+
+// Compares the MANIFEST with the files that came, then writes OPTIONS, IDENTITY
+// and MANIFEST into db/, durably. Everything but CURRENT is then there. May be
+// called again after a crash at any point.
+// `keep_identity`: the clone is to be the database that it is a clone of.
+//   kCorrupt       the MANIFEST names other files than came, or is damaged
+//   kIncompatible  the MANIFEST has records that sstferry does not know
+[[nodiscard]] rocksdb::Status FinishClone(const CloneLayout& layout,
+                                          bool keep_identity,
+                                          rocksdb::FileSystem* file_system,
+                                          FinishedClone* finished);
+
+// The text of an OPTIONS file without wal_dir and db_log_dir, so that nothing
+// that opens the clone with it works in a directory of the source.
+std::string WithoutLogDirectories(const std::string& options_text);
+
+}  // namespace sstferry

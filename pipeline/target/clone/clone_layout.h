@@ -1,0 +1,73 @@
+// Where the files of a clone lie while it is pulled, and which of them are
+// whole.
+//
+// Tables, blob files and WALs are written where they stay: in db/, under their
+// own names. A MANIFEST, OPTIONS and IDENTITY are received into staging/,
+// because the clone gets others that are made from them. There is no CURRENT
+// until all is complete, so nobody can open what is not.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Threads: any; all but CompleteUnit() is constant.
+class CloneLayout {
+ public:
+  // kCorrupt: `clone` is not cut into `ranges` units.
+  [[nodiscard]] static rocksdb::Status Make(
+      const ClonePlan& clone, size_t ranges, std::string db_dir,
+      std::string staging_dir, std::unique_ptr<CloneLayout>* layout);
+
+  const std::vector<CloneFile>& files() const { return files_; }
+  // The unit of a range, its file and that file's path.
+  const CloneUnit& unit(uint32_t range_id) const { return units_[range_id]; }
+  const CloneFile& file_of(uint32_t range_id) const {
+    return files_[unit(range_id).file];
+  }
+  std::string PathOf(const CloneFile& file) const;
+  // Where in its file the unit begins; none: it is all of the file.
+  std::optional<uint64_t> PartAt(uint32_t range_id) const {
+    return unit(range_id).bytes == file_of(range_id).bytes
+               ? std::nullopt
+               : std::optional<uint64_t>(unit(range_id).offset);
+  }
+  // Null: the clone has no file of that kind.
+  const CloneFile* Find(CloneFileKind kind) const;
+
+  // Makes the files that no unit makes as a whole: those of several units, and
+  // empty ones.
+  [[nodiscard]] rocksdb::Status MakeFiles(
+      rocksdb::FileSystem* file_system) const;
+
+  // Counts a unit that has come, or that was here. True: its file is whole.
+  bool CompleteUnit(uint32_t range_id);
+
+  const std::string& db_dir() const { return db_dir_; }
+  const std::string& staging_dir() const { return staging_dir_; }
+
+ private:
+  CloneLayout(const ClonePlan& clone, std::string db_dir,
+              std::string staging_dir)
+      : files_(clone.files),
+        db_dir_(std::move(db_dir)),
+        staging_dir_(std::move(staging_dir)) {}
+
+  const std::vector<CloneFile> files_;
+  const std::string db_dir_;
+  const std::string staging_dir_;
+  std::vector<CloneUnit> units_;
+  std::mutex mu_;
+  std::vector<uint32_t> units_left_;  // under mu_; by file
+};
+
+}  // namespace sstferry

@@ -1,0 +1,127 @@
+#include "pipeline/target/clone/file_check.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "format/rocksdb/blob_check.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/sst/sst_file_check.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/wal_record_types.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr size_t kPieceBytes = 1u << 20;
+
+Status CheckTable(const ByteSource& source, bool* unchecked) {
+  SstFileFacts facts;
+  const Status status = CheckSstFile(source, &facts);
+  *unchecked = facts.unchecked;
+  if (status.ok() && facts.format_version > MaxReadableFormatVersion()) {
+    return MakeStatus(EndState::kIncompatible,
+                      "expected a format_version of at most " +
+                          std::to_string(MaxReadableFormatVersion()) +
+                          ", found " + std::to_string(facts.format_version));
+  }
+  return status;
+}
+
+Status CheckLog(const ByteSource& source, const CloneFile& file) {
+  const bool is_wal = file.kind == CloneFileKind::kWal;
+  LogFollower follower(is_wal ? LogKind::kWal : LogKind::kManifest,
+                       is_wal ? file.number : 0);
+  Status status = follower.Follow(
+      source, [](const Slice&, uint64_t) { return Status::OK(); });
+  if (status.IsNotSupported()) {
+    return MakeStatus(EndState::kIncompatible, MessageOf(status));
+  }
+  // A MANIFEST's end is compared when its groups are known.
+  if (status.ok() && is_wal && follower.end() != file.records_end) {
+    return MakeStatus(EndState::kCorrupt,
+                      "expected whole records up to byte " +
+                          std::to_string(file.records_end) + ", found " +
+                          std::to_string(follower.end()));
+  }
+  for (const uint8_t type : follower.meta_record_types()) {
+    if (status.ok()) status = CheckWalRecordType(type);
+  }
+  return status;
+}
+
+}  // namespace
+
+Status CheckWalRecordType(uint8_t type) {
+  return ReadsWalRecord(type)
+             ? Status::OK()
+             : MakeStatus(EndState::kIncompatible,
+                          "the source's WALs have records of type " +
+                              std::to_string(type) + ", which RocksDB " +
+                              RocksDbVersion() +
+                              " takes for their end: use RocksDB " +
+                              (type >= 128 ? "10.0" : "8.3") +
+                              " or newer here, or let the application flush "
+                              "all its column families first");
+}
+
+Status CheckClonedFile(rocksdb::FileSystem* file_system,
+                       const std::string& path, const CloneFile& file,
+                       bool* unchecked) {
+  *unchecked = false;
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(file_system, path, &source);
+  if (!status.ok()) {
+    return status;
+  }
+  uint64_t blobs = 0;
+  switch (file.kind) {
+    case CloneFileKind::kTable:
+      status = CheckTable(*source, unchecked);
+      break;
+    case CloneFileKind::kBlob:
+      status = CheckBlobFile(*source, &blobs);
+      break;
+    case CloneFileKind::kWal:
+    case CloneFileKind::kManifest:
+      status = CheckLog(*source, file);
+      break;
+    case CloneFileKind::kOptions:
+    case CloneFileKind::kIdentity:
+      break;  // text without a checksum
+  }
+  return WithContext(status, EndState::kCorrupt,
+                     CloneFileName(file) + " of the source");
+}
+
+Status DigestOfPart(rocksdb::FileSystem* file_system, const std::string& path,
+                    uint64_t offset, uint64_t bytes, Digest128* digest) {
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(file_system, path, &source);
+  if (!status.ok()) {
+    return status;
+  }
+  if (source->size() < offset || source->size() - offset < bytes) {
+    return MakeStatus(EndState::kCorrupt, path + " is too short");
+  }
+  Digest128Stream stream;
+  std::string scratch;
+  for (uint64_t at = 0; at < bytes;) {
+    const size_t n =
+        static_cast<size_t>(std::min<uint64_t>(kPieceBytes, bytes - at));
+    Slice piece;
+    status = source->Read(offset + at, n, &scratch, &piece);
+    if (!status.ok()) {
+      return status;
+    }
+    stream.Add(piece);
+    at += n;
+  }
+  *digest = stream.Finish();
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,33 @@
+// Checks a whole file of a clone by the checksums that it has.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "format/clone_file.h"
+#include "format/digest.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Reads the file. *unchecked: bytes of it have no checksum (another kind of
+// table than block-based, blocks without checksums).
+//   kCorrupt       a checksum is wrong, or a log ends before its source's did
+//   kIncompatible  RocksDB here would not read all of it
+[[nodiscard]] rocksdb::Status CheckClonedFile(rocksdb::FileSystem* file_system,
+                                              const std::string& path,
+                                              const CloneFile& file,
+                                              bool* unchecked);
+
+// The digest of a part of a file. kCorrupt: it is too short.
+[[nodiscard]] rocksdb::Status DigestOfPart(rocksdb::FileSystem* file_system,
+                                           const std::string& path,
+                                           uint64_t offset, uint64_t bytes,
+                                           Digest128* digest);
+
+// kIncompatible: RocksDB here would take WAL records of this type for the end
+// of the WAL. The message says which version does not.
+[[nodiscard]] rocksdb::Status CheckWalRecordType(uint8_t type);
+
+}  // namespace sstferry

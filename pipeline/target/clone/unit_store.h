@@ -1,0 +1,56 @@
+// Where the units of a clone go: they lie in their place already, so they are
+// only recorded.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "pipeline/target/clone/clone_layout.h"
+#include "pipeline/target/database/chunk_store.h"
+#include "pipeline/target/journal/journal_file.h"
+
+namespace sstferry {
+
+// Ownership: borrows all.
+// Threads:   any.
+// Crash:     a unit's bytes are durable before it is handed over, its name
+//   before its record; a resume compares the bytes with the record.
+class UnitStore : public ChunkStore {
+ public:
+  // `sync`: names and records are made durable.
+  UnitStore(const CloneLayout* layout, rocksdb::FileSystem* file_system,
+            JournalFile* journal, bool sync)
+      : layout_(layout),
+        file_system_(file_system),
+        journal_(journal),
+        sync_(sync) {}
+
+  [[nodiscard]] rocksdb::Status Add(StagedChunk chunk,
+                                    StageClock* clock) override;
+  [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
+  [[nodiscard]] rocksdb::Status EndRange(
+      const JournalRangeDone& done) override;
+  [[nodiscard]] rocksdb::Status AddRecorded(
+      const std::vector<StagedChunk>&, StageClock*) override {
+    return rocksdb::Status::OK();
+  }
+  void Stop() override;
+  void FillSummary(Summary*) const override {}
+
+ private:
+  [[nodiscard]] rocksdb::Status Sync(StageClock* clock);
+
+  const CloneLayout* const layout_;
+  rocksdb::FileSystem* const file_system_;
+  JournalFile* const journal_;
+  const bool sync_;
+  std::mutex mu_;
+  uint64_t unsynced_bytes_ = 0;  // under mu_, and all below
+  uint32_t unsynced_ = 0;
+  bool stopped_ = false;
+  rocksdb::Status status_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,56 @@
+// A new database that is made of the files of the source's snapshot.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pipeline/target/clone/clone_finish.h"
+#include "pipeline/target/clone/clone_layout.h"
+#include "pipeline/target/fill/new_directory_target.h"
+
+namespace sstferry {
+
+// No RocksDB opens it: what it holds need not be known here.
+class CloneTarget : public NewDirectoryTarget {
+ public:
+  using NewDirectoryTarget::NewDirectoryTarget;
+
+  const char* mode() const override {
+    return is_exchanged() ? kCloneSwapMode : kCloneMode;
+  }
+  [[nodiscard]] rocksdb::Status OpenWorkspace(
+      std::unique_ptr<Workspace>* workspace) override;
+  [[nodiscard]] rocksdb::Status BuildFamilies() override;
+  [[nodiscard]] rocksdb::Status Create() override;
+  [[nodiscard]] rocksdb::Status Reopen() override { return MakeFiles(); }
+  [[nodiscard]] rocksdb::Status FindHeld(const JournalState& journal,
+                                         HeldChunks* held) override;
+  // MANIFEST, OPTIONS and IDENTITY stay there to the end.
+  [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks&) override;
+  void Drop() override {}
+  [[nodiscard]] rocksdb::Status Finish() override;
+  // CURRENT comes last: before it nothing opens the directory.
+  [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
+  void FillSummary(Summary* summary) const override;
+  [[nodiscard]] rocksdb::Status DigestRange(const Range& range,
+                                            DigestReply* reply) override;
+
+ protected:
+  std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
+  [[nodiscard]] rocksdb::Status CloseFiles() override {
+    return rocksdb::Status::OK();
+  }
+
+ private:
+  // With no unit counted.
+  [[nodiscard]] rocksdb::Status MakeLayout();
+  [[nodiscard]] rocksdb::Status MakeFiles();
+  bool IsHeld(const Range& range, const JournalChunk& chunk) const;
+  [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
+  void FillCovers();
+
+  std::unique_ptr<CloneLayout> layout_;
+  FinishedClone finished_;
+};
+
+}  // namespace sstferry

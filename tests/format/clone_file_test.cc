@@ -1,0 +1,92 @@
+#include "format/clone_file.h"
+
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+const CloneFile kManifest{CloneFileKind::kManifest, 4, 300, 290};
+
+TEST_CASE("Each name of a clone's file is parsed as it was made",
+          "[format][clone]") {
+  for (uint8_t kind = 0; kind <= kMaxCloneFileKind; ++kind) {
+    for (const uint64_t number : {1ull, 12ull, 1234567ull}) {
+      CloneFile file;
+      file.kind = static_cast<CloneFileKind>(kind);
+      file.number = file.kind == CloneFileKind::kIdentity ? 0 : number;
+      CloneFile parsed;
+      INFO(CloneFileName(file));
+      REQUIRE(ParseCloneFileName(CloneFileName(file), &parsed));
+      REQUIRE(parsed == file);
+    }
+  }
+  REQUIRE(CloneFileName({CloneFileKind::kTable, 12, 0, 0}) == "000012.sst");
+  REQUIRE(CloneFileName(kManifest) == "MANIFEST-000004");
+}
+
+TEST_CASE("Names of other files are none of a clone's", "[format][clone]") {
+  for (const char* name :
+       {"CURRENT", "LOCK", "LOG", "LOG.old.12", "000012.dbtmp", ".sst", "sst",
+        "12.sst.tmp", "OPTIONS-000007.dbtmp", "MANIFEST-", "-1.sst",
+        "../12.sst", "99999999999999999999.sst"}) {
+    CloneFile file;
+    INFO(name);
+    REQUIRE_FALSE(ParseCloneFileName(name, &file));
+  }
+}
+
+TEST_CASE("Units cover each file once and in order", "[format][clone]") {
+  const std::vector<CloneFile> files = {{CloneFileKind::kTable, 1, 250, 0},
+                                        {CloneFileKind::kWal, 2, 0, 0},
+                                        {CloneFileKind::kBlob, 3, 100, 0},
+                                        {CloneFileKind::kTable, 5, 1, 0}};
+  std::vector<CloneUnit> units;
+  REQUIRE_OK(CutIntoUnits(files, 100, &units));
+  REQUIRE(units == std::vector<CloneUnit>{{0, 0, 100},
+                                          {0, 100, 100},
+                                          {0, 200, 50},
+                                          {2, 0, 100},
+                                          {3, 0, 1}});
+}
+
+TEST_CASE("Files of absurd sizes are refused before a unit is made of them",
+          "[format][clone][corruption]") {
+  std::vector<CloneUnit> units;
+  REQUIRE(EndStateOf(CutIntoUnits({{CloneFileKind::kTable, 1, UINT64_MAX, 0}},
+                                  kMinChunkBytes, &units)) ==
+          EndState::kRefused);
+  REQUIRE(units.empty());
+  const CloneFile half{CloneFileKind::kTable, 1,
+                       kMinChunkBytes * (kMaxRanges / 2 + 1), 0};
+  REQUIRE(EndStateOf(CutIntoUnits({half, half}, kMinChunkBytes, &units)) ==
+          EndState::kRefused);
+}
+
+TEST_CASE("A list of files with a double, a hole or a lie is damaged",
+          "[format][clone][corruption]") {
+  REQUIRE_OK(CheckCloneFiles({kManifest, {CloneFileKind::kTable, 5, 1, 0}}));
+  const std::vector<std::vector<CloneFile>> lists = {
+      {},
+      {{CloneFileKind::kTable, 5, 1, 0}},
+      {kManifest, kManifest},
+      {kManifest, {CloneFileKind::kManifest, 5, 1, 0}},
+      {kManifest, {CloneFileKind::kTable, 4, 1, 0}},
+      {kManifest, {CloneFileKind::kTable, 5, 1, 0},
+       {CloneFileKind::kBlob, 5, 1, 0}},
+      {kManifest, {CloneFileKind::kTable, 0, 1, 0}},
+      {kManifest, {CloneFileKind::kTable, UINT64_MAX, 1, 0}},
+      {kManifest, {CloneFileKind::kIdentity, 1, 1, 0}},
+      {kManifest, {CloneFileKind::kOptions, 6, 1, 0},
+       {CloneFileKind::kOptions, 7, 1, 0}},
+      {kManifest, {CloneFileKind::kWal, 6, 1, 2}},
+  };
+  for (size_t i = 0; i < lists.size(); ++i) {
+    INFO(i);
+    REQUIRE(EndStateOf(CheckCloneFiles(lists[i])) == EndState::kCorrupt);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,158 @@
+// Whole files of a clone, checked by their own checksums: no flipped bit passes.
+#include <filesystem>
+
+#include "format/end_state.h"
+#include "format/rocksdb/blob_check.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_append.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "format/sst/sst_file_check.h"
+#include "tests/format/log_bytes.h"
+#include "tests/support/catch.h"
+#include "tests/support/sst_files.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+using rocksdb::BlockBasedTableOptions;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+SstShape PartitionedShape() {
+  SstShape shape;
+  shape.index = BlockBasedTableOptions::kTwoLevelIndexSearch;
+  shape.filter = 2;
+  shape.compression = rocksdb::kZSTD;
+  shape.dict_bytes = 2000;
+  return shape;
+}
+
+SstShape AlignedShape() {
+  SstShape shape;
+  shape.align = true;
+  shape.filter = 1;
+  shape.checksum = rocksdb::kXXH3;
+  return shape;
+}
+
+TEST_CASE("No flipped bit of a table passes the check of the whole file",
+          "[format][clone][corruption]") {
+  const auto env = NewMemoryEnv();
+  for (const SstShape& shape :
+       {SstShape(), PartitionedShape(), AlignedShape()}) {
+    INFO(shape.Name());
+    const std::string file = WriteSst(env.get(), shape, SampleEntries(300));
+    SstFileFacts facts;
+    REQUIRE_OK(CheckSstFile(SliceSource(file), &facts));
+    REQUIRE_FALSE(facts.unchecked);
+    REQUIRE(facts.format_version == shape.format_version);
+    std::string bad = file;
+    // RocksDB may write this number after the checksum, which it then skips.
+    const std::string stamp = "global_seqno";
+    const size_t stamped = file.find(stamp) + stamp.size();
+    for (size_t at = 0; at < file.size(); ++at) {
+      // Below version 6 a footer has no checksum: it may name another version.
+      const bool is_version = at + 12 >= file.size() && at + 8 < file.size();
+      if ((at >= stamped && at < stamped + 8) || is_version) {
+        continue;
+      }
+      bad[at] ^= static_cast<char>(1u << (at % 8));
+      const Status status = CheckSstFile(SliceSource(bad), &facts);
+      // Padding has no checksum: what is not zero counts as unchecked.
+      if (status.ok() && !facts.unchecked) {
+        FAIL("byte " << at << " of " << file.size());
+      }
+      bad[at] = file[at];
+    }
+  }
+}
+
+TEST_CASE("A table without block checksums is unchecked, one cut short is bad",
+          "[format][clone][corruption]") {
+  const auto env = NewMemoryEnv();
+  SstShape shape;
+  shape.checksum = rocksdb::kNoChecksum;
+  const std::string file = WriteSst(env.get(), shape, SampleEntries(100));
+  SstFileFacts facts;
+  REQUIRE_OK(CheckSstFile(SliceSource(file), &facts));
+  REQUIRE(facts.unchecked);
+  for (const size_t bytes : {size_t{0}, size_t{10}, file.size() - 1}) {
+    REQUIRE(CheckSstFile(SliceSource(Slice(file.data(), bytes)), &facts)
+                .IsCorruption());
+  }
+}
+
+std::string MakeBlobFile(const TempDir& dir) {
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.enable_blob_files = true;
+  options.min_blob_size = 10;
+  OpenDb db(dir / "db", OneFamily(options));
+  for (int i = 0; i < 20; ++i) db.Put(NumberedKey(i), RandomBytes(100, i));
+  db.Put("large", RandomBytes(600'000, 7));
+  db.Flush();
+  return FileBytes(PathsWith(dir / "db", ".blob").front());
+}
+
+TEST_CASE("No flipped bit of a blob file passes its check",
+          "[format][clone][corruption]") {
+  const TempDir dir;
+  const std::string file = MakeBlobFile(dir);
+  uint64_t count = 0;
+  REQUIRE_OK(CheckBlobFile(SliceSource(file), &count));
+  REQUIRE(count == 21);
+  std::string bad = file;
+  for (size_t at = 0; at < file.size();
+       at += at < 4000 || at + 100 > file.size() ? 1 : 9973) {
+    // The header has no checksum behind its magic.
+    if (at >= 4 && at < 30) {
+      continue;
+    }
+    bad[at] ^= static_cast<char>(1u << (at % 8));
+    INFO("byte " << at);
+    REQUIRE(CheckBlobFile(SliceSource(bad), &count).IsCorruption());
+    bad[at] = file[at];
+  }
+  for (const size_t bytes : {size_t{0}, size_t{61}, file.size() - 1}) {
+    REQUIRE(CheckBlobFile(SliceSource(Slice(file.data(), bytes)), &count)
+                .IsCorruption());
+  }
+}
+
+TEST_CASE("A database id that is appended to a MANIFEST is its id",
+          "[format][clone]") {
+  const TempDir dir;
+  {
+    OpenDb db(dir / "db", OneFamily(Quiet()));
+    db.Put("key", "value");
+    db.Flush();
+  }
+  const std::string before = ManifestBytes(dir / "db");
+  // At every distance from the end of a block.
+  for (size_t padding = 0; padding < 40; ++padding) {
+    const uint64_t at = 32768 - padding;
+    std::string appended;
+    AppendDatabaseId(at, "an id of its own", &appended);
+    const std::string first = PhysicalRecord(1, std::string(at - 7, 'x'), 0);
+    const Followed followed =
+        Follow(first + appended, LogKind::kManifest);
+    INFO(padding);
+    REQUIRE(followed.records.size() == 2);
+    REQUIRE_FALSE(followed.stopped_inside);
+    ManifestReader reader;
+    REQUIRE_OK(reader.Add(followed.records.back()));
+    REQUIRE(reader.state().database_id == "an id of its own");
+  }
+  std::string whole = before;
+  AppendDatabaseId(before.size(), "an id of its own", &whole);
+  ManifestReader reader;
+  for (const std::string& record :
+       Follow(whole, LogKind::kManifest).records) {
+    REQUIRE_OK(reader.Add(record));
+  }
+  REQUIRE(reader.state().database_id == "an id of its own");
+  REQUIRE(reader.state().families.at(0).files.size() == 1);
+}
+
+}  // namespace
+}  // namespace sstferry::test

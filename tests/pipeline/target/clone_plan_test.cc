@@ -1,0 +1,105 @@
+// What a source says of the files of a clone, before anything is written.
+#include <functional>
+
+#include "format/limits.h"
+#include "pipeline/target/session/plan_receiver.h"
+#include "tests/format/samples.h"
+#include "tests/support/catch.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// A clone's plan as a source sends it, which a test changes.
+struct Said {
+  CloneSet set;
+  std::vector<CloneFile> files;
+  std::vector<Range> ranges;
+};
+
+Said Honest() {
+  Said said;
+  said.files = {{CloneFileKind::kTable, 7, 3 * kMinChunkBytes + 5, 0},
+                {CloneFileKind::kManifest, 4, 300, 290}};
+  said.set.unit_bytes = kMinChunkBytes;
+  said.set.file_count = 2;
+  for (const uint64_t bytes :
+       {kMinChunkBytes, kMinChunkBytes, kMinChunkBytes, uint64_t{5},
+        uint64_t{300}}) {
+    Range range;
+    range.id = static_cast<uint32_t>(said.ranges.size());
+    range.estimated_bytes = bytes;
+    said.ranges.push_back(range);
+  }
+  return said;
+}
+
+template <typename Message>
+Status Take(PlanReceiver* receiver, FrameType type, const Message& message) {
+  Frame frame;
+  frame.type = type;
+  const std::string payload = Encode(message);
+  frame.payload = payload;
+  return receiver->Take(frame);
+}
+
+Status Receive(const Said& said, SourcePlan* plan) {
+  PlanReceiver receiver;
+  receiver.Begin();
+  Opened opened;
+  opened.family_count = 1;
+  Family family;
+  family.description.name = "default";
+  PlanEnd end;
+  end.range_count = static_cast<uint32_t>(said.ranges.size());
+  Status status = Take(&receiver, FrameType::kOpened, opened);
+  if (status.ok()) status = Take(&receiver, FrameType::kFamily, family);
+  if (status.ok()) status = Take(&receiver, FrameType::kCloneSet, said.set);
+  if (status.ok()) {
+    status = Take(&receiver, FrameType::kCloneFiles, CloneFiles{said.files});
+  }
+  if (status.ok()) {
+    status = Take(&receiver, FrameType::kRanges, Ranges{said.ranges});
+  }
+  if (status.ok()) status = Take(&receiver, FrameType::kPlanEnd, end);
+  if (status.ok()) *plan = receiver.TakePlan();
+  return status;
+}
+
+TEST_CASE("A clone's plan has one range for each unit", "[pipeline][clone]") {
+  SourcePlan plan;
+  REQUIRE_OK(Receive(Honest(), &plan));
+  REQUIRE(plan.clone->files == Honest().files);
+  REQUIRE(plan.ranges.size() == 5);
+}
+
+TEST_CASE("A source that lies about files of a clone is found",
+          "[pipeline][clone][corruption]") {
+  const std::vector<std::pair<const char*, std::function<void(Said*)>>> lies =
+      {{"a range too few", [](Said* s) { s->ranges.pop_back(); }},
+       {"units that overlap",
+        [](Said* s) { s->ranges[1].estimated_bytes += 1; }},
+       {"a unit with bounds",
+        [](Said* s) { s->ranges[1].interval.begin = "k"; }},
+       {"a unit of another need",
+        [](Said* s) { s->ranges[2].need = RangeNeed::kUnchanged; }},
+       {"a file twice", [](Said* s) { s->files[1] = s->files[0]; }},
+       {"a number twice", [](Said* s) { s->files[1].number = 7; }},
+       {"no MANIFEST",
+        [](Said* s) { s->files[1].kind = CloneFileKind::kWal; }},
+       {"an absurd size", [](Said* s) { s->files[0].bytes = UINT64_MAX; }},
+       {"fewer files than announced", [](Said* s) { s->set.file_count = 3; }},
+       {"more files than announced", [](Said* s) { s->set.file_count = 1; }}};
+  for (const auto& [what, lie] : lies) {
+    Said said = Honest();
+    lie(&said);
+    SourcePlan plan;
+    const Status status = Receive(said, &plan);
+    INFO(what << ": " << status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

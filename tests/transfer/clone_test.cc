@@ -1,0 +1,409 @@
+// Clones: the files of a snapshot, as they are, in another directory.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "pipeline/base/last_transfer.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/table.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+PullOptions Cloning(uint64_t chunk_bytes = 64'000'000) {
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  options.chunk_bytes = chunk_bytes;
+  return options;
+}
+
+std::string BytesOf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  INFO(path);
+  REQUIRE(in.good());
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+// Of tables, blob files and WALs that hold anything, by name.
+std::map<std::string, std::string> DataFiles(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const char* suffix : {".sst", ".blob", ".log"}) {
+    for (const std::string& path : PathsWith(directory, suffix)) {
+      const std::string bytes = BytesOf(path);
+      if (!bytes.empty()) {
+        files[fs::path(path).filename().string()] = bytes;
+      }
+    }
+  }
+  return files;
+}
+
+// Flips one bit in the middle of the file.
+void FlipBit(const std::string& path, uint64_t at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(at));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(static_cast<char>(byte ^ 0x10));
+  REQUIRE(file.good());
+}
+
+// Several levels, a WAL that was not flushed, deletions and an overwritten key.
+void MakeLeveled(const std::string& path,
+                 rocksdb::ColumnFamilyOptions options = Quiet()) {
+  OpenDb db(path, OneFamily(options));
+  for (int i = 0; i < 2000; ++i) db.Put(NumberedKey(i), RandomBytes(300, i));
+  db.Compact();
+  for (int i = 0; i < 2000; i += 3) db.Put(NumberedKey(i), "overwritten");
+  for (int i = 1; i < 2000; i += 7) db.Delete(NumberedKey(i));
+  db.Flush();
+  for (int i = 0; i < 100; ++i) db.Put(NumberedKey(5000 + i), "in the WAL");
+}
+
+Ferried Clone(const TempDir& dir, PullOptions options = Cloning(),
+              Via via = Via::kDirectory) {
+  return Ferry(dir / "source", dir / "target", std::move(options), via);
+}
+
+TEST_CASE("A clone has the source's files byte for byte, and opens",
+          "[transfer][clone]") {
+  const TempDir dir;
+  MakeLeveled(dir / "source");
+  const auto files = DataFiles(dir / "source");
+  const Via via = GENERATE(Via::kDirectory, Via::kTcp);
+  const Ferried moved = Clone(dir, Cloning(), via);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(DataFiles(dir / "target") == files);
+  REQUIRE(files.size() >= 3);
+  REQUIRE(moved.summary.method == "clone");
+  REQUIRE(moved.summary.files_cloned >= files.size() + 2);
+  REQUIRE(moved.summary.chunks == moved.summary.chunks_cloned);
+  REQUIRE(moved.summary.chunks_unchecked == 0);
+  REQUIRE(moved.summary.ingest_calls == 0);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A file that is larger than a unit goes over all lanes",
+          "[transfer][clone]") {
+  const TempDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    for (int i = 0; i < 3000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1000, i));
+    }
+    db.Compact();
+  }
+  PullOptions options = Cloning(64 << 10);
+  options.lanes = 4;
+  const Ferried moved = Clone(dir, options, Via::kTcp);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(FileCount(dir / "source", ".sst") == 1);
+  REQUIRE(moved.summary.chunks_cloned > 20);
+  REQUIRE(DataFiles(dir / "target") == DataFiles(dir / "source"));
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A clone keeps universal and FIFO levels, blobs and merge operands",
+          "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions universal = Quiet();
+  universal.compaction_style = rocksdb::kCompactionStyleUniversal;
+  rocksdb::ColumnFamilyOptions fifo = Quiet();
+  fifo.compaction_style = rocksdb::kCompactionStyleFIFO;
+  rocksdb::ColumnFamilyOptions blobs = Quiet();
+  blobs.enable_blob_files = true;
+  blobs.min_blob_size = 100;
+  rocksdb::ColumnFamilyOptions merges = Quiet();
+  merges.merge_operator = MergeOperatorNamed("stringappend");
+  const Families families = {{"default", Quiet()},
+                             {"universal", universal},
+                             {"fifo", fifo},
+                             {"blobs", blobs},
+                             {"merges", merges}};
+  OpenDb db(dir / "source", families);
+  // Keeps operands and old versions apart.
+  const rocksdb::Snapshot* const held = db->GetSnapshot();
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 300; ++i) {
+      for (const char* name : {"default", "universal", "fifo", "blobs"}) {
+        db.Put(NumberedKey(i), RandomBytes(400, i + round), name);
+      }
+      db.Merge(NumberedKey(i), std::to_string(round), "merges");
+    }
+    db.Flush();
+  }
+  db.Merge("in the WAL", "too", "merges");
+  db->ReleaseSnapshot(held);
+  const Ferried moved = Clone(dir);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(FileCount(dir / "target", ".blob") > 0);
+  for (const auto& family : families) {
+    INFO(family.name);
+    REQUIRE(EntriesOf(dir / "target", families, family.name).size() ==
+            (family.name == "merges" ? 301u : 300u));
+  }
+  REQUIRE(EntriesOf(dir / "target", families, "merges")[1].second == "0,1,2");
+}
+
+TEST_CASE("What RocksDB here does not know can be cloned",
+          "[transfer][clone]") {
+  const TempDir dir;
+  static const NamedComparator order("an application's own order");
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.comparator = &order;
+  const Families families = OneFamily(options);
+  {
+    OpenDb db(dir / "source", families);
+    for (int i = 0; i < 500; ++i) db.Put(NumberedKey(i), "value");
+    db.Flush();
+    db.Put("more", "in the WAL");
+  }
+  REQUIRE(Ferry(dir / "source", dir / "refused").state() ==
+          EndState::kRefused);
+  const Ferried moved = Clone(dir);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(EntriesOf(dir / "target", families).size() == 501);
+}
+
+TEST_CASE("Plain tables are cloned and counted as unchecked",
+          "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  rocksdb::PlainTableOptions plain;
+  plain.user_key_len = 9;
+  options.table_factory.reset(rocksdb::NewPlainTableFactory(plain));
+  options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(4));
+  rocksdb::DBOptions mapped;
+  mapped.allow_mmap_reads = true;
+  const Families families = OneFamily(options);
+  {
+    OpenDb db(dir / "source", families, mapped);
+    for (int i = 0; i < 500; ++i) db.Put(NumberedKey(i), "value");
+    db.Flush();
+  }
+  const Ferried moved = Clone(dir);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.chunks_unchecked == 1);
+  REQUIRE(DataFiles(dir / "target") == DataFiles(dir / "source"));
+}
+
+TEST_CASE("Prepared transactions are prepared in a clone",
+          "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::Options options{rocksdb::DBOptions(), Quiet()};
+  options.create_if_missing = true;
+  rocksdb::TransactionDBOptions kind;
+  kind.write_policy = GENERATE(rocksdb::WRITE_COMMITTED,
+                               rocksdb::WRITE_PREPARED,
+                               rocksdb::WRITE_UNPREPARED);
+  const auto open = [&](const std::string& path) {
+    rocksdb::TransactionDB* db = nullptr;
+    REQUIRE_OK(rocksdb::TransactionDB::Open(options, kind, path, &db));
+    return std::unique_ptr<rocksdb::TransactionDB>(db);
+  };
+  std::unique_ptr<rocksdb::TransactionDB> source = open(dir / "source");
+  REQUIRE_OK(source->Put({}, "before", "1"));
+  std::unique_ptr<rocksdb::Transaction> transaction(
+      source->BeginTransaction({}));
+  REQUIRE_OK(transaction->SetName("transfer of money"));
+  REQUIRE_OK(transaction->Put("prepared", "2"));
+  REQUIRE_OK(transaction->Prepare());
+  REQUIRE_OK(source->Put({}, "after", "3"));
+  REQUIRE_OK(source->FlushWAL(true));
+  const Ferried moved = Clone(dir);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.notes_mention("1 prepared transactions are in the clone"));
+  const std::unique_ptr<rocksdb::TransactionDB> clone = open(dir / "target");
+  std::string value;
+  REQUIRE_OK(clone->Get({}, "after", &value));
+  REQUIRE(clone->Get({}, "prepared", &value).IsNotFound());
+  std::unique_ptr<rocksdb::Transaction> there(
+      clone->GetTransactionByName("transfer of money"));
+  REQUIRE(there != nullptr);
+  REQUIRE_OK(there->Commit());
+  REQUIRE_OK(clone->Get({}, "prepared", &value));
+  REQUIRE_OK(transaction->Rollback());
+}
+
+TEST_CASE("Hundreds of column families are cloned", "[transfer][clone]") {
+  const TempDir dir;
+  Families families = OneFamily(Quiet());
+  for (int i = 0; i < 300; ++i) {
+    families.emplace_back("family " + std::to_string(i), Quiet());
+  }
+  {
+    OpenDb db(dir / "source", families);
+    for (const auto& family : families) db.Put("key", family.name, family.name);
+    for (int i = 0; i < 300; i += 3) {
+      REQUIRE_OK(db->Flush({}, db.cf("family " + std::to_string(i))));
+    }
+  }
+  const Ferried moved = Clone(dir);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.column_families.size() == 301);
+  OpenDb db(dir / "target", families);
+  for (const auto& family : families) {
+    std::string value;
+    REQUIRE_OK(db->Get({}, db.cf(family.name), "key", &value));
+    REQUIRE(value == family.name);
+  }
+}
+
+TEST_CASE("A clone has its WALs beside its tables and names no directory of "
+          "the source", "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::DBOptions options;
+  options.wal_dir = dir / "wals";
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()), options);
+    for (int i = 0; i < 50; ++i) db.Put(NumberedKey(i), "in the WAL");
+  }
+  const Ferried moved = Clone(dir);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.notes_mention("wal_dir"));
+  for (const std::string& path : PathsWith(dir / "target", "")) {
+    const std::string name = fs::path(path).filename().string();
+    if (name.starts_with("OPTIONS-")) {
+      REQUIRE(BytesOf(path).find(dir.path()) == std::string::npos);
+    }
+  }
+  REQUIRE(EntriesOf(dir / "target", OneFamily(Quiet())).size() == 50);
+}
+
+std::string IdOf(const std::string& path) {
+  OpenDb db(path, OneFamily(Quiet()));
+  std::string id;
+  REQUIRE_OK(db->GetDbIdentity(id));
+  return id;
+}
+
+TEST_CASE("A clone has an id of its own, unless it replaces its source",
+          "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::DBOptions options;
+  options.write_dbid_to_manifest = GENERATE(true, false);
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()), options);
+    db.Put("key", "value");
+  }
+  REQUIRE_OK(Clone(dir).status);
+  PullOptions same = Cloning();
+  same.keep_identity = true;
+  REQUIRE_OK(Ferry(dir / "source", dir / "same", same).status);
+  const std::string id = IdOf(dir / "source");
+  REQUIRE(IdOf(dir / "target") != id);
+  REQUIRE(IdOf(dir / "target") == IdOf(dir / "target"));
+  REQUIRE(IdOf(dir / "same") == id);
+}
+
+TEST_CASE("A refresh in place of a clone needs no --adopt, and compares",
+          "[transfer][clone][refresh]") {
+  const TempDir dir;
+  MakeLeveled(dir / "source");
+  REQUIRE_OK(Clone(dir).status);
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    db.Put(NumberedKey(7), "changed since");
+    db.Delete(NumberedKey(6));
+  }
+  PullOptions refresh;
+  refresh.source.directory = dir / "source";
+  refresh.target_dir = dir / "target";
+  refresh.mode = PullMode::kRefresh;
+  Summary summary;
+  const rocksdb::Status status = MakePull(refresh)->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE_OK(status);
+  REQUIRE(summary.ranges_compared > 0);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A clone takes the place of an older one by a swap",
+          "[transfer][clone][refresh]") {
+  const TempDir dir;
+  MakeLeveled(dir / "source");
+  REQUIRE_OK(Clone(dir).status);
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    db.Put("newer", "value");
+  }
+  PullOptions swap = Cloning();
+  swap.source.directory = dir / "source";
+  swap.target_dir = dir / "target";
+  swap.mode = PullMode::kRefresh;
+  swap.visibility = Visibility::kSwap;
+  Summary summary;
+  const rocksdb::Status status = MakePull(swap)->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE_OK(status);
+  REQUIRE(summary.method == "clone");
+  REQUIRE(summary.visibility == "swap");
+  ExpectSameEntries(dir / "source", dir / "target");
+  REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
+}
+
+TEST_CASE("A bit that flipped in a file of the source ends a clone",
+          "[transfer][clone][corruption]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.enable_blob_files = true;
+  options.min_blob_size = 200;
+  MakeLeveled(dir / "source", options);
+  const std::string suffix = GENERATE(".sst", ".blob");
+  const uint64_t part = GENERATE(1, 2, 3);
+  const std::string path = PathsWith(dir / "source", suffix).front();
+  FlipBit(path, fs::file_size(path) * part / 4);
+  const Ferried moved = Clone(dir);
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kCorrupt);
+  REQUIRE(moved.message().find(fs::path(path).filename().string()) !=
+          std::string::npos);
+}
+
+TEST_CASE("A clone of a part is refused", "[transfer][clone][refused]") {
+  const TempDir dir;
+  MakeLeveled(dir / "source");
+  PullOptions options = Cloning();
+  SECTION("of one family") { options.selection.families = {"default"}; }
+  SECTION("of some keys") { options.selection.interval.begin = "k"; }
+  SECTION("that is verified") { options.verify = true; }
+  const Ferried moved = Clone(dir, options);
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kRefused);
+}
+
+TEST_CASE("A clone replaces a directory that is not empty",
+          "[transfer][clone]") {
+  const TempDir dir;
+  MakeLeveled(dir / "source");
+  REQUIRE_OK(Clone(dir).status);
+  PullOptions options = Cloning();
+  options.replace = true;
+  Summary summary;
+  options.source.directory = dir / "source";
+  options.target_dir = dir / "target";
+  REQUIRE_OK(MakePull(options)->Run(&summary));
+  REQUIRE(fs::exists(summary.replaced));
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+}  // namespace
+}  // namespace sstferry::test
