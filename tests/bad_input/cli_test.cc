@@ -147,7 +147,7 @@ TEST_CASE("serve refuses a port in use and ends with 0 on a signal",
   ServeProcess server({"--db", Db(dir)});
   RequireEnd(RunJson({"serve", "--db", Db(dir), "--listen",
                       server.address()}),
-             "INTERNAL", 1, "is another `sstferry serve` running there?");
+             "REFUSED", 1, "is another `sstferry serve` running there?");
   Process plan(Sstferry({"plan", server.list_url()}));
   REQUIRE(plan.Wait() == 0);
   REQUIRE(plan.out().find("db") != std::string::npos);
