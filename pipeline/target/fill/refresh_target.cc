@@ -449,7 +449,7 @@ bool RefreshTarget::is_alone() const {
                       });
 }
 
-// Its transfer has ended with this: the next run does not go on with it.
+// Its transfer has ended with this: the next run does not resume it.
 Status RefreshTarget::Distrust(const std::vector<bool>& equal) {
   DoubtUnequal(plan(), planned_, equal, &covers_);
   return WriteCovers(context().disk.get(), dir_, covers_);
@@ -542,7 +542,7 @@ Status RefreshTarget::Settle() {
     if (!status.ok()) {
       context().report->Say(
           "replaced intervals were not all compacted, which the next refresh "
-          "goes on with: " + MessageOf(status));
+          "resumes: " + MessageOf(status));
     }
     status = RecordTables(is_alone(), live_->db(), planned_, &covers_);
     if (status.ok()) {

@@ -32,11 +32,14 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status Inspect() override;
-  // Of a target that is known to come from this source, but not interval by
-  // interval (it was cloned): everything is compared rather than sent.
+  // A clone remembers its source, but no intervals: both sides compare it
+  // instead of sending everything. A resumed refresh finds the same answer: a
+  // record that a refresh by chunk has begun anew names no database.
   CompareMode compare() const override {
-    const bool knows_intervals = !remembers_ || !record_.covers.empty();
-    return options().compare == CompareMode::kFiles && !knows_intervals
+    const bool is_clone = remembers_ && record_.covers.empty() &&
+                          !record_.target_database_id.empty();
+    return options().compare == CompareMode::kFiles && is_clone &&
+                   !options().adopt
                ? CompareMode::kDigest
                : options().compare;
   }

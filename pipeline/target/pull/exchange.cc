@@ -71,7 +71,7 @@ bool Exchange::CanResume() {
 }
 
 Status Exchange::Resume() {
-  context_->report->Say("everything had come: goes on with the exchange of "
+  context_->report->Say("everything had come: resumes the exchange of "
                         "transfer " +
                         ToHex(context_->plan->opened.transfer_id) +
                         " that was cut short");

@@ -319,7 +319,7 @@ void PullOpener::CountHeld(const HeldChunks& held) {
   state->sst_bytes_carried = held.sst_bytes_carried;
   context_->report->result()->held = held.totals;
   context_->report->Say(
-      "goes on with the unfinished pull " +
+      "resumes the unfinished pull " +
       ToHex(context_->work->unfinished().head.transfer_id) + ": " +
       std::to_string(held.totals.chunks) + " chunks with " +
       std::to_string(held.totals.sst_bytes) + " bytes are here" +

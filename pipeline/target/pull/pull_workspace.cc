@@ -124,12 +124,12 @@ void PullWorkspace::ChooseDurability() {
   const bool asked = options().durability == Durability::kChunk;
   const bool durable = is_resuming_ ? unfinished_.head.durable : asked;
   if (durable != asked) {
-    context_->report->Say(std::string("goes on with --durability ") +
+    context_->report->Say(std::string("keeps --durability ") +
                           (asked ? "none" : "chunk") +
                           ", as the pull was begun");
   }
   if (is_resuming_ && unfinished_.head.chunk_bytes != options().chunk_bytes) {
-    context_->report->Say("goes on with --chunk-bytes " +
+    context_->report->Say("keeps --chunk-bytes " +
                           std::to_string(unfinished_.head.chunk_bytes) +
                           ", as the pull was begun");
   }

@@ -63,7 +63,7 @@ TEST_CASE("A pull cancelled at 10, 50 or 90 % goes on where it was",
   REQUIRE(second.chunks_resumed == first.chunks);
   REQUIRE(second.chunks_resumed >= chunks * percent / 100 - 1);
   REQUIRE(second.transfer_id == first.transfer_id);
-  REQUIRE(NotesMention(second, "goes on with the unfinished pull"));
+  REQUIRE(NotesMention(second, "resumes the unfinished pull"));
   const uint64_t received =
       first.sst_bytes + second.sst_bytes - second.sst_bytes_resumed;
   REQUIRE(received - second.sst_bytes <= options.lanes * kMostOfAChunk);
@@ -91,7 +91,7 @@ TEST_CASE("A pull killed at any step goes on where it was",
   PullAndDie(server.address(), options, death.point, death.nth);
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed >= death.at_least);
-  REQUIRE(NotesMention(summary, "goes on with") ==
+  REQUIRE(NotesMention(summary, "resumes") ==
           (std::string(death.point) != "Workspace:Created"));
   REQUIRE(LastReport(&server).sst_bytes <=
           summary.sst_bytes + options.lanes * kMostOfAChunk + (4u << 20));
@@ -153,7 +153,7 @@ TEST_CASE("A pull goes on from a journal with a torn tail",
   REQUIRE_OK(ParseJournalState(BytesOf(path), &torn));
   REQUIRE(torn.torn);
   const Summary summary = PullToTheEnd(dir, options);
-  REQUIRE(NotesMention(summary, "goes on with the unfinished pull"));
+  REQUIRE(NotesMention(summary, "resumes the unfinished pull"));
   REQUIRE(summary.chunks_resumed == torn.HeldTotals().chunks);
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("A journal with a torn head starts anew",
   const std::string bytes = BytesOf(path);
   WriteBytes(path, bytes.substr(0, bytes.size() - GENERATE(1, 50)));
   const Summary summary = PullToTheEnd(dir, options);
-  REQUIRE_FALSE(NotesMention(summary, "goes on with"));
+  REQUIRE_FALSE(NotesMention(summary, "resumes"));
 }
 
 TEST_CASE("Damage inside the journal starts anew and says so",
@@ -401,7 +401,7 @@ TEST_CASE("A pull without syncs goes on after its process was killed",
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE((summary.chunks_resumed >= 3) == !rebooted);
   REQUIRE(NotesMention(summary, "the machine went down") == rebooted);
-  REQUIRE(NotesMention(summary, "goes on with --durability none") ==
+  REQUIRE(NotesMention(summary, "keeps --durability none") ==
           !rebooted);
 }
 
