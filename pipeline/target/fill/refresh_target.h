@@ -32,14 +32,12 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status Inspect() override;
-  // A clone remembers its source, but no intervals: both sides compare it
-  // instead of sending everything. A resumed refresh finds the same answer: a
-  // record that a refresh by chunk has begun anew names no database.
+  // A clone remembers its source, but no intervals: both sides compare it.
+  // (Nor does a record that was begun anew, but that names no database.)
   CompareMode compare() const override {
-    const bool is_clone = remembers_ && record_.covers.empty() &&
-                          !record_.target_database_id.empty();
-    return options().compare == CompareMode::kFiles && is_clone &&
-                   !options().adopt
+    return remembers_ && record_.covers.empty() && !options().adopt &&
+                   !record_.target_database_id.empty() &&
+                   options().compare == CompareMode::kFiles
                ? CompareMode::kDigest
                : options().compare;
   }
