@@ -45,6 +45,8 @@ Options Plain() {
   Options options;
   options.create_if_missing = true;
   options.avoid_flush_during_recovery = true;
+  // CopyOpen() copies names in turn: no compaction may replace a file between.
+  options.disable_auto_compactions = true;
   return options;
 }
 
