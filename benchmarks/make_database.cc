@@ -1,8 +1,8 @@
 // Makes a database to move.
 //
 //   bench_make_database --dir DIR --value-bytes 256 --bytes 1200M
-//                       [--compact|--no-compact] [--seed 1] [--text FILE]
-//                       [--noise-percent 100] [--log-normal]
+//                       [--compact|--no-compact|--live] [--seed 1]
+//                       [--text FILE] [--noise-percent 100] [--log-normal]
 //
 // --log-normal: --value-bytes is the median (ValueSizes of workload.h).
 // --noise-percent P: the first P percent of a value are noise, which the rest
@@ -13,15 +13,20 @@
 //   zero, else the program fails.
 // --no-compact: entries come in a scattered order, one in ten over an older
 //   version, and nothing is waited for: several levels and L0 hold data.
+// --live: what people have. Half of each value is noise (Snappy halves it),
+//   keys are written at random, three in ten of them once more, one in fifty
+//   is deleted; four levels hold files, and the newest entries only a WAL.
 // --text FILE: the records of `apt-cache dumpavail` ("-" is standard input)
 //   under the key "package/version/architecture", up to --bytes.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include "benchmarks/support/content.h"
 #include "benchmarks/support/database.h"
@@ -48,6 +53,7 @@ struct MakeOptions {
   uint64_t bytes = 1200000000;  // keys and values
   uint64_t seed = 1;
   bool compact = true;
+  bool live = false;
 };
 
 rocksdb::WriteOptions WithoutWal() {
@@ -90,6 +96,58 @@ Status LoadNoise(const MakeOptions& options, rocksdb::DB* db) {
     if (!s.ok()) return s;
   }
   return Status::OK();
+}
+
+// One write of a live load: the entry of `index`, or its deletion.
+Status WriteLive(const MakeOptions& options, uint64_t index, uint64_t count,
+                 uint64_t version, bool with_wal, rocksdb::DB* db) {
+  const rocksdb::WriteOptions write =
+      with_wal ? rocksdb::WriteOptions() : WithoutWal();
+  std::string key;
+  FillKey(options.seed, index, count, &key);
+  if (version > 0 && index % 15 == 0) return db->Delete(write, key);
+  std::string value;
+  FillValue(options.seed + version, index, options.value_bytes, &value);
+  Repeat(value.size() / 2, &value);
+  return db->Put(write, key, value);
+}
+
+// RocksDB 7.8 has no call that waits for its compactions.
+Status WaitForCompactions(rocksdb::DB* db) {
+  Status s = db->Flush(rocksdb::FlushOptions());
+  uint64_t pending = 1;
+  uint64_t running = 1;
+  while (s.ok() && (pending > 0 || running > 0)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const bool told =
+        db->GetIntProperty("rocksdb.compaction-pending", &pending) &&
+        db->GetIntProperty("rocksdb.num-running-compactions", &running);
+    if (!told) s = Status::NotSupported("RocksDB tells no compactions");
+  }
+  return s;
+}
+
+Status LoadLive(const MakeOptions& options, rocksdb::DB* db) {
+  const uint64_t count = NoiseEntries(options);
+  const uint64_t step = ScatterStep(count);
+  const auto write = [&](uint64_t writes, uint64_t stride, uint64_t version,
+                         bool with_wal) {
+    Status s;
+    uint64_t index = version;
+    for (uint64_t n = 0; s.ok() && n < writes; ++n) {
+      s = WriteLive(options, index % count, count, version, with_wal, db);
+      index = (index + stride) % count;
+    }
+    return s;
+  };
+  Status s = write(count, step, 0, false);
+  if (s.ok()) s = write(count * 3 / 10, step, 1, false);
+  if (s.ok()) s = WaitForCompactions(db);
+  if (s.ok()) s = write(count / 50, step, 2, false);
+  if (s.ok()) s = WaitForCompactions(db);
+  // The last ones stay in the WAL: less than a write buffer.
+  if (s.ok()) s = write(std::min<uint64_t>(count / 100, 10'000), step, 3, true);
+  return s.ok() ? db->SyncWAL() : s;
 }
 
 // The value of "Name: value" if line is such a field, else "".
@@ -155,13 +213,22 @@ Status Make(const MakeOptions& options, Report* report) {
   }
   // A scattered load fills L0 faster than it is compacted away.
   if (!options.compact) db_options.write_buffer_size = 32u << 20;
+  if (options.live) {
+    db_options.write_buffer_size = 16u << 20;
+    db_options.target_file_size_base = 32u << 20;
+    db_options.max_bytes_for_level_base = 48u << 20;
+    db_options.max_bytes_for_level_multiplier = 5;
+    db_options.level_compaction_dynamic_level_bytes = false;
+    db_options.avoid_flush_during_shutdown = true;
+  }
   std::unique_ptr<rocksdb::DB> db;
   Status s = rocksdb::DB::Open(db_options, options.dir, IntoDb(&db));
   if (!s.ok()) return s;
   rocksdb::DB* const raw = db.get();
-  s = options.text_file.empty() ? LoadNoise(options, raw)
-                                : LoadText(options, raw);
-  if (s.ok()) s = db->Flush(rocksdb::FlushOptions());
+  s = options.live ? LoadLive(options, raw)
+      : options.text_file.empty() ? LoadNoise(options, raw)
+                                  : LoadText(options, raw);
+  if (s.ok() && !options.live) s = db->Flush(rocksdb::FlushOptions());
   if (s.ok() && options.compact) s = CompactToSequenceZero(raw);
   if (!options.compact) rocksdb::CancelAllBackgroundWork(raw, true);
   const Shape shape = ShapeOf(raw);
@@ -190,7 +257,8 @@ int main(int argc, char** argv) {
   options.noise_percent = flags.Number("noise-percent", options.noise_percent);
   options.seed = flags.Number("seed", options.seed);
   options.log_normal = flags.Switch("log-normal", false);
-  options.compact = flags.Switch("compact", options.compact);
+  options.live = flags.Switch("live", false);
+  options.compact = flags.Switch("compact", !options.live);
   flags.Done();
   sstferry::bench::Stopwatch watch;
   sstferry::bench::Report report;

@@ -80,12 +80,29 @@ bool ParseCloneFileName(const std::string& name, CloneFile* file) {
   return false;
 }
 
+namespace {
+
+// Where the table's tail begins; the file's end: it has none of its own.
+uint64_t TailBegin(const CloneFile& file, uint64_t unit_bytes) {
+  if (file.kind != CloneFileKind::kTable ||
+      file.bytes < kMinTailedTableBytes) {
+    return file.bytes;
+  }
+  uint64_t begin = file.bytes - file.bytes / kCloneTailShare;
+  begin -= begin % kCloneTailAlignment;
+  return file.bytes - begin <= unit_bytes ? begin : file.bytes;
+}
+
+}  // namespace
+
 Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
                     std::vector<CloneUnit>* units) {
   units->clear();
   for (size_t i = 0; i < files.size(); ++i) {
     const uint64_t bytes = files[i].bytes;
-    const uint64_t count = bytes / unit_bytes + (bytes % unit_bytes != 0);
+    const uint64_t tail = TailBegin(files[i], unit_bytes);
+    const uint64_t count = tail / unit_bytes + (tail % unit_bytes != 0) +
+                           (tail < bytes ? 1 : 0);
     if (count > kMaxRanges - units->size()) {
       return MakeStatus(EndState::kRefused,
                         "clone: expected at most " +
@@ -93,9 +110,12 @@ Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
                             std::to_string(unit_bytes) +
                             " bytes, found more");
     }
-    for (uint64_t at = 0; at < bytes; at += unit_bytes) {
+    for (uint64_t at = 0; at < tail; at += unit_bytes) {
       units->push_back({static_cast<uint32_t>(i), at,
-                        std::min(unit_bytes, bytes - at)});
+                        std::min(unit_bytes, tail - at)});
+    }
+    if (tail < bytes) {
+      units->push_back({static_cast<uint32_t>(i), tail, bytes - tail});
     }
   }
   return Status::OK();

@@ -47,8 +47,17 @@ struct CloneUnit {
   friend bool operator==(const CloneUnit&, const CloneUnit&) = default;
 };
 
-// Cuts each file into units of `unit_bytes`, its last one perhaps smaller. An
-// empty file has none. kRefused: more than kMaxRanges units.
+// A table of at least this size, of which a tail is no larger than a unit, has
+// its tail as a unit of its own: its last 32nd part, from a multiple of
+// kCloneTailAlignment on. The index lies there, and tells the blocks of the
+// units before while they arrive.
+inline constexpr uint64_t kMinTailedTableBytes = 1u << 20;
+inline constexpr uint64_t kCloneTailShare = 32;
+inline constexpr uint64_t kCloneTailAlignment = 64u << 10;
+
+// Cuts each file into units of `unit_bytes`, its last one perhaps smaller, and
+// behind them the tail of a table. An empty file has none. kRefused: more than
+// kMaxRanges units.
 // REQUIRES: unit_bytes > 0.
 [[nodiscard]] rocksdb::Status CutIntoUnits(const std::vector<CloneFile>& files,
                                            uint64_t unit_bytes,

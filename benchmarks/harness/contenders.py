@@ -244,6 +244,8 @@ CONTENDERS = {
     "sstferry": sstferry_with(),
     "sstferry-rebuilt": sstferry_with("--carry", "never"),
     "sstferry-tls": sstferry_with(tls=True),
+    "sstferry-clone": sstferry_with("--method", "clone"),
+    "sstferry-clone-tls": sstferry_with("--method", "clone", tls=True),
     "sstferry-local": sstferry_local_with(),
     "put": put,
     "rsync": rsync,
@@ -266,7 +268,7 @@ def missing_program(name, settings):
     """Why this contender cannot run here, or ""."""
     if name.startswith("sstferry"):
         path = settings.sstferry
-        if name == "sstferry-tls" and shutil.which("openssl") is None:
+        if name.endswith("-tls") and shutil.which("openssl") is None:
             return "openssl is not installed"
         return "" if os.access(path, os.X_OK) else path + " is not there"
     if name in ("rsync", "ldb") and shutil.which(name) is None:

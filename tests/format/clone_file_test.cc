@@ -51,6 +51,27 @@ TEST_CASE("Units cover each file once and in order", "[format][clone]") {
                                           {3, 0, 1}});
 }
 
+TEST_CASE("The tail of a table is a unit of its own", "[format][clone]") {
+  constexpr uint64_t kMiB = 1u << 20;
+  std::vector<CloneUnit> units;
+  REQUIRE_OK(CutIntoUnits({{CloneFileKind::kTable, 1, 32 * kMiB + 5, 0},
+                           {CloneFileKind::kBlob, 2, 32 * kMiB, 0},
+                           {CloneFileKind::kTable, 3, kMiB - 1, 0}},
+                          20 * kMiB, &units));
+  REQUIRE(units == std::vector<CloneUnit>{{0, 0, 20 * kMiB},
+                                          {0, 20 * kMiB, 11 * kMiB},
+                                          {0, 31 * kMiB, kMiB + 5},
+                                          {1, 0, 20 * kMiB},
+                                          {1, 20 * kMiB, 12 * kMiB},
+                                          {2, 0, kMiB - 1}});
+  // A tail that is larger than a unit is cut like the rest.
+  REQUIRE_OK(CutIntoUnits({{CloneFileKind::kTable, 1, 4 * kMiB, 0}},
+                          kMinChunkBytes, &units));
+  REQUIRE(units.size() == 64);
+  REQUIRE(units.back() == CloneUnit{0, 4 * kMiB - kMinChunkBytes,
+                                    kMinChunkBytes});
+}
+
 TEST_CASE("Files of absurd sizes are refused before a unit is made of them",
           "[format][clone][corruption]") {
   std::vector<CloneUnit> units;

@@ -6,7 +6,7 @@
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_append.h"
 #include "format/rocksdb/manifest_reader.h"
-#include "format/sst/sst_file_check.h"
+#include "format/clone/sst_file_check.h"
 #include "tests/format/log_bytes.h"
 #include "tests/support/catch.h"
 #include "tests/support/sst_files.h"
@@ -44,7 +44,7 @@ TEST_CASE("No flipped bit of a table passes the check of the whole file",
     INFO(shape.Name());
     const std::string file = WriteSst(env.get(), shape, SampleEntries(300));
     SstFileFacts facts;
-    REQUIRE_OK(CheckSstFile(SliceSource(file), &facts));
+    REQUIRE_OK(CheckSstFile(SliceSource(file), {}, &facts));
     REQUIRE_FALSE(facts.unchecked);
     REQUIRE(facts.format_version == shape.format_version);
     std::string bad = file;
@@ -58,7 +58,7 @@ TEST_CASE("No flipped bit of a table passes the check of the whole file",
         continue;
       }
       bad[at] ^= static_cast<char>(1u << (at % 8));
-      const Status status = CheckSstFile(SliceSource(bad), &facts);
+      const Status status = CheckSstFile(SliceSource(bad), {}, &facts);
       // Padding has no checksum: what is not zero counts as unchecked.
       if (status.ok() && !facts.unchecked) {
         FAIL("byte " << at << " of " << file.size());
@@ -75,10 +75,10 @@ TEST_CASE("A table without block checksums is unchecked, one cut short is bad",
   shape.checksum = rocksdb::kNoChecksum;
   const std::string file = WriteSst(env.get(), shape, SampleEntries(100));
   SstFileFacts facts;
-  REQUIRE_OK(CheckSstFile(SliceSource(file), &facts));
+  REQUIRE_OK(CheckSstFile(SliceSource(file), {}, &facts));
   REQUIRE(facts.unchecked);
   for (const size_t bytes : {size_t{0}, size_t{10}, file.size() - 1}) {
-    REQUIRE(CheckSstFile(SliceSource(Slice(file.data(), bytes)), &facts)
+    REQUIRE(CheckSstFile(SliceSource(Slice(file.data(), bytes)), {}, &facts)
                 .IsCorruption());
   }
 }

@@ -1,11 +1,13 @@
 // Clones: the files of a snapshot, as they are, in another directory.
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "pipeline/base/last_transfer.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
@@ -113,6 +115,87 @@ TEST_CASE("A file that is larger than a unit goes over all lanes",
   REQUIRE(moved.summary.chunks_cloned > 20);
   REQUIRE(DataFiles(dir / "target") == DataFiles(dir / "source"));
   ExpectSameEntries(dir / "source", dir / "target");
+}
+
+// Counts the bytes of tables that are read through it.
+class TableReads : public rocksdb::FileSystemWrapper {
+ public:
+  TableReads() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "TableReads"; }
+  rocksdb::IOStatus NewRandomAccessFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+      rocksdb::IODebugContext* dbg) override {
+    const rocksdb::IOStatus status =
+        target()->NewRandomAccessFile(name, options, file, dbg);
+    if (status.ok() && name.ends_with(".sst")) {
+      *file = std::make_unique<Counted>(std::move(*file), this);
+    }
+    return status;
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  class Counted : public rocksdb::FSRandomAccessFileOwnerWrapper {
+   public:
+    Counted(std::unique_ptr<rocksdb::FSRandomAccessFile> file,
+            TableReads* reads)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)), reads_(reads) {}
+    rocksdb::IOStatus Read(uint64_t offset, size_t n,
+                           const rocksdb::IOOptions& options,
+                           rocksdb::Slice* result, char* scratch,
+                           rocksdb::IODebugContext* dbg) const override {
+      reads_->bytes_ += n;
+      return FSRandomAccessFileOwnerWrapper::Read(offset, n, options, result,
+                                                  scratch, dbg);
+    }
+
+   private:
+    TableReads* const reads_;
+  };
+  std::atomic<uint64_t> bytes_{0};
+};
+
+// One table of about 8 MB, which has a tail unit.
+void MakeLargeTable(const std::string& path) {
+  OpenDb db(path, OneFamily(Quiet()));
+  for (int i = 0; i < 8000; ++i) db.Put(NumberedKey(i), RandomBytes(1000, i));
+  db.Compact();
+}
+
+TEST_CASE("Blocks of a large table are checked while they arrive, and not read "
+          "again", "[transfer][clone]") {
+  const TempDir dir;
+  MakeLargeTable(dir / "source");
+  PullOptions options = Cloning();
+  const auto reads = std::make_shared<TableReads>();
+  options.file_system = reads;
+  options.lanes = GENERATE(1u, 4u);
+  const Ferried moved = Clone(dir, options, Via::kTcp);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(FileCount(dir / "source", ".sst") == 1);
+  REQUIRE(moved.summary.sst_bytes > 8'000'000);
+  // The tail, twice, and the block between the units, with readahead.
+  REQUIRE(reads->bytes() < 3'000'000);
+  REQUIRE(DataFiles(dir / "target") == DataFiles(dir / "source"));
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A block that was changed in a large table ends a clone",
+          "[transfer][clone][corruption]") {
+  const TempDir dir;
+  MakeLargeTable(dir / "source");
+  const std::string path = PathsWith(dir / "source", ".sst").front();
+  // In the first unit, at its end, in the tail.
+  const uint64_t part = GENERATE(50u, 965u, 975u);
+  FlipBit(path, fs::file_size(path) * part / 1000);
+  const Ferried moved = Clone(dir);
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kCorrupt);
+  REQUIRE(moved.message().find(fs::path(path).filename().string()) !=
+          std::string::npos);
+  REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 
 TEST_CASE("A clone keeps universal and FIFO levels, blobs and merge operands",

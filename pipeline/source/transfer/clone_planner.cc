@@ -13,8 +13,9 @@ using rocksdb::Status;
 constexpr uint64_t kChunksPerUnit = 2;
 
 uint64_t UnitBytes(const OpenRequest& request) {
-  return std::clamp(request.chunk_bytes * kChunksPerUnit, kMinChunkBytes,
-                    kMaxChunkBytes);
+  const uint64_t bytes = std::clamp(request.chunk_bytes * kChunksPerUnit,
+                                    kMinChunkBytes, kMaxChunkBytes);
+  return bytes - bytes % kCloneTailAlignment;  // for direct writes
 }
 
 Status CheckReadable(const ClonedFiles& files, const Hello& target) {

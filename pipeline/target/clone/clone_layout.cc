@@ -3,11 +3,19 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "pipeline/base/file_source.h"
 
 namespace sstferry {
 
 using rocksdb::IOOptions;
 using rocksdb::Status;
+
+namespace {
+
+// Each unit's check walks the index of its file: not for more units than that.
+constexpr uint64_t kMaxUnitsWithCheck = 8;
+
+}  // namespace
 
 Status CloneLayout::Make(const ClonePlan& clone, size_t ranges,
                          std::string db_dir, std::string staging_dir,
@@ -28,8 +36,12 @@ Status CloneLayout::Make(const ClonePlan& clone, size_t ranges,
     return status;
   }
   made->units_left_.resize(clone.files.size());
-  for (const CloneUnit& unit : made->units_) {
-    made->units_left_[unit.file]++;
+  made->last_units_.resize(clone.files.size());
+  made->has_tail_.resize(clone.files.size());
+  made->checked_.resize(clone.files.size());
+  for (uint32_t id = 0; id < made->units_.size(); ++id) {
+    made->units_left_[made->units_[id].file]++;
+    made->last_units_[made->units_[id].file] = id;
   }
   *layout = std::move(made);
   return Status::OK();
@@ -74,9 +86,48 @@ Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
   return status;
 }
 
-bool CloneLayout::CompleteUnit(uint32_t range_id) {
+bool CloneLayout::IsTail(uint32_t range_id) const {
+  return file_of(range_id).kind == CloneFileKind::kTable &&
+         last_units_[unit(range_id).file] == range_id &&
+         PartAt(range_id).has_value();
+}
+
+std::unique_ptr<SstPartCheck> CloneLayout::StartCheck(
+    uint32_t range_id, rocksdb::FileSystem* file_system) const {
+  const CloneUnit& part = unit(range_id);
+  const CloneUnit& tail = units_[last_units_[part.file]];
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (file_of(range_id).kind != CloneFileKind::kTable ||
+        IsTail(range_id) || !has_tail_[part.file] ||
+        part.bytes * kMaxUnitsWithCheck < tail.offset) {
+      return nullptr;
+    }
+  }
+  std::unique_ptr<FileSource> source;
+  const Status status =
+      FileSource::Open(file_system, PathOf(file_of(range_id)), &source);
+  return status.ok() ? SstPartCheck::Make(*source, tail.offset,
+                                          {part.offset,
+                                           part.offset + part.bytes})
+                     : nullptr;
+}
+
+bool CloneLayout::CompleteUnit(uint32_t range_id, const ByteSpan& blocks,
+                               std::vector<ByteSpan>* checked) {
+  const uint32_t file = unit(range_id).file;
   std::lock_guard<std::mutex> lock(mu_);
-  return --units_left_[unit(range_id).file] == 0;
+  if (IsTail(range_id)) {
+    has_tail_[file] = true;
+  }
+  if (blocks.end != 0) {
+    checked_[file].push_back(blocks);
+  }
+  const bool is_whole = --units_left_[file] == 0;
+  if (is_whole) {
+    *checked = std::move(checked_[file]);
+  }
+  return is_whole;
 }
 
 }  // namespace sstferry

@@ -15,12 +15,13 @@
 #include <vector>
 
 #include "format/message/messages.h"
+#include "format/clone/sst_part_check.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Threads: any; all but CompleteUnit() is constant.
+// Threads: any.
 class CloneLayout {
  public:
   // kCorrupt: `clone` is not cut into `ranges` units.
@@ -49,8 +50,20 @@ class CloneLayout {
   [[nodiscard]] rocksdb::Status MakeFiles(
       rocksdb::FileSystem* file_system) const;
 
-  // Counts a unit that has come, or that was here. True: its file is whole.
-  bool CompleteUnit(uint32_t range_id);
+  // Whether the unit is the end of a table, where the index is expected. The
+  // scheduler hands such units out first.
+  bool IsTail(uint32_t range_id) const;
+
+  // Checks the blocks of a unit while they arrive. Null: that is not possible,
+  // the file is read when it is whole.
+  std::unique_ptr<SstPartCheck> StartCheck(
+      uint32_t range_id, rocksdb::FileSystem* file_system) const;
+
+  // Counts a unit that has come, or that was here, and the blocks of it that
+  // were checked. True: its file is whole, *checked are the blocks of all of
+  // its units that need not be read.
+  bool CompleteUnit(uint32_t range_id, const ByteSpan& blocks,
+                    std::vector<ByteSpan>* checked);
 
   const std::string& db_dir() const { return db_dir_; }
   const std::string& staging_dir() const { return staging_dir_; }
@@ -66,8 +79,11 @@ class CloneLayout {
   const std::string db_dir_;
   const std::string staging_dir_;
   std::vector<CloneUnit> units_;
-  std::mutex mu_;
-  std::vector<uint32_t> units_left_;  // under mu_; by file
+  std::vector<uint32_t> last_units_;  // by file
+  mutable std::mutex mu_;
+  std::vector<uint32_t> units_left_;             // under mu_; by file
+  std::vector<bool> has_tail_;                   // under mu_; by file
+  std::vector<std::vector<ByteSpan>> checked_;   // under mu_; by file
 };
 
 }  // namespace sstferry

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "format/rocksdb/blob_check.h"
 #include "format/rocksdb/log_follower.h"
-#include "format/sst/sst_file_check.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/wal_record_types.h"
@@ -18,9 +18,10 @@ using rocksdb::Status;
 
 constexpr size_t kPieceBytes = 1u << 20;
 
-Status CheckTable(const ByteSource& source, bool* unchecked) {
+Status CheckTable(const ByteSource& source, std::vector<ByteSpan> checked,
+                  bool* unchecked) {
   SstFileFacts facts;
-  const Status status = CheckSstFile(source, &facts);
+  const Status status = CheckSstFile(source, std::move(checked), &facts);
   *unchecked = facts.unchecked;
   if (status.ok() && facts.format_version > MaxReadableFormatVersion()) {
     return MakeStatus(EndState::kIncompatible,
@@ -70,7 +71,7 @@ Status CheckWalRecordType(uint8_t type) {
 
 Status CheckClonedFile(rocksdb::FileSystem* file_system,
                        const std::string& path, const CloneFile& file,
-                       bool* unchecked) {
+                       std::vector<ByteSpan> checked, bool* unchecked) {
   *unchecked = false;
   std::unique_ptr<FileSource> source;
   Status status = FileSource::Open(file_system, path, &source);
@@ -80,7 +81,7 @@ Status CheckClonedFile(rocksdb::FileSystem* file_system,
   uint64_t blobs = 0;
   switch (file.kind) {
     case CloneFileKind::kTable:
-      status = CheckTable(*source, unchecked);
+      status = CheckTable(*source, std::move(checked), unchecked);
       break;
     case CloneFileKind::kBlob:
       status = CheckBlobFile(*source, &blobs);

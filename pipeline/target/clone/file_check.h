@@ -3,21 +3,25 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "format/clone_file.h"
 #include "format/digest.h"
+#include "format/clone/sst_file_check.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Reads the file. *unchecked: bytes of it have no checksum (another kind of
+// Reads the file but for the blocks that were `checked` (CheckSstFile()).
+// *unchecked: bytes of it have no checksum (another kind of
 // table than block-based, blocks without checksums).
 //   kCorrupt       a checksum is wrong, or a log ends before its source's did
 //   kIncompatible  RocksDB here would not read all of it
 [[nodiscard]] rocksdb::Status CheckClonedFile(rocksdb::FileSystem* file_system,
                                               const std::string& path,
                                               const CloneFile& file,
+                                              std::vector<ByteSpan> checked,
                                               bool* unchecked);
 
 // The digest of a part of a file. kCorrupt: it is too short.

@@ -1,5 +1,7 @@
 #include "pipeline/target/disk/staging_file.h"
 
+#include <cstring>
+
 #include "format/end_state.h"
 #include "pipeline/target/disk/durable.h"
 
@@ -9,35 +11,33 @@ using rocksdb::IOOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-StagingFile::StagingFile(rocksdb::FileSystem* file_system, std::string path,
-                         StagingBuffer* buffer,
-                         std::optional<uint64_t> part_at)
-    : file_system_(file_system),
-      path_(std::move(path)),
-      buffer_(buffer),
-      part_at_(part_at) {}
+StagingFile::StagingFile(rocksdb::FileSystem* file_system, StagingPlace place,
+                         StagingBuffer* buffer)
+    : file_system_(file_system), place_(std::move(place)), buffer_(buffer) {}
 
 Status StagingFile::At(const char* step, const Status& status) const {
   return WithContext(status, EndStateOf(status),
-                     std::string(step) + " " + path_);
+                     std::string(step) + " " + place_.path);
 }
 
 Status StagingFile::Open() {
   if (buffer_->data() == nullptr) {
     return MakeStatus(EndState::kInternal, "no memory for a staging buffer");
   }
-  if (part_at_.has_value()) {
-    return At("open", file_system_->NewRandomRWFile(
-                          path_, rocksdb::FileOptions(), &part_, nullptr));
+  rocksdb::FileOptions options;
+  options.use_direct_writes = place_.direct;
+  if (place_.part_at.has_value()) {
+    return At("open", file_system_->NewRandomRWFile(place_.path, options,
+                                                    &part_, nullptr));
   }
-  return At("create", file_system_->NewWritableFile(
-                          path_, rocksdb::FileOptions(), &file_, nullptr));
+  return At("create", file_system_->NewWritableFile(place_.path, options,
+                                                    &file_, nullptr));
 }
 
 Status StagingFile::Room(size_t bytes, char** room) {
   if (bytes > kMaxPayloadBytes) {
     return MakeStatus(EndState::kInternal,
-                      "write " + path_ + ": expected at most " +
+                      "write " + place_.path + ": expected at most " +
                           std::to_string(kMaxPayloadBytes) +
                           " bytes at once, found " + std::to_string(bytes));
   }
@@ -58,26 +58,37 @@ Slice StagingFile::Commit(size_t bytes) {
 }
 
 Status StagingFile::Write() {
-  const Slice bytes(buffer_->data(), buffered_);
+  const size_t rest =
+      place_.direct ? buffered_ % StagingBuffer::kAlignment : 0;
+  const Slice bytes(buffer_->data(), buffered_ - rest);
   const rocksdb::IOStatus status =
-      part_at_.has_value()
-          ? part_->Write(*part_at_ + written_, bytes, IOOptions(), nullptr)
+      part_ != nullptr
+          ? part_->Write(*place_.part_at + written_, bytes, IOOptions(),
+                         nullptr)
           : file_->Append(bytes, IOOptions(), nullptr);
   if (status.ok() && file_ != nullptr) {
     // Only begins to write; what goes wrong with it, the sync says.
-    file_->RangeSync(written_, buffered_, IOOptions(), nullptr)
+    file_->RangeSync(written_, bytes.size(), IOOptions(), nullptr)
         .PermitUncheckedError();
   }
-  written_ += buffered_;
-  buffered_ = 0;
+  std::memmove(buffer_->data(), bytes.data() + bytes.size(), rest);
+  written_ += bytes.size();
+  buffered_ = rest;
   return At("write", status);
 }
 
 Status StagingFile::Finish(bool sync, const Access* access) {
   Status status = buffered_ == 0 ? Status::OK() : Write();
+  if (status.ok() && buffered_ != 0) {
+    status = MakeStatus(EndState::kInternal,
+                        "write " + place_.path + ": expected a size that is a "
+                        "multiple of " +
+                            std::to_string(StagingBuffer::kAlignment) +
+                            ", found " + std::to_string(bytes()));
+  }
   FaultPoint("StagingFile:Written");
   if (status.ok() && access != nullptr) {
-    status = SetAccess(path_, *access);
+    status = SetAccess(place_.path, *access);
   }
   if (status.ok() && sync) {
     status = At("sync", part_ != nullptr

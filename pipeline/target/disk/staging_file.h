@@ -20,6 +20,8 @@ class StagingBuffer {
  public:
   // What waits is written before a frame would not fit behind it.
   static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
+  // Direct writes have memory, offsets and sizes that are multiples of it.
+  static constexpr size_t kAlignment = 4096;
 
   StagingBuffer() = default;
   ~StagingBuffer() { std::free(data_); }
@@ -28,7 +30,7 @@ class StagingBuffer {
   // Null: there is no memory.
   char* data() {
     if (data_ == nullptr) {
-      data_ = static_cast<char*>(std::malloc(kBytes));
+      data_ = static_cast<char*>(std::aligned_alloc(kAlignment, kBytes));
     }
     return data_;
   }
@@ -37,18 +39,26 @@ class StagingBuffer {
   char* data_ = nullptr;
 };
 
-// The bytes are received straight into the buffer and written from there,
-// through the page cache: the check reads all of them back. What was written
-// is on its way to the disk before the sync asks for it.
+// Where the bytes go.
+struct StagingPlace {
+  std::string path;
+  // They are a part of a file that exists, from there on.
+  std::optional<uint64_t> part_at;
+  // Past the page cache, where the file system can. Only a part whose offset
+  // and size are multiples of StagingBuffer::kAlignment.
+  bool direct = false;
+};
+
+// The bytes are received straight into the buffer and written from there.
+// Without `direct` they go through the page cache, because the check reads all
+// of them back, and are on their way to the disk before the sync asks for it.
 //
 // Threads: one. Errors carry the path; a failed write or sync is final.
 class StagingFile {
  public:
-  // Borrows the file system and the buffer. With `part_at` the bytes are a part
-  // of a file that exists, from there on.
-  StagingFile(rocksdb::FileSystem* file_system, std::string path,
-              StagingBuffer* buffer,
-              std::optional<uint64_t> part_at = std::nullopt);
+  // Borrows the file system and the buffer.
+  StagingFile(rocksdb::FileSystem* file_system, StagingPlace place,
+              StagingBuffer* buffer);
 
   [[nodiscard]] rocksdb::Status Open();
   // Memory for the next `bytes` bytes, at most kMaxPayloadBytes; may write
@@ -62,16 +72,17 @@ class StagingFile {
   [[nodiscard]] rocksdb::Status Finish(bool sync,
                                        const Access* access = nullptr);
   uint64_t bytes() const { return written_ + buffered_; }
+  const std::string& path() const { return place_.path; }
 
  private:
-  [[nodiscard]] rocksdb::Status Write();  // what the buffer holds
+  // What the buffer holds; with `direct` but for what is not aligned.
+  [[nodiscard]] rocksdb::Status Write();
   [[nodiscard]] rocksdb::Status At(const char* step,
                                    const rocksdb::Status& status) const;
 
   rocksdb::FileSystem* const file_system_;
-  const std::string path_;
+  const StagingPlace place_;
   StagingBuffer* const buffer_;
-  const std::optional<uint64_t> part_at_;
   std::unique_ptr<rocksdb::FSWritableFile> file_;
   std::unique_ptr<rocksdb::FSRandomRWFile> part_;  // of it, with part_at_
   size_t buffered_ = 0;   // bytes in buffer_

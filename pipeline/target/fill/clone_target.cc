@@ -110,8 +110,10 @@ Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
     held->totals += start.held;
     held->chunks_cloned++;
     held->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
-    // A file that is whole was checked before its last unit was recorded.
-    layout_->CompleteUnit(range.id);
+    // A file that is whole was checked before its last unit was recorded. What
+    // was checked of another is not: all of it is read.
+    std::vector<ByteSpan> checked;
+    layout_->CompleteUnit(range.id, ByteSpan(), &checked);
   }
   return Status::OK();
 }

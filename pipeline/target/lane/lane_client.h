@@ -11,6 +11,7 @@
 #include "pipeline/target/disk/staging_file.h"
 #include "pipeline/target/lane/lane_retry.h"
 #include "pipeline/target/lane/pull_state.h"
+#include "pipeline/target/lane/unit_check.h"
 #include "pipeline/wire/channel.h"
 
 namespace sstferry {
@@ -34,13 +35,14 @@ class LaneClient {
  private:
   // A chunk of which not everything has come.
   struct OpenChunk {
-    OpenChunk(PullState* state, const std::string& path, StagingBuffer* buffer,
-              std::optional<uint64_t> part_at)
-        : file(state->file_system, path, buffer, part_at) {}
+    OpenChunk(PullState* state, StagingPlace place, StagingBuffer* buffer,
+              std::unique_ptr<OpenUnit> of_clone)
+        : unit(std::move(of_clone)),
+          file(state->file_system, std::move(place), buffer) {}
     ChunkBegin begin;
+    std::unique_ptr<OpenUnit> unit;  // null: it is none of a clone's
     StagingFile file;
     ChunkDigest digest;
-    Digest128Stream content;  // of a clone's unit
     uint64_t frames = 0;
     uint64_t acknowledged_bytes = 0;
   };
@@ -67,8 +69,7 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status ReceiveChunk(const Range& range,
                                              const ChunkBegin& begin);
   [[nodiscard]] rocksdb::Status OpenForChunk(const Range& range,
-                                             const ChunkBegin& begin,
-                                             const std::string& path);
+                                             const ChunkBegin& begin);
   void DropChunk();
   // Waits until so many bytes more may be written.
   [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);

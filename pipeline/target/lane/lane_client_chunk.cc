@@ -8,7 +8,6 @@
 #include "pipeline/target/lane/chunk_check.h"
 #include "pipeline/target/lane/lane_client.h"
 #include "pipeline/target/lane/tile_check.h"
-#include "pipeline/target/lane/unit_check.h"
 
 namespace sstferry {
 namespace {
@@ -53,8 +52,7 @@ Status LaneClient::CheckTurn(const Range& range,
 }
 
 // A new chunk's file, or the open one's where the source goes on with it.
-Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin,
-                                const std::string& path) {
+Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
   const Status status = CheckTurn(range, begin);
   if (!status.ok()) {
     return Damaged(status);
@@ -76,8 +74,10 @@ Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin,
   if (!room.ok()) {
     return room;
   }
-  open_ = std::make_unique<OpenChunk>(state_, path, &buffer_,
-                                      PartAt(state_->clone, range.id));
+  std::unique_ptr<OpenUnit> unit = OpenUnit::Make(state_, range.id);
+  const StagingPlace place =
+      PlaceOf(*state_, unit.get(), range.id, begin.ordinal);
+  open_ = std::make_unique<OpenChunk>(state_, place, &buffer_, std::move(unit));
   open_->begin = begin;
   return Final(open_->file.Open());
 }
@@ -109,10 +109,10 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   StagedChunk chunk;
   chunk.family = range.family;
   chunk.record.kind = begin.kind;
-  chunk.path = ChunkPath(*state_, range.id, begin.ordinal);
   ChunkEnd& end = chunk.record.chunk;
-  Status status = OpenForChunk(range, begin, chunk.path);
+  Status status = OpenForChunk(range, begin);
   if (status.ok()) {
+    chunk.path = open_->file.path();
     status = StoreChunk(range, &end);
   }
   if (status.ok()) {
@@ -228,13 +228,13 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
     }
     // The frame's digest was right: now the bytes belong to the file.
     const rocksdb::Slice committed = open_->file.Commit(data_bytes);
-    if (state_->clone != nullptr) {
-      open_->content.Add(committed);
+    if (open_->unit != nullptr) {
+      status = Final(open_->unit->Add(committed));
     }
     open_->digest.AddFrame(frame.digest);
     open_->frames++;
     CountBytes(range, data_bytes);
-    status = Acknowledge(range);
+    if (status.ok()) status = Acknowledge(range);
   }
   if (status.ok()) {
     status = Expect(frame, FrameType::kChunkEnd);
@@ -318,8 +318,7 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
 Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   StageScope scope(&clock_, Stage::kCheck);
   if (state_->clone != nullptr) {
-    chunk->record.content = open_->content.Finish();
-    return Final(CheckUnit(*state_, range.id, chunk));
+    return Final(open_->unit->Finish(chunk));
   }
   const Status status =
       CheckChunkBounds(*state_, range, next_ordinal(), held_end_,

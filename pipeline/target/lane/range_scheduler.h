@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "format/message/messages.h"
@@ -24,21 +26,24 @@ struct RangeStart {
 // Threads: any.
 class RangeScheduler {
  public:
-  // starts: by range id.
+  // starts: by range id. The ranges that `first` names come before the others.
   RangeScheduler(const std::vector<Range>& ranges,
-                 const std::vector<RangeStart>& starts, uint32_t lanes)
+                 const std::vector<RangeStart>& starts, uint32_t lanes,
+                 const std::function<bool(uint32_t)>& first = nullptr)
       : lanes_(lanes) {
     for (const Range& range : ranges) {
       const RangeStart& start = starts[range.id];
       if (!start.whole) {
-        order_.push_back({range.estimated_bytes -
+        order_.push_back({first != nullptr && first(range.id),
+                          range.estimated_bytes -
                               std::min(range.estimated_bytes,
                                        start.held.sst_bytes),
                           range.id});
       }
     }
     std::sort(order_.begin(), order_.end(), [](const Item& a, const Item& b) {
-      return a.bytes != b.bytes ? a.bytes > b.bytes : a.id < b.id;
+      return std::tuple(b.first, b.bytes, a.id) <
+             std::tuple(a.first, a.bytes, b.id);
     });
   }
 
@@ -56,6 +61,7 @@ class RangeScheduler {
 
  private:
   struct Item {
+    bool first;
     uint64_t bytes;
     uint32_t id;
   };

@@ -1,5 +1,8 @@
 #include "pipeline/target/lane/unit_check.h"
 
+#include <utility>
+#include <vector>
+
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/target/clone/file_check.h"
@@ -29,13 +32,44 @@ Status CheckUnitTurn(const CloneLayout* clone, const ChunkBegin& begin,
                               std::to_string(begin.file_bytes));
 }
 
-Status CheckUnit(const PullState& state, uint32_t range_id,
-                 StagedChunk* chunk) {
+OpenUnit::OpenUnit(const PullState* state, uint32_t range_id)
+    : state_(state),
+      range_id_(range_id),
+      blocks_(state->clone->StartCheck(range_id, state->file_system)) {}
+
+std::unique_ptr<OpenUnit> OpenUnit::Make(const PullState* state,
+                                         uint32_t range_id) {
+  return std::unique_ptr<OpenUnit>(
+      state->clone == nullptr ? nullptr : new OpenUnit(state, range_id));
+}
+
+StagingPlace OpenUnit::Place() const {
+  const CloneUnit& unit = state_->clone->unit(range_id_);
+  StagingPlace place;
+  place.path = state_->clone->PathOf(state_->clone->file_of(range_id_));
+  place.part_at = state_->clone->PartAt(range_id_);
+  place.direct = blocks_ != nullptr && place.part_at.has_value() &&
+                 unit.offset % StagingBuffer::kAlignment == 0 &&
+                 unit.bytes % StagingBuffer::kAlignment == 0;
+  return place;
+}
+
+Status OpenUnit::Add(const rocksdb::Slice& bytes) {
+  content_.Add(bytes);
+  return blocks_ == nullptr
+             ? Status::OK()
+             : WithContext(blocks_->Add(bytes), EndState::kCorrupt,
+                           CloneFileName(state_->clone->file_of(range_id_)) +
+                               " of the source");
+}
+
+Status OpenUnit::Finish(StagedChunk* chunk) {
+  chunk->record.content = content_.Finish();
   const ChunkEnd& end = chunk->record.chunk;
-  if (end.range_id != range_id || end.ordinal != 0) {
+  if (end.range_id != range_id_ || end.ordinal != 0) {
     return MakeStatus(EndState::kCorrupt,
                       "end of unit: expected range " +
-                          std::to_string(range_id) + ", found range " +
+                          std::to_string(range_id_) + ", found range " +
                           std::to_string(end.range_id) + " chunk " +
                           std::to_string(end.ordinal));
   }
@@ -45,22 +79,24 @@ Status CheckUnit(const PullState& state, uint32_t range_id,
     return MakeStatus(EndState::kCorrupt,
                       "unit: expected no entries, found some");
   }
-  return state.clone->CompleteUnit(range_id)
-             ? CheckClonedFile(state.file_system, chunk->path,
-                               state.clone->file_of(range_id),
-                               &chunk->record.unchecked)
-             : Status::OK();
+  std::vector<ByteSpan> checked;
+  const bool is_whole = state_->clone->CompleteUnit(
+      range_id_, blocks_ != nullptr ? blocks_->checked() : ByteSpan(),
+      &checked);
+  return is_whole ? CheckClonedFile(state_->file_system, chunk->path,
+                                    state_->clone->file_of(range_id_),
+                                    std::move(checked),
+                                    &chunk->record.unchecked)
+                  : Status::OK();
 }
 
-std::string ChunkPath(const PullState& state, uint32_t range_id,
-                      uint32_t ordinal) {
-  return state.clone != nullptr
-             ? state.clone->PathOf(state.clone->file_of(range_id))
-             : state.staging_dir + "/" + StagedName(range_id, ordinal);
-}
-
-std::optional<uint64_t> PartAt(const CloneLayout* clone, uint32_t range_id) {
-  return clone == nullptr ? std::nullopt : clone->PartAt(range_id);
+StagingPlace PlaceOf(const PullState& state, const OpenUnit* unit,
+                     uint32_t range_id, uint32_t ordinal) {
+  return unit != nullptr
+             ? unit->Place()
+             : StagingPlace{
+                   state.staging_dir + "/" + StagedName(range_id, ordinal),
+                   std::nullopt, /*direct=*/false};
 }
 
 uint64_t MostBytes(const ChunkBegin& begin) {

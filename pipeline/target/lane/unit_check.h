@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 
+#include "format/digest.h"
+#include "format/clone/sst_part_check.h"
+#include "pipeline/target/disk/staging_file.h"
 #include "pipeline/target/lane/pull_state.h"
 
 namespace sstferry {
@@ -15,18 +18,35 @@ namespace sstferry {
                                             const ChunkBegin& begin,
                                             uint64_t next_ordinal);
 
-// A unit that has come. The lane whose unit makes its file whole checks all of
-// the file, before the unit is recorded. Errors as CheckClonedFile(); a unit
-// of another range or with entries is kCorrupt.
-[[nodiscard]] rocksdb::Status CheckUnit(const PullState& state,
-                                        uint32_t range_id,
-                                        StagedChunk* chunk);
+// A unit of which not everything has come. Borrows the state. Threads: one.
+class OpenUnit {
+ public:
+  // Null: the pull is no clone.
+  static std::unique_ptr<OpenUnit> Make(const PullState* state,
+                                        uint32_t range_id);
 
-// The file that a chunk or a unit goes into, and where in it a unit begins
-// that is not all of its file. `clone` may be null.
-std::string ChunkPath(const PullState& state, uint32_t range_id,
-                      uint32_t ordinal);
-std::optional<uint64_t> PartAt(const CloneLayout* clone, uint32_t range_id);
+  // Its blocks are checked while they arrive, so it is written past the page
+  // cache; else through it, because its file is read.
+  StagingPlace Place() const;
+  // The next bytes. kCorrupt: a block's checksum.
+  [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& bytes);
+  // All have come, and are in the file. The lane whose unit makes its file whole
+  // checks what is left of the file, before the unit is recorded. Errors as
+  // CheckClonedFile(); a unit of another range or with entries is kCorrupt.
+  [[nodiscard]] rocksdb::Status Finish(StagedChunk* chunk);
+
+ private:
+  OpenUnit(const PullState* state, uint32_t range_id);
+
+  const PullState* const state_;
+  const uint32_t range_id_;
+  Digest128Stream content_;
+  std::unique_ptr<SstPartCheck> blocks_;  // null: not while they arrive
+};
+
+// Where a unit goes, or with null a chunk.
+StagingPlace PlaceOf(const PullState& state, const OpenUnit* unit,
+                     uint32_t range_id, uint32_t ordinal);
 
 // How many bytes may follow: what lies behind a unit belongs to another lane.
 uint64_t MostBytes(const ChunkBegin& begin);

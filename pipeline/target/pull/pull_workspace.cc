@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "format/message/for_each_batch.h"
+#include "pipeline/target/clone/direct_file.h"
 #include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/deferred_sync.h"
 #include "pipeline/target/disk/durable.h"
@@ -44,7 +45,8 @@ std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
 PullWorkspace::PullWorkspace(PullContext* context) : context_(context) {
   context_->disk = MakeAccessFileSystem(
       options().file_system != nullptr ? options().file_system
-                                       : rocksdb::FileSystem::Default(),
+                                       : MakeDirectFileSystem(
+                                             rocksdb::FileSystem::Default()),
       Workspace::DirOf(context_->target->dir()));
 }
 

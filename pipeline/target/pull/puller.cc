@@ -152,8 +152,10 @@ Status Puller::Transfer() {
   report_.SetPhase("transfer");
   compression_.LanesStart();
   link_.SetLanes(lanes, compression_.frame_flags());
-  scheduler_ =
-      std::make_unique<RangeScheduler>(plan_.ranges, state_.starts, lanes);
+  scheduler_ = std::make_unique<RangeScheduler>(
+      plan_.ranges, state_.starts, lanes, [this](uint32_t range_id) {
+        return state_.clone != nullptr && state_.clone->IsTail(range_id);
+      });
   state_.scheduler = scheduler_.get();
   const Status status = report_.StartTimeline();
   return status.ok() ? link_.RunLanes([this](uint32_t lane) { RunLane(lane); })

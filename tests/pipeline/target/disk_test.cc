@@ -90,7 +90,7 @@ TEST_CASE("StagingFile names the file and the state of a failed step",
     FaultyFileSystem disk;
     disk.FailAt(fault.step, 1, fault.status, "", /*for_good=*/true);
     StagingBuffer buffer;
-    StagingFile file(&disk, dir / "chunk", &buffer);
+    StagingFile file(&disk, {dir / "chunk", std::nullopt, false}, &buffer);
     Status status = file.Open();
     if (status.ok()) {
       char* room = nullptr;

@@ -47,8 +47,8 @@ Status WritePieces(StagingFile* file, const std::vector<size_t>& pieces,
 void RequireWritten(const std::vector<size_t>& pieces, bool sync) {
   ScratchDir dir;
   StagingBuffer buffer;
-  StagingFile file(rocksdb::FileSystem::Default().get(), dir / "chunk",
-                   &buffer);
+  StagingFile file(rocksdb::FileSystem::Default().get(),
+                   {dir / "chunk", std::nullopt, false}, &buffer);
   std::string expected;
   REQUIRE_OK(WritePieces(&file, pieces, &expected));
   REQUIRE(file.bytes() == expected.size());
@@ -100,8 +100,8 @@ TEST_CASE("StagingFile writes nothing that was not committed",
           "[target][staging]") {
   ScratchDir dir;
   StagingBuffer buffer;
-  StagingFile file(rocksdb::FileSystem::Default().get(), dir / "chunk",
-                   &buffer);
+  StagingFile file(rocksdb::FileSystem::Default().get(),
+                   {dir / "chunk", std::nullopt, false}, &buffer);
   REQUIRE_OK(file.Open());
   std::string expected;
   for (int i = 0; i < 5; ++i) {
@@ -122,8 +122,8 @@ TEST_CASE("StagingFile has no room for more than a frame",
           "[target][staging]") {
   ScratchDir dir;
   StagingBuffer buffer;
-  StagingFile file(rocksdb::FileSystem::Default().get(), dir / "chunk",
-                   &buffer);
+  StagingFile file(rocksdb::FileSystem::Default().get(),
+                   {dir / "chunk", std::nullopt, false}, &buffer);
   REQUIRE_OK(file.Open());
   char* room = nullptr;
   const Status status = file.Room(size_t{kMaxPayloadBytes} + 1, &room);

@@ -1,4 +1,4 @@
-#include "format/sst/sst_file_check.h"
+#include "format/clone/sst_file_check.h"
 
 #include <algorithm>
 #include <utility>
@@ -23,8 +23,13 @@ constexpr size_t kPieceBytes = 64u << 10;
 
 class FileChecker {
  public:
-  FileChecker(const ByteSource& source, SstFileFacts* facts)
-      : source_(source), body_(source), facts_(facts) {}
+  // `checked`: in the file's order.
+  FileChecker(const ByteSource& source, std::vector<ByteSpan> checked,
+              SstFileFacts* facts)
+      : source_(source),
+        body_(source),
+        checked_(std::move(checked)),
+        facts_(facts) {}
 
   [[nodiscard]] Status Check() {
     Status status = reader_.Open(&source_);
@@ -41,14 +46,23 @@ class FileChecker {
     status = reader_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
       const Status gap = CheckGap(data_end_, entry.handle.offset);
       data_end_ = entry.handle.end();
-      return gap.ok() ? VerifySstBlock(body_, reader_.footer(), entry.handle)
-                      : gap;
+      return gap.ok() && !IsChecked(entry.handle)
+                 ? VerifySstBlock(body_, reader_.footer(), entry.handle)
+                 : gap;
     });
     if (status.ok()) status = CheckMetaBlocks();
     return status.ok() ? CheckRest() : status;
   }
 
  private:
+  // Asked in the file's order.
+  bool IsChecked(const SstBlockHandle& handle) {
+    while (span_ < checked_.size() && checked_[span_].end < handle.end()) {
+      ++span_;
+    }
+    return span_ < checked_.size() && checked_[span_].begin <= handle.offset;
+  }
+
   // The metaindex and, below version 6, the properties were verified when the
   // file was opened. A properties block may have been stamped since it was
   // written, which its checksum does not show.
@@ -130,7 +144,9 @@ class FileChecker {
 
   const ByteSource& source_;
   const ReadAhead body_;  // read from front to back, while the index is read
+  const std::vector<ByteSpan> checked_;
   SstFileFacts* const facts_;
+  size_t span_ = 0;  // of checked_: the first that does not end before
   SstReader reader_;
   uint64_t data_end_ = 0;
   std::vector<std::pair<uint64_t, uint64_t>> extents_;  // begin, end
@@ -138,9 +154,14 @@ class FileChecker {
 
 }  // namespace
 
-Status CheckSstFile(const ByteSource& source, SstFileFacts* facts) {
+Status CheckSstFile(const ByteSource& source, std::vector<ByteSpan> checked,
+                    SstFileFacts* facts) {
   *facts = SstFileFacts();
-  return FileChecker(source, facts).Check();
+  std::sort(checked.begin(), checked.end(),
+            [](const ByteSpan& a, const ByteSpan& b) {
+              return a.begin < b.begin;
+            });
+  return FileChecker(source, std::move(checked), facts).Check();
 }
 
 }  // namespace sstferry

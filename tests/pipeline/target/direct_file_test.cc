@@ -1,0 +1,80 @@
+// Direct writes into a part of a file that exists.
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "pipeline/target/clone/direct_file.h"
+#include "pipeline/target/disk/staging_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+using rocksdb::FileSystem;
+
+constexpr size_t kAlignment = StagingBuffer::kAlignment;
+
+std::string BytesOf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+void Fill(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// Receives `bytes` in pieces as a lane does.
+rocksdb::Status Stage(const std::string& path, uint64_t at,
+                      const std::string& bytes, size_t piece) {
+  const auto file_system = MakeDirectFileSystem(FileSystem::Default());
+  StagingBuffer buffer;
+  StagingFile file(file_system.get(), {path, at, /*direct=*/true}, &buffer);
+  rocksdb::Status status = file.Open();
+  for (size_t done = 0; status.ok() && done < bytes.size(); done += piece) {
+    const size_t n = std::min(piece, bytes.size() - done);
+    char* room = nullptr;
+    status = file.Room(n, &room);
+    if (status.ok()) {
+      std::copy_n(bytes.data() + done, n, room);
+      file.Commit(n);
+    }
+  }
+  return status.ok() ? file.Finish(/*sync=*/true) : status;
+}
+
+TEST_CASE("A part is written past the page cache, and what lies beside stays",
+          "[pipeline][clone]") {
+  const TempDir dir;
+  const std::string before(8 * kAlignment, 'o');
+  const std::string part = RandomBytes(1024 * kAlignment, 1);
+  for (const size_t piece : {size_t{1000}, size_t{500'001}, size_t{1} << 20}) {
+    Fill(dir / "file", before);
+    REQUIRE_OK(Stage(dir / "file", 4 * kAlignment, part, piece));
+    REQUIRE(BytesOf(dir / "file") == before.substr(0, 4 * kAlignment) + part);
+    REQUIRE_OK(Stage(dir / "file", 0, part.substr(0, kAlignment), piece));
+    REQUIRE(BytesOf(dir / "file") ==
+            part.substr(0, kAlignment) + before.substr(0, 3 * kAlignment) +
+                part);
+  }
+}
+
+TEST_CASE("A part whose size is not aligned is never written in silence",
+          "[pipeline][clone]") {
+  const TempDir dir;
+  Fill(dir / "file", std::string(2 * kAlignment, 'o'));
+  const rocksdb::Status status =
+      Stage(dir / "file", 0, std::string(kAlignment + 1, 'n'), 100);
+  REQUIRE(EndStateOf(status) == EndState::kInternal);
+}
+
+TEST_CASE("A file that is not there is not made by a direct write",
+          "[pipeline][clone]") {
+  const TempDir dir;
+  REQUIRE_FALSE(Stage(dir / "none", 0, std::string(kAlignment, 'n'), 100).ok());
+  REQUIRE(BytesOf(dir / "none").empty());
+}
+
+}  // namespace
+}  // namespace sstferry::test
