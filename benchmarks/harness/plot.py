@@ -15,6 +15,7 @@ set tics nomirror
 COLOURS = {
     "sstferry": "#0044bb", "sstferry-local": "#66a3ff",
     "sstferry-rebuilt": "#00a0a0", "sstferry-tls": "#8e44ad",
+    "sstferry-clone": "#111199", "sstferry-clone-tls": "#c39bd3",
     "put": "#d62728", "rsync": "#ff9900", "backup-engine": "#e6c200",
     "ldb": "#8c564b", "store-and-forward": "#e377c2",
     "ceiling-buffered": "#222222", "ceiling-direct": "#999999"}
