@@ -10,7 +10,9 @@
 #include "format/record/sealed_file.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/sst/sst_tail.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/session/source_session.h"
+#include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/sst_file_writer.h"
@@ -477,6 +479,50 @@ void MakeClientLaneSeeds(const fs::path& directory) {
   }
 }
 
+// --- files of a clone -------------------------------------------------------
+
+// Two bytes name the part of the golden tables that arrives: all blocks, or
+// those in the middle.
+void MakeCloneSeeds(const fs::path& directory) {
+  const fs::path tables =
+      fs::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
+  for (const auto& entry : fs::directory_iterator(tables)) {
+    if (entry.path().extension() != ".sst") {
+      continue;
+    }
+    const std::string name = entry.path().stem().string();
+    std::string file;
+    MustWork(rocksdb::ReadFileToString(rocksdb::Env::Default(),
+                                       entry.path().string(), &file));
+    Write(directory / "clone_table" / (name + "-begin"), "\1\x60" + file);
+    Write(directory / "clone_table" / (name + "-middle"), "\x20\x40" + file);
+  }
+}
+
+void MakeBlobSeeds(const fs::path& directory) {
+  const std::unique_ptr<rocksdb::Env> env(
+      rocksdb::NewMemEnv(rocksdb::Env::Default()));
+  rocksdb::Options options;
+  options.env = env.get();
+  options.create_if_missing = true;
+  options.enable_blob_files = true;
+  std::unique_ptr<rocksdb::DB> db;
+  MustWork(rocksdb::DB::Open(options, "/db", IntoDb(&db)));
+  for (const char* key : {"a", "b", "c"}) {
+    MustWork(db->Put(rocksdb::WriteOptions(), key, std::string(20, 'v')));
+  }
+  MustWork(db->Flush(rocksdb::FlushOptions()));
+  std::vector<std::string> names;
+  MustWork(env->GetChildren("/db", &names));
+  for (const std::string& name : names) {
+    std::string file;
+    if (name.ends_with(".blob")) {
+      MustWork(rocksdb::ReadFileToString(env.get(), "/db/" + name, &file));
+      Write(directory / "blob" / "three", file);
+    }
+  }
+}
+
 // --- carried files, compressed data --------------------------------------
 
 // The golden table files, and the same carried.
@@ -564,6 +610,8 @@ int main(int argc, char** argv) {
   MakeRocksDbSeeds(directory);
   MakeSstSeeds(directory);
   MakeTailSeeds(directory / "sst_tail");
+  MakeCloneSeeds(directory);
+  MakeBlobSeeds(directory);
   MakeCompressedSeeds(directory);
   MakeServerControlSeeds(directory / "server_control");
   MakeServerHeldSeeds(directory / "server_control");

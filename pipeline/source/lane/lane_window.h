@@ -68,7 +68,7 @@ class LaneWindow {
     // Totals of the chunks sent completely as an answer to `request`.
     Totals totals;
     RangeDigest chain;
-    // Of the next chunk; `after` as in a request for it.
+    // The next chunk; `after` as in a request for it.
     uint64_t next_ordinal = 0;
     std::optional<std::string> after;
   };

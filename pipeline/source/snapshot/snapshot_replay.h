@@ -42,7 +42,7 @@ struct Replay {
                                          const rocksdb::DBOptions& options,
                                          Replay* replay);
 
-// What the WALs of a snapshot hold that this process does not replay.
+// Contents of a snapshot's WALs, which this process does not replay.
 struct WalContents {
   uint64_t entries = 0;
   uint64_t prepared = 0;  // transactions neither committed nor rolled back

@@ -113,10 +113,10 @@ class SnapshotStore {
   // Logs what this process leaves on the disk as it ends, however much.
   void LogRetained(const Transfer& transfer) const;
   // Returns the entry that gives its place to a transfer of `owner`, or end().
-  // Of the peers that have no fewer than `owner` then would, the one with the
-  // most gives one: the longest idle, else the one whose connected target has
-  // taken nothing for longest, and for longer than the stall timeout. REQUIRES:
-  // mu_ held.
+  // The peer with the most transfers gives one up, if it has no fewer than
+  // `owner` then would: the one that is idle for longest, else the one whose
+  // connected target has taken nothing for longest, and for longer than the
+  // stall timeout. REQUIRES: mu_ held.
   Entries::iterator Replaceable(const PeerIdentity& owner);
   // Notes which transfers moved since the last call. REQUIRES: mu_ held.
   void LookWhatMoved();

@@ -31,7 +31,7 @@ struct TransferPlan {
   std::vector<TransferFamily> families;
   std::vector<Range> ranges;  // by id
   std::unordered_map<uint32_t, CarriedFile> carried;  // by range id
-  // Of a clone: its files, and the unit of each range by id.
+  // Only a clone has these: its files, and the unit of each range by id.
   std::optional<ClonePlan> clone;
   std::vector<CloneUnit> units;
   std::vector<PlanItem> items;     // only for purpose kPlan

@@ -63,7 +63,7 @@ const CloneFile* CloneLayout::Find(CloneFileKind kind) const {
   return nullptr;
 }
 
-// What is there stays: an earlier run may have written to it.
+// Leaves a file that exists as it is: an earlier run may have written to it.
 Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
   std::vector<uint32_t> units(files_.size());
   for (const CloneUnit& unit : units_) {

@@ -10,7 +10,8 @@
 
 namespace sstferry {
 
-// What is built there, and of which chunks, a subclass knows.
+// A target that fills a directory of its own and then publishes it. Subclasses
+// decide what they build there, and from which chunks.
 class NewDirectoryTarget : public PullTarget {
  public:
   using PullTarget::PullTarget;
