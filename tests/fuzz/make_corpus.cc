@@ -26,6 +26,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string Whole(const std::string& path,
+                  rocksdb::Env* env = rocksdb::Env::Default()) {
+  std::string bytes;
+  MustWork(rocksdb::ReadFileToString(env, path, &bytes));
+  return bytes;
+}
+
 void Write(const fs::path& path, const std::string& bytes) {
   fs::create_directories(path.parent_path());
   std::ofstream out(path, std::ios::binary);
@@ -168,7 +175,7 @@ Chunk MakeChunk(const Shape& shape, int first, int last) {
     MustWork(writer.Delete("keyz"));
   }
   MustWork(writer.Finish());
-  MustWork(rocksdb::ReadFileToString(env.get(), "/f.sst", &chunk.file));
+  chunk.file = Whole("/f.sst", env.get());
   return chunk;
 }
 
@@ -479,26 +486,6 @@ void MakeClientLaneSeeds(const fs::path& directory) {
   }
 }
 
-// --- files of a clone -------------------------------------------------------
-
-// Two bytes name the part of the golden tables that arrives: all blocks, or
-// those in the middle.
-void MakeCloneSeeds(const fs::path& directory) {
-  const fs::path tables =
-      fs::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
-  for (const auto& entry : fs::directory_iterator(tables)) {
-    if (entry.path().extension() != ".sst") {
-      continue;
-    }
-    const std::string name = entry.path().stem().string();
-    std::string file;
-    MustWork(rocksdb::ReadFileToString(rocksdb::Env::Default(),
-                                       entry.path().string(), &file));
-    Write(directory / "clone_table" / (name + "-begin"), "\1\x60" + file);
-    Write(directory / "clone_table" / (name + "-middle"), "\x20\x40" + file);
-  }
-}
-
 void MakeBlobSeeds(const fs::path& directory) {
   const std::unique_ptr<rocksdb::Env> env(
       rocksdb::NewMemEnv(rocksdb::Env::Default()));
@@ -514,19 +501,17 @@ void MakeBlobSeeds(const fs::path& directory) {
   MustWork(db->Flush(rocksdb::FlushOptions()));
   std::vector<std::string> names;
   MustWork(env->GetChildren("/db", &names));
-  for (const std::string& name : names) {
-    std::string file;
-    if (name.ends_with(".blob")) {
-      MustWork(rocksdb::ReadFileToString(env.get(), "/db/" + name, &file));
-      Write(directory / "blob" / "three", file);
-    }
-  }
+  const auto blob = std::find_if(
+      names.begin(), names.end(),
+      [](const std::string& name) { return name.ends_with(".blob"); });
+  Write(directory / "blob" / "three", Whole("/db/" + *blob, env.get()));
 }
 
-// --- carried files, compressed data --------------------------------------
+// --- blob files, carried files, compressed data ----------------------------
 
-// The golden table files, and the same carried.
-void MakeTailSeeds(const fs::path& directory) {
+// The golden table files, the same carried, and as files of a clone: two bytes
+// name the part that arrives, all blocks or those in the middle.
+void MakeGoldenTableSeeds(const fs::path& directory) {
   const fs::path tables =
       fs::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
   for (const auto& entry : fs::directory_iterator(tables)) {
@@ -534,17 +519,17 @@ void MakeTailSeeds(const fs::path& directory) {
       continue;
     }
     const std::string name = entry.path().stem().string();
-    std::string file;
-    MustWork(rocksdb::ReadFileToString(rocksdb::Env::Default(),
-                                       entry.path().string(), &file));
+    const std::string file = Whole(entry.path());
     const SliceSource source(file);
     SstReader reader;
     SstTail tail;
     MustWork(reader.Open(&source));
     MustWork(RewriteSstTail(reader, &tail));
-    Write(directory / name, file);
-    Write(directory / (name + "-carried"),
+    Write(directory / "sst_tail" / name, file);
+    Write(directory / "sst_tail" / (name + "-carried"),
           file.substr(0, tail.body_bytes) + tail.bytes);
+    Write(directory / "clone_table" / (name + "-begin"), "\1\x60" + file);
+    Write(directory / "clone_table" / (name + "-middle"), "\x20\x40" + file);
   }
 }
 
@@ -563,10 +548,7 @@ void MakeCompressedSeeds(const fs::path& directory) {
 void MakeTextSeeds(const fs::path& directory, const TinyDatabase& tiny) {
   for (const auto& entry : fs::directory_iterator(tiny.directory())) {
     if (entry.path().filename().string().starts_with("OPTIONS-")) {
-      std::string text;
-      MustWork(rocksdb::ReadFileToString(rocksdb::Env::Default(),
-                                         entry.path().string(), &text));
-      Write(directory / "options" / "whole", text);
+      Write(directory / "options" / "whole", Whole(entry.path()));
     }
   }
   Write(directory / "options" / "short",
@@ -609,8 +591,7 @@ int main(int argc, char** argv) {
   MakeFormatSeeds(directory);
   MakeRocksDbSeeds(directory);
   MakeSstSeeds(directory);
-  MakeTailSeeds(directory / "sst_tail");
-  MakeCloneSeeds(directory);
+  MakeGoldenTableSeeds(directory);
   MakeBlobSeeds(directory);
   MakeCompressedSeeds(directory);
   MakeServerControlSeeds(directory / "server_control");
