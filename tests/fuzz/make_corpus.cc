@@ -495,16 +495,14 @@ void MakeBlobSeeds(const fs::path& directory) {
   options.enable_blob_files = true;
   std::unique_ptr<rocksdb::DB> db;
   MustWork(rocksdb::DB::Open(options, "/db", IntoDb(&db)));
-  for (const char* key : {"a", "b", "c"}) {
-    MustWork(db->Put(rocksdb::WriteOptions(), key, std::string(20, 'v')));
-  }
+  MustWork(db->Put(rocksdb::WriteOptions(), "key", std::string(20, 'v')));
   MustWork(db->Flush(rocksdb::FlushOptions()));
   std::vector<std::string> names;
   MustWork(env->GetChildren("/db", &names));
   const auto blob = std::find_if(
       names.begin(), names.end(),
       [](const std::string& name) { return name.ends_with(".blob"); });
-  Write(directory / "blob" / "three", Whole("/db/" + *blob, env.get()));
+  Write(directory / "blob" / "one", Whole("/db/" + *blob, env.get()));
 }
 
 // --- blob files, carried files, compressed data ----------------------------
@@ -566,10 +564,8 @@ void MakeTextSeeds(const fs::path& directory, const TinyDatabase& tiny) {
        {"2x10Ki", "264MiB", "290s", "2500ms", "20x00ff", "2key",
         "2name=/dir/db", "2/dir/db", "2127.0.0.1:7420", "2[::1]:80",
         "218446744073709551615", "2host"}) {
-    std::string input = text;
-    input[0] = '\2';
     Write(directory / "arguments" / ("value" + std::to_string(++number)),
-          input);
+          "\2" + std::string(text + 1));
   }
   Write(directory / "arguments" / "lines",
         std::string(1, '\0') + "a\n--lanes\n3\n--cf=x\n--cf\ny\n--replace\nb");
