@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <thread>
 
 #include "pipeline/base/rocksdb_compat.h"
@@ -28,6 +30,7 @@ constexpr char kShared[] = "SSTFERRY_TEST_STORM_SHARED";
 
 constexpr uint64_t kSlots = 256;       // of keys that are written in turn
 constexpr uint64_t kLiveFamilies = 8;
+constexpr char kOwnDb[] = "own DB";
 
 struct SharedState {
   std::atomic<uint64_t> stop;
@@ -302,26 +305,53 @@ bool IsAsked(const std::string& kind) {
   return asked == nullptr || kind == asked;
 }
 
-template <typename TakeOne>
-void TakeAll(const std::string& kind, const SharedState& state, bool own_db,
-             int count, const TakeOne& take_one) {
+// Takes one snapshot and says in how many rounds.
+using TakeOne = std::function<rocksdb::Status(
+    std::unique_ptr<Snapshot>* snapshot, uint64_t* rounds)>;
+
+void TakeAll(const std::string& kind, const char* what,
+             const SharedState& state, int count, const TakeOne& take_one) {
+  const bool own_db = what == std::string(kOwnDb);
   StormTotals totals;
   for (int i = 0; i < count; i++) {
     const uint64_t steps = state.steps;
     std::unique_ptr<Snapshot> snapshot;
-    const rocksdb::Status status = take_one(&snapshot);
+    uint64_t rounds = 0;
+    const rocksdb::Status status = take_one(&snapshot, &rounds);
     INFO("snapshot " << i << " of " << kind << ": " << status.ToString());
     CHECK(status.ok());
     if (!status.ok()) {
       totals.gave_up++;
       continue;
     }
-    totals.rounds.push_back(snapshot->counters().rounds);
+    totals.rounds.push_back(rounds);
     const std::string wrong = Check(kind, *snapshot, steps, own_db);
     totals.wrong += wrong.empty() ? 0 : 1;
     CHECK(wrong == "");
   }
-  Print(own_db ? "own DB" : "process", kind, &totals, state.steps);
+  Print(what, kind, &totals, state.steps);
+}
+
+// The files of a snapshot as a clone's directory.
+void MakeClone(const Snapshot& files, const std::string& clone) {
+  std::filesystem::remove_all(clone);
+  std::filesystem::create_directory(clone);
+  for (const CloneFile& file : files.files()->files) {
+    const std::string name = CloneFileName(file);
+    std::filesystem::copy_file(files.directory() + "/db/" + name,
+                               clone + "/" + name);
+    if (file.kind == CloneFileKind::kManifest) {
+      std::ofstream(clone + "/CURRENT") << name << "\n";
+    }
+  }
+}
+
+// What RocksDB itself finds in the default family.
+Entries OpenedReadOnly(const std::string& directory) {
+  std::unique_ptr<rocksdb::DB> db;
+  REQUIRE_OK(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), directory,
+                                          IntoDb(&db)));
+  return ReadAll(db.get(), db->DefaultColumnFamily());
 }
 
 TEST_CASE("The storm writes until it is told to stop", "[.child][snapshot]") {
@@ -335,8 +365,8 @@ TEST_CASE("The storm writes until it is told to stop", "[.child][snapshot]") {
   storm.Run(state);
 }
 
-TEST_CASE("Snapshots of another process's database in a storm hold a prefix "
-          "of what it did",
+TEST_CASE("Snapshots and clones of another process's database in a storm hold "
+          "a prefix of what it did",
           "[snapshot][storm]") {
   const std::string kind = GENERATE("ingest", "manifest", "manual", "families",
                                     "flush", "recycle");
@@ -352,9 +382,29 @@ TEST_CASE("Snapshots of another process's database in a storm hold a prefix "
   REQUIRE(storm.Listen() == "storming");
   SnapshotOptions options;
   options.database_dir = tree / "db";
-  TakeAll(kind, *state, false, SnapshotsAsked(12),
-          [&](std::unique_ptr<Snapshot>* snapshot) {
-            return Snapshot::Create(options, snapshot);
+  TakeAll(kind, "process", *state, SnapshotsAsked(12),
+          [&](std::unique_ptr<Snapshot>* snapshot, uint64_t* rounds) {
+            const rocksdb::Status status = Snapshot::Create(options, snapshot);
+            if (status.ok()) *rounds = (*snapshot)->counters().rounds;
+            return status;
+          });
+  options.as_files = true;
+  SnapshotOptions of_clone;
+  of_clone.database_dir = tree / "clone";
+  TakeAll(kind, "clone", *state, SnapshotsAsked(12),
+          [&](std::unique_ptr<Snapshot>* snapshot, uint64_t* rounds) {
+            std::unique_ptr<Snapshot> files;
+            rocksdb::Status status = Snapshot::Create(options, &files);
+            if (status.ok()) {
+              *rounds = files->counters().rounds;
+              MakeClone(*files, of_clone.database_dir);
+              status = Snapshot::Create(of_clone, snapshot);
+            }
+            if (status.ok()) {
+              CHECK(ReadAll(**snapshot, "default") ==
+                    OpenedReadOnly(of_clone.database_dir));
+            }
+            return status;
           });
   state->stop = 1;
   CHECK(storm.Wait() == 0);
@@ -373,10 +423,12 @@ TEST_CASE("Snapshots of the own database in a storm hold a prefix of what was "
   SharedState state{};
   Storm storm(kind, tree / "db");
   std::thread writer([&] { storm.Run(&state); });
-  TakeAll(kind, state, true, SnapshotsAsked(8),
-          [&](std::unique_ptr<Snapshot>* snapshot) {
-            return Snapshot::FromOpenDatabase(storm.db(), {},
-                                              SnapshotOptions(), snapshot);
+  TakeAll(kind, kOwnDb, state, SnapshotsAsked(8),
+          [&](std::unique_ptr<Snapshot>* snapshot, uint64_t* rounds) {
+            const rocksdb::Status status = Snapshot::FromOpenDatabase(
+                storm.db(), {}, SnapshotOptions(), snapshot);
+            if (status.ok()) *rounds = (*snapshot)->counters().rounds;
+            return status;
           });
   state.stop = 1;
   writer.join();
