@@ -123,6 +123,7 @@ void WrittenDatabase::RequireEqualSnapshot(const std::string& target) {
   INFO(target << " at sequence " << sequence);
   chunks_carried_ += last["chunks_carried"].get<uint64_t>();
   chunks_built_ += last["chunks_built"].get<uint64_t>();
+  chunks_cloned_ += last["chunks_cloned"].get<uint64_t>();
   REQUIRE(sequence >= sequence_at_rest_);
   REQUIRE(model_.AdvanceTo(sequence - sequence_at_rest_));
   for (size_t i = 0; i < 2; ++i) {
@@ -143,14 +144,19 @@ void WrittenDatabase::RequireEqualSnapshot(const std::string& target) {
 }
 
 KilledPull::KilledPull(WrittenDatabase* database, const std::string& target,
-                       const std::string& url)
-    : database_(database), target_(target), url_(url) {}
+                       const std::string& url, const std::string& method)
+    : database_(database), target_(target), url_(url), method_(method) {}
 
 void KilledPull::Launch() {
   starts_++;
-  process_ = std::make_unique<Process>(Sstferry(
-      {"pull", url_, target_, "--verify", "--json", "--lanes", "2",
-       "--chunk-bytes", "256Ki", "--max-rate", "10M", "--progress", "never"}));
+  std::vector<std::string> arguments = {
+      "pull",    url_, target_,         "--method", method_,      "--json",
+      "--lanes", "2",  "--chunk-bytes", "256Ki",    "--max-rate", "10M",
+      "--progress", "never"};
+  if (method_ == "ingest") {
+    arguments.push_back("--verify");
+  }
+  process_ = std::make_unique<Process>(Sstferry(arguments));
 }
 
 void KilledPull::Start() {
@@ -203,7 +209,8 @@ KillWorld::KillWorld(uint64_t seed) : random_(seed) {
     databases_.push_back(std::make_unique<WrittenDatabase>(dir_ / name));
     pulls_.push_back(std::make_unique<KilledPull>(
         databases_.back().get(), dir_ / (std::string("target-") + name),
-        "sst://" + Loopback(relay_port_) + "/" + name));
+        "sst://" + Loopback(relay_port_) + "/" + name,
+        name == std::string("a") ? "ingest" : "clone"));
   }
   StartServer();
   StartRelay();
@@ -324,20 +331,25 @@ void KillWorld::Finish() {
 void KillWorld::Report() {
   uint64_t carried = 0;
   uint64_t built = 0;
+  uint64_t cloned = 0;
   for (const auto& database : databases_) {
     carried += database->chunks_carried();
     built += database->chunks_built();
+    cloned += database->chunks_cloned();
   }
   printf("%llu kills: %llu of the source, %llu of the relay, %llu of a target;"
-         " %llu chunks carried, %llu rebuilt in the targets compared\n",
+         " %llu chunks carried, %llu rebuilt, %llu cloned in the targets "
+         "compared\n",
          static_cast<unsigned long long>(cycles_),
          static_cast<unsigned long long>(kills_[0]),
          static_cast<unsigned long long>(kills_[1]),
          static_cast<unsigned long long>(kills_[2]),
          static_cast<unsigned long long>(carried),
-         static_cast<unsigned long long>(built));
+         static_cast<unsigned long long>(built),
+         static_cast<unsigned long long>(cloned));
   REQUIRE(carried > 0);
   REQUIRE(built > 0);
+  REQUIRE(cloned > 0);
 }
 
 }  // namespace sstferry

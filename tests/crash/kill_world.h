@@ -1,5 +1,6 @@
 // Real processes that are killed: a server of two databases that are written
-// all the time, a relay, and a pull of each database through it.
+// all the time, a relay, and a pull of each database through it: one ingests,
+// the other clones.
 #pragma once
 
 #include <atomic>
@@ -36,6 +37,7 @@ class WrittenDatabase {
   // Of all targets compared.
   uint64_t chunks_carried() const { return chunks_carried_; }
   uint64_t chunks_built() const { return chunks_built_; }
+  uint64_t chunks_cloned() const { return chunks_cloned_; }
 
  private:
   void WriteUntilStopped();
@@ -47,6 +49,7 @@ class WrittenDatabase {
   HistoryModel model_{2};
   uint64_t chunks_carried_ = 0;
   uint64_t chunks_built_ = 0;
+  uint64_t chunks_cloned_ = 0;
   std::mutex mu_;
   std::condition_variable stop_changed_;
   bool stop_ = false;  // under mu_
@@ -57,7 +60,7 @@ class WrittenDatabase {
 class KilledPull {
  public:
   KilledPull(WrittenDatabase* database, const std::string& target,
-             const std::string& url);
+             const std::string& url, const std::string& method);
 
   void Start();  // to an empty place
   void Kill();   // -9, and starts it again
@@ -77,6 +80,7 @@ class KilledPull {
   WrittenDatabase* const database_;
   const std::string target_;
   const std::string url_;
+  const std::string method_;
   std::unique_ptr<Process> process_;
   std::string last_words_;  // of the last one that ended by itself
   bool done_ = false;
