@@ -1,0 +1,152 @@
+// Clones of databases whose contents ingestion cannot hand over, opened as
+// their application does.
+#include <filesystem>
+
+#include "pipeline/base/rocksdb_compat.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/table.h"
+#include "rocksdb/wide_columns.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+#if ROCKSDB_MAJOR < 8
+namespace rocksdb {
+// The library has it, its headers do not.
+const Comparator* BytewiseComparatorWithU64Ts();
+}  // namespace rocksdb
+#endif
+
+namespace sstferry::test {
+namespace {
+
+Ferried Clone(const TempDir& dir) {
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  return moved;
+}
+
+std::string Timestamp(uint64_t number) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) {
+    bytes += static_cast<char>(number >> (8 * i));
+  }
+  return bytes;
+}
+
+TEST_CASE("Every version of user-defined timestamps is in a clone",
+          "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions stamped = Quiet();
+  stamped.comparator = rocksdb::BytewiseComparatorWithU64Ts();
+  Families families = OneFamily(Quiet());
+  families.push_back({"stamped", stamped});
+  const auto read = [](const OpenDb& db, const std::string& key,
+                       uint64_t at) {
+    const std::string stamp = Timestamp(at);
+    const rocksdb::Slice as_of(stamp);
+    rocksdb::ReadOptions options;
+    options.timestamp = &as_of;
+    std::string value;
+    const rocksdb::Status status =
+        db->Get(options, db.cf("stamped"), key, &value);
+    return status.ok() ? value : status.ToString();
+  };
+  {
+    OpenDb db(dir / "source", families);
+    for (const uint64_t at : {10u, 20u}) {
+      REQUIRE_OK(db->Put({}, db.cf("stamped"), "in tables", Timestamp(at),
+                         "value at " + std::to_string(at)));
+    }
+    REQUIRE_OK(db->Delete({}, db.cf("stamped"), "in tables", Timestamp(30)));
+    db.Flush();
+    REQUIRE_OK(db->Put({}, db.cf("stamped"), "in the WAL", Timestamp(40),
+                       "value at 40"));
+  }
+  REQUIRE(Ferry(dir / "source", dir / "refused").state() ==
+          EndState::kRefused);
+  Clone(dir);
+  const OpenDb clone(dir / "target", families);
+  CHECK(read(clone, "in tables", 15) == "value at 10");
+  CHECK(read(clone, "in tables", 25) == "value at 20");
+  CHECK(read(clone, "in tables", 35).starts_with("NotFound"));
+  CHECK(read(clone, "in the WAL", 45) == "value at 40");
+  CHECK(read(clone, "in the WAL", 35).starts_with("NotFound"));
+}
+
+TEST_CASE("Wide columns are in a clone", "[transfer][clone]") {
+  const TempDir dir;
+  const rocksdb::WideColumns columns = {{"", "of the whole"},
+                                        {"a", "1"},
+                                        {"b", "2"}};
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    REQUIRE_OK(db->PutEntity({}, db.cf(), "in tables", columns));
+    db.Flush();
+    REQUIRE_OK(db->PutEntity({}, db.cf(), "in the WAL", columns));
+  }
+  Clone(dir);
+  const OpenDb clone(dir / "target", OneFamily(Quiet()));
+  for (const char* key : {"in tables", "in the WAL"}) {
+    rocksdb::PinnableWideColumns found;
+    REQUIRE_OK(clone->GetEntity({}, clone.cf(), key, &found));
+    CHECK(found.columns() == columns);
+  }
+}
+
+TEST_CASE("Versions that a snapshot at the source held are in a clone",
+          "[transfer][clone]") {
+  const TempDir dir;
+  std::string properties;
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    const rocksdb::Snapshot* held = nullptr;
+    for (int version = 0; version < 3; ++version) {
+      for (int i = 0; i < 100; ++i) {
+        db.Put(NumberedKey(i), std::to_string(version));
+      }
+      if (held == nullptr) {
+        held = db->GetSnapshot();
+      }
+    }
+    db.Flush();
+    db->ReleaseSnapshot(held);
+    REQUIRE(db->GetProperty("rocksdb.estimate-num-keys", &properties));
+  }
+  Clone(dir);
+  const OpenDb clone(dir / "target", OneFamily(Quiet()));
+  // Two versions of each key lie in its table, as at the source.
+  std::string there;
+  REQUIRE(clone->GetProperty("rocksdb.estimate-num-keys", &there));
+  CHECK(there == "200");
+  CHECK(there == properties);
+  CHECK(EntriesOf(dir / "source", OneFamily(Quiet())).size() == 100);
+}
+
+TEST_CASE("Cuckoo tables are in a clone, and counted as unchecked",
+          "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.table_factory.reset(rocksdb::NewCuckooTableFactory());
+  rocksdb::DBOptions mapped;
+  mapped.allow_mmap_reads = true;
+  mapped.allow_concurrent_memtable_write = false;
+  const Families families = OneFamily(options);
+  {
+    OpenDb db(dir / "source", families, mapped);
+    for (int i = 0; i < 500; ++i) db.Put(NumberedKey(i), "8 bytes.");
+    db.Flush();
+  }
+  CHECK(Clone(dir).summary.chunks_unchecked == 1);
+  const OpenDb clone(dir / "target", families, mapped);
+  for (int i = 0; i < 500; i += 7) {
+    std::string value;
+    REQUIRE_OK(clone->Get({}, NumberedKey(i), &value));
+    REQUIRE(value == "8 bytes.");
+  }
+}
+
+}  // namespace
+}  // namespace sstferry::test
