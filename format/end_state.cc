@@ -37,19 +37,38 @@ const Row& RowOf(EndState state) {
   return kRows[static_cast<uint8_t>(state)];
 }
 
-// Returns the row whose "NAME: " begins the text, or null.
-const Row* PrefixRow(const char* text) {
+constexpr char kAsChunks[] = " (as chunks)";
+
+// What a message begins with: "NAME: " or "NAME (as chunks): ".
+struct Prefix {
+  const Row* row = nullptr;  // null: the message has none
+  bool as_chunks = false;
+  size_t length = 0;
+};
+
+bool Skip(const char* expected, const char** text) {
+  const size_t length = strlen(expected);
+  const bool found = strncmp(*text, expected, length) == 0;
+  *text += found ? length : 0;
+  return found;
+}
+
+Prefix PrefixOf(const Status& status) {
+  const char* const text = status.getState();
   if (text == nullptr) {
-    return nullptr;
+    return {};
   }
   for (const Row& row : kRows) {
-    const size_t length = strlen(row.name);
-    if (strncmp(text, row.name, length) == 0 && text[length] == ':' &&
-        text[length + 1] == ' ') {
-      return &row;
+    const char* rest = text;
+    if (!Skip(row.name, &rest)) {
+      continue;
+    }
+    const bool as_chunks = Skip(kAsChunks, &rest);
+    if (Skip(": ", &rest)) {
+      return {&row, as_chunks, static_cast<size_t>(rest - text)};
     }
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace
@@ -86,20 +105,33 @@ Status MakeStatus(EndState state, const Slice& what) {
   }
 }
 
+Status RefuseAsChunks(EndState state, const Slice& what) {
+  const std::string name = std::string(EndStateName(state)) + kAsChunks;
+  return state == EndState::kIncompatible
+             ? Status::InvalidArgument(name, what)
+             : Status::NotSupported(name, what);
+}
+
+bool IsRefusedAsChunks(const Status& status) {
+  return PrefixOf(status).as_chunks;
+}
+
 Status WithContext(const Status& status, EndState state, const Slice& where) {
   if (status.ok()) {
     return status;
   }
   const EndState kept =
-      PrefixRow(status.getState()) != nullptr ? EndStateOf(status) : state;
-  return MakeStatus(kept, where.ToString() + ": " + MessageOf(status));
+      PrefixOf(status).row != nullptr ? EndStateOf(status) : state;
+  const std::string what = where.ToString() + ": " + MessageOf(status);
+  return IsRefusedAsChunks(status) ? RefuseAsChunks(kept, what)
+                                   : MakeStatus(kept, what);
 }
 
 EndState EndStateOf(const Status& status) {
   if (status.ok()) {
     return EndState::kOk;
   }
-  if (const Row* row = PrefixRow(status.getState())) {
+  if (const Row* row = PrefixOf(status).row) {
     return row->state;
   }
   if (status.IsCorruption()) return EndState::kCorrupt;
@@ -129,10 +161,9 @@ bool MayGoOnAfter(EndState state) {
 }
 
 std::string MessageOf(const Status& status) {
-  if (const Row* row = PrefixRow(status.getState())) {
-    return status.getState() + strlen(row->name) + 2;
-  }
-  return status.ToString();
+  const Prefix prefix = PrefixOf(status);
+  return prefix.row != nullptr ? status.getState() + prefix.length
+                               : status.ToString();
 }
 
 }  // namespace sstferry

@@ -5,7 +5,8 @@
 // A rocksdb::Status carries an end state as the first part of its message
 // ("NO_SPACE: staging: ..."), so all functions return plain Status and no
 // second status type exists. EndStateOf() reads the state back; a Status
-// without such a prefix maps from its code.
+// without such a prefix maps from its code. A mark behind the state, "REFUSED
+// (as chunks): ...", is part of the prefix (RefuseAsChunks() below).
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,15 @@ int ExitCodeOf(EndState state);
 [[nodiscard]] rocksdb::Status MakeStatus(EndState state,
                                          const rocksdb::Slice& what);
 
+// The same with a mark: chunks cannot hold something that the database holds.
+// Its files can, so a clone may move it. The mark is part of the Status and of
+// the End frame. REQUIRES: kRefused or kIncompatible.
+[[nodiscard]] rocksdb::Status RefuseAsChunks(EndState state,
+                                             const rocksdb::Slice& what);
+bool IsRefusedAsChunks(const rocksdb::Status& status);
+
 // Prepends `state` (unless the status already carries one) and "where: " to the
-// message of a failed status; OK stays OK.
+// message of a failed status and keeps its mark; OK stays OK.
 [[nodiscard]] rocksdb::Status WithContext(const rocksdb::Status& status,
                                           EndState state,
                                           const rocksdb::Slice& where);

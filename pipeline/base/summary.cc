@@ -104,6 +104,8 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["chunks_cloned"] = summary.chunks_cloned;
   json["chunks_unchecked"] = summary.chunks_unchecked;
   json["files_cloned"] = summary.files_cloned;
+  json["files_reused"] = summary.files_reused;
+  json["bytes_reused"] = summary.bytes_reused;
   json["entries"] = summary.entries;
   json["key_value_bytes"] = summary.key_value_bytes;
   json["sst_bytes"] = summary.sst_bytes;
@@ -187,6 +189,24 @@ void AddPlan(const Summary& summary, ordered_json* out) {
                              {"action", item.action},
                              {"reason", item.reason}});
   }
+  json["methods"] = ordered_json::array();
+  for (const MethodSummary& method : summary.methods) {
+    ordered_json seconds = ordered_json::object();
+    for (const auto& [gigabits, needed] : method.seconds) {
+      seconds[std::to_string(gigabits)] = needed;
+    }
+    json["methods"].push_back(
+        {{"method", method.method},
+         {"possible", method.why_not.empty()},
+         {"why_not", method.why_not},
+         {"leaves_out", method.leaves_out},
+         {"files", method.files},
+         {"bytes", method.bytes},
+         {"source_cpu_seconds", method.source_cpu_seconds},
+         {"seconds_at_gbits", seconds}});
+  }
+  json["advised_method"] = summary.advised_method;
+  json["advised_reason"] = summary.advised_reason;
   json["served_names"] = summary.served_names;
 }
 
@@ -220,6 +240,7 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["mode"] = summary.mode;
   json["visibility"] = summary.visibility;
   json["method"] = summary.method;
+  json["method_reason"] = summary.method_reason;
   json["state"] = summary.state;
   json["source"] = summary.source;
   json["target"] = summary.target;

@@ -242,10 +242,10 @@ class FamilyBuilder {
       return Status::OK();
     }
     if (description_.table_factory != "BlockBasedTable") {
-      return MakeStatus(EndState::kRefused,
-                        where_ +
-                            ": expected block-based or plain tables, found " +
-                            Quoted(description_.table_factory));
+      return RefuseAsChunks(
+          EndState::kRefused,
+          where_ + ": expected block-based or plain tables, found " +
+              Quoted(description_.table_factory));
     }
     // RocksDB's default may be newer than every supported version can read.
     table_.format_version = kPortableTableFormatVersion;
@@ -302,9 +302,10 @@ class FamilyBuilder {
     const bool fifo =
         options.compaction_style == rocksdb::kCompactionStyleFIFO;
     if (fifo && !limits_.fifo_ingests_to_level0) {
-      return MakeStatus(EndState::kRefused,
-                        where_ + ": FIFO compaction needs RocksDB 9.3 on the "
-                                 "target, which ingests into level 0");
+      return RefuseAsChunks(
+          EndState::kRefused,
+          where_ + ": FIFO compaction needs RocksDB 9.3 on the target, which "
+                   "ingests into level 0");
     }
     out_->keeps_level0 = fifo || options.num_levels == 1;
     return Status::OK();
@@ -456,9 +457,9 @@ Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
             ? nullptr
             : family.table_factory->GetOptions<BlockBasedTableOptions>();
     if (own == nullptr) {
-      return MakeStatus(EndState::kRefused,
-                        "chunks: expected block-based or plain tables, found "
-                        "another table factory");
+      return RefuseAsChunks(EndState::kRefused,
+                            "chunks: expected block-based or plain tables, "
+                            "found another table factory");
     }
     table = *own;
   }

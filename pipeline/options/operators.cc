@@ -67,15 +67,15 @@ Status FindComparator(const std::string& family, const std::string& name,
       });
   if (std::string_view(name).ends_with(kTimestampSuffix) ||
       (it != known.end() && (*it)->timestamp_size() > 0)) {
-    return MakeStatus(EndState::kRefused,
-                      Where(family) + ": comparator " + Quoted(name) +
-                          " uses user-defined timestamps, which sstferry "
-                          "cannot move");
+    return RefuseAsChunks(EndState::kRefused,
+                          Where(family) + ": comparator " + Quoted(name) +
+                              " uses user-defined timestamps, which sstferry "
+                              "cannot move as chunks");
   }
   if (it == known.end()) {
-    return MakeStatus(EndState::kIncompatible,
-                      Where(family) + ": expected a comparator that this " +
-                          "process has, found " + Quoted(name));
+    return RefuseAsChunks(EndState::kIncompatible,
+                          Where(family) + ": expected a comparator that this " +
+                              "process has, found " + Quoted(name));
   }
   *out = *it;
   return Status::OK();
@@ -90,8 +90,9 @@ Status FindMergeOperator(const std::string& family, const std::string& value,
     return Status::OK();
   }
   if (value.size() > kMaxIdentifierBytes) {
-    return MakeStatus(EndState::kIncompatible,
-                      Where(family) + ": merge operator's name is too long");
+    return RefuseAsChunks(
+        EndState::kIncompatible,
+        Where(family) + ": merge operator's name is too long");
   }
   const std::string id = IdOf(value);
   for (const std::shared_ptr<MergeOperator>& known :

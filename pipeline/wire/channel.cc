@@ -57,8 +57,8 @@ void Channel::Close() { connection_->Close(); }
 const std::string& Channel::peer() const { return connection_->peer(); }
 
 Status Channel::Send(FrameType type, const Slice& payload,
-                     const WaitLimit& limit) {
-  return SendParts(type, &payload, 1, limit, nullptr);
+                     const WaitLimit& limit, uint16_t flags) {
+  return SendParts(type, &payload, 1, limit, nullptr, flags);
 }
 
 Status Channel::SendParts(FrameType type, const Slice* parts,
@@ -346,7 +346,12 @@ Status Channel::ExpectType(const Frame& frame, FrameType type) const {
   if (!end.where.empty()) {
     text += " (" + Printable(end.where) + ")";
   }
-  return MakeStatus(end.state, "peer " + peer() + ": " + text);
+  text = "peer " + peer() + ": " + text;
+  const bool is_refusal = end.state == EndState::kRefused ||
+                          end.state == EndState::kIncompatible;
+  return is_refusal && (frame.flags & kFrameFlagAsChunks) != 0
+             ? RefuseAsChunks(end.state, text)
+             : MakeStatus(end.state, text);
 }
 
 }  // namespace sstferry

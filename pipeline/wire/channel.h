@@ -19,7 +19,7 @@ namespace sstferry {
 
 struct Frame {
   FrameType type = FrameType::kEnd;
-  uint16_t flags = 0;       // mandatory ones only as far as allowed
+  uint16_t flags = 0;       // mandatory ones as far as allowed; ignorable ones
   uint64_t digest = 0;      // already checked
   rocksdb::Slice payload;   // valid until the next Receive() of the channel
 };
@@ -44,7 +44,8 @@ class Channel {
 
   [[nodiscard]] rocksdb::Status Send(FrameType type,
                                      const rocksdb::Slice& payload,
-                                     const WaitLimit& limit = {});
+                                     const WaitLimit& limit = {},
+                                     uint16_t flags = 0);
   // Connection's Handshake() and identity(); the handshakes below call it.
   [[nodiscard]] rocksdb::Status Secure(const WaitLimit& limit) {
     return connection_->Handshake(limit);
@@ -52,8 +53,8 @@ class Channel {
   const PeerIdentity* identity() const { return connection_->identity(); }
 
   // Sends the concatenation of the parts (at most 8) as payload; *digest (may
-  // be null) gets the frame's digest. REQUIRES: both sides have agreed on
-  // `flags`.
+  // be null) gets the frame's digest. REQUIRES: both sides have agreed on the
+  // mandatory ones of `flags`.
   [[nodiscard]] rocksdb::Status SendParts(FrameType type,
                                           const rocksdb::Slice* parts,
                                           size_t part_count,
@@ -83,10 +84,11 @@ class Channel {
   template <typename Message>
   [[nodiscard]] rocksdb::Status SendMessage(FrameType type,
                                             const Message& message,
-                                            const WaitLimit& limit = {}) {
+                                            const WaitLimit& limit = {},
+                                            uint16_t flags = 0) {
     std::string payload;
     message.EncodeTo(&payload);
-    return Send(type, payload, limit);
+    return Send(type, payload, limit, flags);
   }
   template <typename Message>
   [[nodiscard]] rocksdb::Status ReceiveMessage(FrameType type,

@@ -22,7 +22,9 @@ void RequireFound(const SourceLies& lies, EndState state,
                   const std::string& sentence) {
   ScratchDir dir;
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
-  const Summary summary = RunPull(PullFromPeer(*source, dir));
+  PullOptions options = PullFromPeer(*source, dir);
+  options.method = PullMethod::kIngest;  // or it may be asked for a clone
+  const Summary summary = RunPull(options);
   INFO("expected \"" << sentence << "\", found " << summary.status.ToString());
   REQUIRE(std::string(EndStateName(EndStateOf(summary.status))) ==
           EndStateName(state));

@@ -18,7 +18,8 @@ const std::vector<std::string> kKeys = {
     "versions", "mode", "source", "target", "selection", "transfer_id",
     "snapshot_sequence", "column_families", "ranges", "chunks",
     "chunks_built", "chunks_carried", "chunks_resumed",
-    "chunks_cloned", "files_cloned", "method",
+    "chunks_cloned", "files_cloned", "files_reused", "bytes_reused", "method",
+    "method_reason",
     "chunks_unchecked", "sst_bytes_carried", "sst_bytes_resumed", "entries",
     "key_value_bytes", "sst_bytes", "wire_bytes", "ingest_calls", "levels",
     "seconds", "sst_bytes_per_second", "key_value_bytes_per_second",
@@ -64,6 +65,36 @@ TEST_CASE("The summary of every command has every documented key",
                  "swap", "delete", "idle"});
     REQUIRE(object["levels"].is_object());
   }
+}
+
+TEST_CASE("A plan's summary has both methods and the advice", "[pipeline]") {
+  Summary summary;
+  MethodSummary ingest;
+  ingest.method = "ingest";
+  ingest.why_not = "an order that is not known";
+  MethodSummary clone;
+  clone.method = "clone";
+  clone.files = 7;
+  clone.bytes = 1000;
+  clone.source_cpu_seconds = 0.5;
+  clone.seconds = {{1, 8.0}, {10, 0.8}};
+  summary.methods = {ingest, clone};
+  summary.advised_method = "clone";
+  summary.advised_reason = "chunks cannot hold it";
+  const json object = Parse(summary, "plan");
+  REQUIRE(object["methods"][0]["possible"] == false);
+  REQUIRE(object["methods"][0]["why_not"] == "an order that is not known");
+  REQUIRE(object["methods"][1] ==
+          json({{"method", "clone"},
+                {"possible", true},
+                {"why_not", ""},
+                {"leaves_out", ""},
+                {"files", 7},
+                {"bytes", 1000},
+                {"source_cpu_seconds", 0.5},
+                {"seconds_at_gbits", {{"1", 8.0}, {"10", 0.8}}}}));
+  REQUIRE(object["advised_method"] == "clone");
+  REQUIRE(object["advised_reason"] == "chunks cannot hold it");
 }
 
 TEST_CASE("Rates do not count the deletion of what was replaced",

@@ -58,6 +58,7 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(options.chunk_bytes == 64'000'000);
   REQUIRE(options.max_rate_bytes_per_sec == 0);
   REQUIRE(options.durability == Durability::kChunk);
+  REQUIRE(options.method == PullMethod::kAuto);
   REQUIRE(options.carry == CarryMode::kAuto);
   REQUIRE(options.compression == WireCompression::kAuto);
   REQUIRE(options.compression_level == 0);
@@ -190,6 +191,9 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--max-rate", "0"}, "--max-rate: "},
       {{"s", "t", "--durability", "all"}, "--durability: "},
       {{"s", "t", "--carry", "all"}, "--carry: "},
+      {{"s", "t", "--method", "files"}, "--method: expected auto, ingest or "},
+      {{"s", "t", "--method", "clone", "--cf", "a"}, "--cf: "},
+      {{"s", "t", "--keep-identity"}, "--method clone"},
       {{"s", "t", "--format-version", "1"}, "--format-version: "},
       {{"s", "t", "--begin", "0x0"}, "--begin: "},
       {{"s", "t", "--begin", "--verify"}, "--begin: "},

@@ -65,7 +65,9 @@ TEST_CASE("Every version of user-defined timestamps is in a clone",
     REQUIRE_OK(db->Put({}, db.cf("stamped"), "in the WAL", Timestamp(40),
                        "value at 40"));
   }
-  REQUIRE(Ferry(dir / "source", dir / "refused").state() ==
+  PullOptions as_chunks;
+  as_chunks.method = PullMethod::kIngest;
+  REQUIRE(Ferry(dir / "source", dir / "refused", as_chunks).state() ==
           EndState::kRefused);
   Clone(dir);
   const OpenDb clone(dir / "target", families);

@@ -254,7 +254,9 @@ TEST_CASE("What RocksDB here does not know can be cloned",
     db.Flush();
     db.Put("more", "in the WAL");
   }
-  REQUIRE(Ferry(dir / "source", dir / "refused").state() ==
+  PullOptions as_chunks;
+  as_chunks.method = PullMethod::kIngest;
+  REQUIRE(Ferry(dir / "source", dir / "refused", as_chunks).state() ==
           EndState::kRefused);
   const Ferried moved = Clone(dir);
   INFO(moved.message());

@@ -70,7 +70,9 @@ TEST_CASE("A key above the bound is refused and named", "[transfer][refused]") {
     db.Put("small", "value");
     db.Put(std::string(300'000, 'x'), "value");
   }
-  const Ferried moved = Ferry(dir / "source", dir / "target");
+  PullOptions as_chunks;
+  as_chunks.method = PullMethod::kIngest;
+  const Ferried moved = Ferry(dir / "source", dir / "target", as_chunks);
   INFO(moved.message());
   REQUIRE(moved.state() == EndState::kRefused);
   REQUIRE(moved.message().find("'default'") != std::string::npos);
@@ -257,7 +259,9 @@ TEST_CASE("An operator that OPTIONS name ambiguously stops its operands",
     db.Merge("a", "2");
     db.Flush();
   }
-  const Ferried moved = Ferry(dir / "source", dir / "target");
+  PullOptions as_chunks;
+  as_chunks.method = PullMethod::kIngest;
+  const Ferried moved = Ferry(dir / "source", dir / "target", as_chunks);
   INFO(moved.message());
   REQUIRE(moved.state() == EndState::kRefused);
   REQUIRE(moved.message().find("StringAppendOperator") != std::string::npos);

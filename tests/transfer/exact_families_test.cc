@@ -470,6 +470,7 @@ TEST_CASE("FIFO families arrive in level 0, or are refused",
     RequireMoves(dir, expected, pull);
     return;
   }
+  pull.method = PullMethod::kIngest;
   const Ferried moved = Ferry(dir / "source", dir / "target", pull);
   INFO(moved.message());
   REQUIRE(moved.state() == EndState::kRefused);

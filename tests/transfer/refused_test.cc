@@ -56,6 +56,13 @@ void FillOdd(const std::string& path) {
   }
 }
 
+// As chunks: auto would clone what they refuse.
+PullOptions AsChunks() {
+  PullOptions options;
+  options.method = PullMethod::kIngest;
+  return options;
+}
+
 void RequireRefused(const Ferried& moved,
                     const std::vector<std::string>& words) {
   INFO(moved.message());
@@ -75,7 +82,7 @@ TEST_CASE("A comparator that this process does not have is refused by name",
   const TempDir dir;
   FillOdd(dir / "source");
   for (const Via via : {Via::kDirectory, Via::kTcp}) {
-    RequireRefused(Ferry(dir / "source", dir / "target", {}, via),
+    RequireRefused(Ferry(dir / "source", dir / "target", AsChunks(), via),
                    {"'odd'", "sstferry.test.BackToFront"});
   }
 }
@@ -118,9 +125,9 @@ TEST_CASE("User-defined timestamps are refused", "[transfer][refused]") {
                        "value"));
     db.Flush();
   }
-  RequireRefused(Ferry(dir / "source", dir / "target"),
+  PullOptions options = AsChunks();
+  RequireRefused(Ferry(dir / "source", dir / "target", options),
                  {"'stamped'", "timestamps"});
-  PullOptions options;
   options.registry.comparators = {stamped};
   RequireRefused(Ferry(dir / "source", dir / "target", options),
                  {"'stamped'", "timestamps"});
@@ -153,7 +160,7 @@ TEST_CASE("An unknown merge operator stops only where operands exist",
     db.Merge(NumberedKey(7), "a longer value", "merged");
     if (!only_wal) db.Flush();
   }
-  RequireRefused(Ferry(dir / "source", dir / "target2"),
+  RequireRefused(Ferry(dir / "source", dir / "target2", AsChunks()),
                  {"'merged'", "sstferry.test.Longest"});
 
   PullOptions options;
@@ -243,7 +250,7 @@ TEST_CASE("A family whose name is too long for the wire is refused",
       }
     }
   }
-  RequireRefused(Ferry(dir / "source", dir / "target"),
+  RequireRefused(Ferry(dir / "source", dir / "target", AsChunks()),
                  {"'nnnn", "4096", "5000"});
 }
 

@@ -61,6 +61,7 @@ enum class Durability {
 
 // How a pull moves data into a new database.
 enum class PullMethod {
+  kAuto,    // kIngest; kClone if chunks cannot hold what the database holds
   kIngest,  // as chunks, which RocksDB ingests
   kClone,   // as the files of the source's snapshot, which stay as they are
 };
@@ -76,8 +77,9 @@ struct PullOptions {
   std::string target_dir;
   PullMode mode = PullMode::kSeed;
   // kClone: seeds and Visibility::kSwap only, without a selection, `verify` and
-  // `format_version`.
-  PullMethod method = PullMethod::kIngest;
+  // `format_version`. kAuto clones only where kClone may, and without a `carry`
+  // mode that was asked for; an unfinished pull keeps its method.
+  PullMethod method = PullMethod::kAuto;
   // Clones only: the new database keeps the id of its source, which it is to
   // replace. Otherwise it gets an id of its own.
   bool keep_identity = false;
@@ -222,6 +224,18 @@ struct PlanItemSummary {
   std::string reason;
 };
 
+// What a plan tells about one method. All numbers but `files` are estimates.
+struct MethodSummary {
+  std::string method;   // "ingest", "clone"
+  std::string why_not;  // it cannot move the database; empty: it can
+  std::string leaves_out;  // what it would leave out; empty: nothing
+  uint64_t files = 0;   // of the source
+  uint64_t bytes = 0;   // of SST data or files, as sent without compression
+  double source_cpu_seconds = 0;
+  // Link in Gbit/s -> seconds.
+  std::map<uint32_t, double> seconds;
+};
+
 // Maximum length of a key in a report of differences; the rest is cut off.
 inline constexpr size_t kMaxShownKeyBytes = 256;
 
@@ -256,6 +270,7 @@ struct Summary {
   std::string mode;         // "seed", "refresh"
   std::string visibility;   // refresh: "all", "chunk", "swap"
   std::string method;       // pull: "ingest", "clone"
+  std::string method_reason;  // pull: why that method
   std::string state;        // the target's: "complete", "mixed", ""
   std::string source;
   std::string target;
@@ -281,6 +296,9 @@ struct Summary {
   uint64_t chunks_cloned = 0;     // units of files
   uint64_t chunks_unchecked = 0;  // carried or cloned, without checksums
   uint64_t files_cloned = 0;      // finished clones only
+  // Of these: files that TARGET_DIR held already, and their bytes.
+  uint64_t files_reused = 0;
+  uint64_t bytes_reused = 0;
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;
@@ -326,6 +344,9 @@ struct Summary {
   std::string next;  // after a difference: the command to run next
   // plan
   std::vector<PlanItemSummary> items;
+  std::vector<MethodSummary> methods;  // ingest, clone
+  std::string advised_method;  // one of them; empty: none can
+  std::string advised_reason;
   std::vector<std::string> served_names;  // plan sst://HOST:PORT
 };
 

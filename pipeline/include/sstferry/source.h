@@ -120,7 +120,7 @@ struct ServeOptions {
   OperatorRegistry registry;
   LogFunction log;
   // Called once per ended pull, except for one that its target drops to start
-  // over. Before that, called for each lost connection of the pull's target
+  // over or to clone instead. Before that, called for each lost connection of the pull's target
   // while the snapshot is retained. Called from a thread of the server.
   std::function<void(const TransferReport&)> on_transfer_end;
 };

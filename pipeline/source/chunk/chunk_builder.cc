@@ -109,14 +109,14 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
     const Slice key = reader->key();
     const Slice value = reader->value();
     if (key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) {
-      return MakeStatus(EndState::kRefused,
-                        "column family '" + family_->GetName() + "' key " +
-                            KeyForMessage(key) + ": expected at most " +
-                            std::to_string(kMaxKeyBytes) + " key and " +
-                            std::to_string(kMaxValueBytes) +
-                            " value bytes, found " +
-                            std::to_string(key.size()) + " and " +
-                            std::to_string(value.size()));
+      return RefuseAsChunks(
+          EndState::kRefused,
+          "column family '" + family_->GetName() + "' key " +
+              KeyForMessage(key) + ": expected at most " +
+              std::to_string(kMaxKeyBytes) + " key and " +
+              std::to_string(kMaxValueBytes) + " value bytes, found " +
+              std::to_string(key.size()) + " and " +
+              std::to_string(value.size()));
     }
     if (!options_.target_takes_entities && reader->is_entity()) {
       return RefuseEntity("column family '" + family_->GetName() + "' key " +

@@ -128,7 +128,7 @@ bool ControlSession::MayKeep(const Status& status) {
 }
 
 void ControlSession::Report(const Status& status) {
-  if (transfer_ == nullptr || replaced_ ||
+  if (transfer_ == nullptr || replaced_ || returns_ ||
       transfer_->request().purpose != Purpose::kPull ||
       !host_.options->on_transfer_end) {
     return;
@@ -236,6 +236,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       Status status = end.DecodeFrom(frame.payload);
       told_ = status.ok();
       if (status.ok() && end.state != EndState::kOk) {
+        returns_ = (frame.flags & kFrameFlagAsChunks) != 0;
         status = MakeStatus(end.state, "target: " + end.message);
       }
       if (status.ok() && transfer_ != nullptr &&

@@ -49,6 +49,8 @@ class OpenedSnapshot : public Snapshot {
   const std::vector<std::string>& notes() const override {
     return copy_.notes();
   }
+  // Prepared transactions: only the application's coordinator knows more.
+  bool leaves_out() const override { return copy_.replay().prepared > 0; }
   bool wal_not_flushed() const override { return copy_.read_only(); }
   const Digest128& wal_digest() const override {
     return copy_.replay().digest;

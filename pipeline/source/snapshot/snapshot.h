@@ -157,6 +157,9 @@ class Snapshot {
   virtual const std::string& options_text() const = 0;
   // Notes for the operator about the point in time, one sentence each.
   virtual const std::vector<std::string>& notes() const = 0;
+  // True if the database holds something that its files hold and db() does
+  // not. The first note says what.
+  virtual bool leaves_out() const { return false; }
   // True if opened read-only: entries of the WALs are in memory, not in SST
   // files.
   virtual bool wal_not_flushed() const = 0;

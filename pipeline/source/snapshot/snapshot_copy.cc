@@ -87,7 +87,7 @@ Status OpenError(const Status& status, const OpenPlan& plan,
                  const std::string& dropped, const std::string& options_text) {
   const std::string operands = MissingOperator(status.ToString(), plan);
   if (!operands.empty()) {
-    return MakeStatus(EndState::kRefused, source + ": " + operands);
+    return RefuseAsChunks(EndState::kRefused, source + ": " + operands);
   }
   const std::string newer = NewerWriter(options_text);
   const bool is_unknown =
@@ -108,8 +108,11 @@ Status OpenError(const Status& status, const OpenPlan& plan,
     message += "; " + newer +
                (is_unknown ? ": use one with that version or a newer one" : "");
   }
-  return MakeStatus(state, "cannot open the copy of " + source + ": " +
-                               NameSource(message, copy, source));
+  message = "cannot open the copy of " + source + ": " +
+            NameSource(message, copy, source);
+  return is_unknown || status.IsNotSupported()
+             ? RefuseAsChunks(state, message)
+             : MakeStatus(state, message);
 }
 
 }  // namespace
@@ -150,7 +153,7 @@ Status CheckNothingLost(const OpenPlan& plan, const Replay& replay,
   const std::string operands = MissingOperator(lost, plan);
   return operands.empty()
              ? MakeStatus(EndState::kCorrupt, "replaying its WALs: " + lost)
-             : MakeStatus(EndState::kRefused, operands);
+             : RefuseAsChunks(EndState::kRefused, operands);
 }
 
 }  // namespace
@@ -197,7 +200,7 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
   plan->db.allow_2pc |= replay_.has_prepare_sections;
   if (status.ok() && plan->read_only &&
       files.wal_bytes() > options.max_read_only_wal_bytes) {
-    return MakeStatus(
+    return RefuseAsChunks(
         EndState::kRefused,
         plan->read_only_reason +
             "; the other families can then only be read with their WALs in "
@@ -338,11 +341,13 @@ Status SnapshotCopy::Describe(const SnapshotOptions& options,
   NoteWritesWithoutWal(options, plan.families.size(), plan.atomic_flush,
                        &notes_);
   if (replay_.prepared > 0) {
-    notes_.push_back(
+    // The first one: Snapshot::leaves_out().
+    notes_.insert(
+        notes_.begin(),
         std::to_string(replay_.prepared) +
-        " prepared transactions, neither committed nor rolled back, are not "
-        "in the snapshot: their coordinator can commit them only at the "
-        "source");
+            " prepared transactions, neither committed nor rolled back, are "
+            "not in the snapshot: their coordinator can commit them only at "
+            "the source");
   }
   if (replay_.is_torn_inside) {
     notes_.push_back(

@@ -236,11 +236,23 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
                      ", which this process does not have");
   // RocksDB cannot open a database without the default family.
   if (family.wanted || family.name == rocksdb::kDefaultColumnFamilyName) {
-    return MakeStatus(EndState::kRefused, what);
+    return RefuseAsChunks(EndState::kRefused, what);
   }
   plan->read_only = true;
   plan->read_only_reason = what;
   return Status::OK();
+}
+
+// Other tables have no order that an iterator could follow.
+Status CheckTables(const FamilyOpening& family) {
+  const rocksdb::TableFactory& tables = *family.source.table_factory;
+  return !family.wanted || tables.IsInstanceOf("BlockBasedTable") ||
+                 tables.IsInstanceOf("PlainTable")
+             ? Status::OK()
+             : RefuseAsChunks(EndState::kRefused,
+                              "column family '" + family.name +
+                                  "': expected block-based or plain tables, "
+                                  "found " + tables.Name());
 }
 
 // True for the messages of RocksDB's WAL reader about a WAL that ends inside a
@@ -322,6 +334,9 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
   for (const FamilyOpening& family : plan->families) {
     if (status.ok()) {
       status = CheckFamily(family, plan);
+    }
+    if (status.ok()) {
+      status = CheckTables(family);
     }
   }
   return status;

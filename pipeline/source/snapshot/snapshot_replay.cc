@@ -50,11 +50,11 @@ Status AppendDigests(const DescriptorSource& source, uint64_t bytes,
 Status CheckReadable(const std::string& name, const LogFollower& follower) {
   for (const uint8_t type : follower.meta_record_types()) {
     if (!ReadsWalRecord(type)) {
-      return MakeStatus(EndState::kIncompatible,
-                        name + ": expected record types that RocksDB " +
-                            RocksDbVersion() + " reads, found type " +
-                            std::to_string(type) +
-                            ": let the application flush it");
+      return RefuseAsChunks(EndState::kIncompatible,
+                            name + ": expected record types that RocksDB " +
+                                RocksDbVersion() + " reads, found type " +
+                                std::to_string(type) +
+                                ": let the application flush it");
     }
   }
   return Status::OK();
@@ -108,7 +108,7 @@ Status ReadFrom(const std::string& directory,
 Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
                      const Replay& replay) {
   if (facts.counts_batches()) {
-    return MakeStatus(
+    return RefuseAsChunks(
         EndState::kRefused,
         "its WALs were written by a TransactionDB with WRITE_PREPARED or "
         "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
@@ -119,7 +119,7 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
   if (!options.paranoid_checks && replay.is_torn_inside &&
       options.wal_recovery_mode !=
           rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords) {
-    return MakeStatus(
+    return RefuseAsChunks(
         EndState::kRefused,
         replay.torn +
             " ends inside a record, and with paranoid_checks=false recovery "

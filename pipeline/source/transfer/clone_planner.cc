@@ -70,12 +70,12 @@ Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
 Status CheckCloneRequest(const OpenRequest& request) {
   const bool all = request.families.empty() && !request.interval.begin &&
                    !request.interval.end;
-  return all && request.purpose == Purpose::kPull &&
+  return all && request.purpose != Purpose::kVerify &&
                  request.snapshot_use != SnapshotUse::kShare
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
                           "a clone is of all column families and all keys, "
-                          "and for a pull only");
+                          "and for a pull or a plan only");
 }
 
 Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,

@@ -180,9 +180,9 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
   opened.family_count = static_cast<uint32_t>(plan_.families.size());
   opened.database_options = plan_.database_options;
-  opened.notes = own_notes_;
-  opened.notes.insert(opened.notes.end(), plan_.notes.begin(),
-                      plan_.notes.end());
+  opened.notes = plan_.notes;
+  opened.notes.insert(opened.notes.end(), own_notes_.begin(),
+                      own_notes_.end());
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
   opened.snapshot_micros = snapshot_micros_;
   opened.plan_micros = plan_micros_;
@@ -194,7 +194,9 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   }
   opened.places = PlacesOf(dirs);
   opened.taken_seconds = pinned_.taken_seconds();
-  Status status = control->SendMessage(FrameType::kOpened, opened);
+  Status status = control->SendMessage(
+      FrameType::kOpened, opened, {},
+      pinned_->leaves_out() ? kFrameFlagAsChunks : 0);
   for (const TransferFamily& family : plan_.families) {
     if (status.ok()) {
       status = control->SendMessage(FrameType::kFamily, family.wire);

@@ -225,7 +225,7 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
   }
   if (status.ok() && !source.unknown_merge_operator.empty() &&
       family.plan.tables.merge_operands > 0) {
-    return MakeStatus(
+    return RefuseAsChunks(
         EndState::kRefused,
         "column family '" + source.name + "' holds " +
             std::to_string(family.plan.tables.merge_operands) +

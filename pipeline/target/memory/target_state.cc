@@ -16,6 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
+// The first record of a journal and all before it.
+constexpr size_t kMaxHeadBytes =
+    kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
+
 void Describe(const JournalState& journal, UnfinishedPull* out) {
   const JournalTransfer& head = journal.head;
   const Totals held = journal.HeldTotals();
@@ -131,6 +135,28 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
     state->next.clear();  // the operator has to wait, not to run a command
   }
   return Status::OK();
+}
+
+std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
+  const std::string journal =
+      ReadStart(Workspace::DirOf(target_dir) + "/journal", kMaxHeadBytes);
+  JournalRecord record;
+  JournalTransfer head;
+  LastTransfer last;
+  if (!CheckJournalMagic(journal).ok() ||
+      !ReadJournalRecord(journal, kJournalMagicBytes, &record).ok() ||
+      record.type != JournalRecordType::kTransfer ||
+      !head.DecodeFrom(record.payload).ok() ||
+      (ReadLastTransfer(target_dir, &last) &&
+       last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
+    return std::nullopt;
+  }
+  if (head.mode == kCloneMode || head.mode == kCloneSwapMode) {
+    return PullMethod::kClone;
+  }
+  return head.mode == kSeedMode || head.mode == kRefreshSwapMode
+             ? std::optional(PullMethod::kIngest)
+             : std::nullopt;
 }
 
 }  // namespace sstferry

@@ -2,8 +2,10 @@
 // Changes nothing and takes no lock: a pull may work there at the same time.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "sstferry/options.h"
 #include "sstferry/status.h"
 
 namespace sstferry {
@@ -14,5 +16,9 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status ReadTargetState(const std::string& target_dir,
                                               TargetState* state,
                                               bool* is_target);
+
+// Returns the method of the unfinished pull that makes a new database for
+// TARGET_DIR; nullopt if there is none, or its journal cannot be read.
+std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir);
 
 }  // namespace sstferry

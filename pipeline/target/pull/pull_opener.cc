@@ -64,7 +64,10 @@ Status PullOpener::Connect() {
     return context_->exchange->Resume();
   }
   if (!context_->work->is_resuming()) {
-    const Status opened = OpenSession(SnapshotUse::kNew);
+    Status opened = OpenSession(SnapshotUse::kNew);
+    if (opened.ok()) {
+      opened = CheckNothingLeftOut();
+    }
     if (!opened.ok()) {
       // Nothing was begun; what stays of it is only in the way.
       context_->workspace->Discard().PermitUncheckedError();
@@ -158,6 +161,17 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     status = ChooseSourceId(options(), &plan_->opened.source_database_id);
   }
   return status.ok() ? context_->target->CheckSnapshot() : status;
+}
+
+Status PullOpener::CheckNothingLeftOut() const {
+  if (!plan_->leaves_out || options().method != PullMethod::kAuto) {
+    return Status::OK();
+  }
+  context_->report->result()->left_out = true;
+  const std::vector<std::string>& notes = plan_->opened.notes;
+  return RefuseAsChunks(EndState::kRefused,
+                        notes.empty() ? "chunks would leave something out"
+                                      : notes.front());
 }
 
 // A new snapshot of the same source.

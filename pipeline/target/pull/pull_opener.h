@@ -36,6 +36,9 @@ class PullOpener {
  private:
   [[nodiscard]] rocksdb::Status OpenSession(SnapshotUse use);
   [[nodiscard]] rocksdb::Status OpenSessionInstead();
+  // kRefused, marked as one of chunks: a clone holds more, and is asked for
+  // first.
+  [[nodiscard]] rocksdb::Status CheckNothingLeftOut() const;
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Announces what is in the journal: no source is needed.
   void UsePlanOfJournal();

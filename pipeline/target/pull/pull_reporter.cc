@@ -31,6 +31,14 @@ void PullReporter::Say(const std::string& note) {
   Log(LogLevel::kWarning, note);
 }
 
+void PullReporter::ExplainMethod(const std::string& reason,
+                                 const std::string& note) {
+  method_reason_ = reason;
+  if (!note.empty()) {
+    Say(note);
+  }
+}
+
 void PullReporter::SetPhase(const char* phase) {
   std::lock_guard<std::mutex> lock(mu_);
   phase_ = phase;
@@ -127,6 +135,7 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->lanes = plan.opened.lanes;
   FillCounters(summary);
   summary->method = "ingest";
+  summary->method_reason = method_reason_;
   summary->verified = result_.verified;
   summary->state = published() ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();

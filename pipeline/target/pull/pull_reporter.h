@@ -19,6 +19,7 @@ struct PullResult {
   Totals held;         // of what was here before this run began
   Stats source_stats;  // the source's last
   bool verified = false;
+  bool left_out = false;  // not begun for what chunks would leave out
   double sync_seconds = 0;
   double verify_seconds = 0;
   double swap_seconds = 0;  // less those of a deletion
@@ -46,6 +47,9 @@ class PullReporter {
   void SetPlannedBytes(uint64_t bytes) { planned_bytes_ = bytes; }
   void CountVerified(uint64_t bytes) { verified_bytes_ += bytes; }
   PullResult* result() { return &result_; }
+  const PullResult& result() const { return result_; }
+  // Why this method, for the summary, and a note; empty: none.
+  void ExplainMethod(const std::string& reason, const std::string& note);
 
   // Between them a line a second goes to options.timeline_file, if there is
   // one.
@@ -67,6 +71,7 @@ class PullReporter {
   const std::chrono::steady_clock::time_point started_;
   const std::string started_at_;
   std::vector<std::string> notes_;
+  std::string method_reason_;
   PullResult result_;
   std::unique_ptr<Timeline> timeline_;
   std::atomic<uint64_t> planned_bytes_{0};

@@ -105,7 +105,7 @@ Status Puller::Run(Summary* summary) {
   if (status.ok() && !stopped.ok()) {
     report_.Note(MessageOf(stopped));
   }
-  link_.End(status, error_where());
+  link_.End(TellsSource(status), error_where());
   if (!status.ok()) {
     work_->SayHowToResume(status);
   }
@@ -116,6 +116,14 @@ Status Puller::Run(Summary* summary) {
   target_->CloseStore();
   target_->Drop();
   return status;
+}
+
+// The mark of a refusal tells the source that this target comes back for a
+// clone.
+Status Puller::TellsSource(const Status& status) const {
+  return IsRefusedAsChunks(status) && options_.method != PullMethod::kAuto
+             ? MakeStatus(EndStateOf(status), MessageOf(status))
+             : status;
 }
 
 Status Puller::RunSteps() {

@@ -31,6 +31,15 @@ class Puller {
          const PullTargetFactory& make_target);
   ~Puller();
 
+  // Before Run(): why options.method was chosen, and a note about it, which may
+  // be empty.
+  void ExplainMethod(const std::string& reason, const std::string& note) {
+    report_.ExplainMethod(reason, note);
+  }
+  // After a refusal that is marked as one of chunks: true if they could hold
+  // the database but for what they would leave out.
+  bool left_out() const { return report_.result().left_out; }
+
   // Fills every member of *summary but those the caller knows (the
   // operation's own times and status).
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
@@ -50,6 +59,7 @@ class Puller {
   // Ends what other threads wait for.
   void CloseAll();
   [[nodiscard]] rocksdb::Status RunSteps();
+  rocksdb::Status TellsSource(const rocksdb::Status& status) const;
   [[nodiscard]] rocksdb::Status Transfer();
   void RunLane(uint32_t lane);
   [[nodiscard]] rocksdb::Status Reconcile();

@@ -33,6 +33,7 @@ void PlanReceiver::Begin() {
 
 Status PlanReceiver::TakeOpened(const Frame& frame) {
   is_opened_ = true;
+  plan_.leaves_out = (frame.flags & kFrameFlagAsChunks) != 0;
   const Status status = plan_.opened.DecodeFrom(frame.payload);
   if (status.ok() && transfer_id_.has_value() &&
       plan_.opened.transfer_id != *transfer_id_) {

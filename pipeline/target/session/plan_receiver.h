@@ -22,6 +22,8 @@ struct SourcePlan {
   std::vector<PlanItem> items;
   std::vector<Cover> covers;  // what to remember; of a pull
   std::optional<ClonePlan> clone;  // range I is the files' unit I
+  // Chunks leave out something that the database holds; a clone would not.
+  bool leaves_out = false;
   uint64_t estimated_bytes = 0;
 };
 

@@ -1,5 +1,7 @@
 // sstferry plan
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "format/printable.h"
 #include "tools/sstferry/command/operation_runner.h"
@@ -90,16 +92,66 @@ std::string Items(const Summary& summary) {
   return Table(rows);
 }
 
+std::string Seconds(double seconds) {
+  std::array<char, 32> text{};
+  snprintf(text.data(), text.size(), "%.1f s", seconds);
+  return text.data();
+}
+
+// Both methods, then the advice.
+std::string Methods(const Summary& summary) {
+  std::vector<std::vector<std::string>> rows = {
+      {"METHOD", "FILES", "BYTES", "SOURCE CPU"}};
+  std::string refused;
+  for (const MethodSummary& method : summary.methods) {
+    if (!method.why_not.empty()) {
+      refused += method.method + ": not possible: " +
+                 Printable(method.why_not) + "\n";
+      continue;
+    }
+    rows.push_back({method.method, std::to_string(method.files),
+                    FormatBytes(static_cast<double>(method.bytes)),
+                    Seconds(method.source_cpu_seconds)});
+    for (const auto& [gigabits, seconds] : method.seconds) {
+      if (rows.size() == 2) {
+        rows.front().push_back(std::to_string(gigabits) + " Gbit/s");
+      }
+      rows.back().push_back(Seconds(seconds));
+    }
+    if (!method.leaves_out.empty()) {
+      refused += method.method + ": leaves something out: " +
+                 Printable(method.leaves_out) + "\n";
+    }
+  }
+  std::string text = rows.size() > 1 ? Table(rows) : "";
+  text += refused;
+  if (!summary.advised_method.empty()) {
+    text += "advised: --method " + summary.advised_method + ": " +
+            Printable(summary.advised_reason) + "\n";
+  }
+  return text;
+}
+
+// Of the method that is advised.
+uint64_t BytesAtTarget(const Summary& summary) {
+  for (const MethodSummary& method : summary.methods) {
+    if (method.method == "clone" && summary.advised_method == "clone") {
+      return method.bytes;
+    }
+  }
+  uint64_t bytes = 0;
+  for (const PlanItemSummary& item : summary.items) {
+    bytes += item.action == "skip" ? 0 : item.bytes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::string PlanReport(const Summary& summary) {
   if (summary.column_families.empty() && summary.items.empty() &&
       summary.transfer_id.empty()) {
     return ServedNames(summary);
-  }
-  uint64_t bytes = 0;
-  for (const PlanItemSummary& item : summary.items) {
-    bytes += item.action == "skip" ? 0 : item.bytes;
   }
   std::string text = "plan: " + summary.source;
   if (!summary.target.empty()) {
@@ -109,12 +161,15 @@ std::string PlanReport(const Summary& summary) {
           std::to_string(summary.snapshot_sequence) + ", " +
           FormatCount(summary.ranges, "range") + ", " +
           FormatCount(summary.lanes, "lane") + "\n";
-  text += Families(summary) + "\n";
+  if (!summary.items.empty()) {
+    text += Families(summary) + "\n";
+  }
   if (!summary.items.empty()) {
     text += Items(summary) + "\n" + Actions(summary);
   }
+  text += Methods(summary);
   text += "disk: the target needs about " +
-          FormatBytes(static_cast<double>(bytes) * 1.1) +
+          FormatBytes(static_cast<double>(BytesAtTarget(summary)) * 1.1) +
           "; the source links its files and writes no chunk\n";
   for (const std::string& note : summary.notes) {
     text += "note: " + Printable(note) + "\n";

@@ -154,11 +154,11 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "seed fills a TARGET_DIR that is empty or missing; refresh updates a "
        "replica of the same source, or seeds it (see --help=refresh). "
        "Default: seed."},
-      {"method", "ingest|clone", Group::kCommon,
+      {"method", "auto|ingest|clone", Group::kCommon,
        "How data moves into a new database: ingest (as sorted chunks, "
-       "compacted on arrival) or clone (the source's files as they are: any "
-       "database, for a RocksDB that reads them). With seed and swap; clone "
-       "not with --cf, --begin, --end or --verify. Default: ingest."},
+       "compacted on arrival), clone (the source's files as they are; not with "
+       "--cf, --begin, --end or --verify) or auto (ingest, but clone what "
+       "chunks cannot hold). With seed and swap. Default: auto."},
       {"replace", nullptr, Group::kCommon,
        "Replace a TARGET_DIR that is not empty; the old one stays as "
        "TARGET_DIR.old-TRANSFER_ID. Default: refuse."},
@@ -236,9 +236,9 @@ std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
   static const std::set<std::string> for_plan = {
       "adopt",         "begin",    "carry",          "cf",
       "chunk-bytes",   "compare",  "deadline",       "end",
-      "format-version", "lanes",   "mode",           "snapshot-dir",
-      "source-id",     "tls-ca",   "stall-timeout",  "tls-cert",
-      "tls-key",       "visibility", "wal-dir"};
+      "format-version", "lanes",   "method",         "mode",
+      "snapshot-dir",  "source-id", "tls-ca",        "stall-timeout",
+      "tls-cert",      "tls-key",  "visibility",     "wal-dir"};
   std::vector<OptionSpec> specs;
   for (const OptionSpec& spec : PullOptionSpecs()) {
     if ((for_plan.count(spec.name) > 0) == listed) {

@@ -29,12 +29,14 @@ Status RefuseForClone(const OptionTexts& texts, const PullOptions& options) {
 }  // namespace
 
 Status ReadMethod(const OptionTexts& texts, PullOptions* options) {
-  const std::string method = texts.Get("method", "ingest");
-  if (method != "ingest" && method != "clone") {
-    return Wrong("--method", "ingest or clone", method);
+  const std::string method = texts.Get("method", "auto");
+  if (method != "auto" && method != "ingest" && method != "clone") {
+    return Wrong("--method", "auto, ingest or clone", method);
   }
   options->keep_identity = texts.IsSet("keep-identity");
-  if (method == "ingest") {
+  if (method != "clone") {
+    options->method =
+        method == "auto" ? PullMethod::kAuto : PullMethod::kIngest;
     return options->keep_identity
                ? Status::InvalidArgument(
                      "--keep-identity: expected --method clone with it")

@@ -1,0 +1,163 @@
+// A pull: a source's endpoint joined to a Puller, once for each method that is
+// tried.
+#include <algorithm>
+#include <atomic>
+
+#include "pipeline/operation/endpoint.h"
+#include "pipeline/operation/method_choice.h"
+#include "pipeline/operation/operation_parts.h"
+#include "pipeline/options/directories.h"
+#include "pipeline/target/disk/target_directories.h"
+#include "pipeline/target/fill/clone_target.h"
+#include "pipeline/target/fill/refresh_target.h"
+#include "pipeline/target/fill/seed_target.h"
+#include "pipeline/target/pull/puller.h"
+#include "rocksdb/db.h"
+#include "sstferry/target.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// How one attempt ended.
+struct Outcome {
+  Status status;
+  std::string where;
+  bool left_out = false;  // refused only for what chunks would leave out
+};
+
+bool IsRefusal(const Status& status) {
+  const EndState state = EndStateOf(status);
+  return state == EndState::kRefused || state == EndState::kIncompatible;
+}
+
+class PullOperation : public Operation {
+ public:
+  PullOperation(const PullOptions& options, const OpenReplica& replica)
+      : options_(options),
+        replica_(replica),
+        max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
+
+  Status Run(Summary* summary) override {
+    started_ = Clock::now();
+    const MethodChoice choice = FirstChoice(options_);
+    Outcome outcome = Try(choice, summary);
+    if (IsRefusedAsChunks(outcome.status)) {
+      outcome = choice.method == PullMethod::kAuto
+                    ? TryClone(outcome, summary)
+                    : Explain(outcome);
+    }
+    FinishSummary(outcome.status, outcome.where, summary);
+    return outcome.status;
+  }
+  void Cancel() override { slot_.Cancel(); }
+  void SetMaxRate(uint64_t bytes_per_sec) override {
+    max_rate_bytes_per_sec_ = bytes_per_sec;
+    slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
+  }
+  Progress progress() const override { return slot_.progress(); }
+
+ private:
+  // After a refusal that is marked as one of chunks.
+  Outcome TryClone(const Outcome& refused, Summary* summary) {
+    Summary of_clone;
+    Outcome outcome = Try(CloneInstead(refused.status), &of_clone);
+    if (!IsRefusal(outcome.status)) {
+      *summary = std::move(of_clone);
+      return outcome;
+    }
+    if (!refused.left_out) {
+      return {WithoutClone(refused.status, MessageOf(outcome.status)),
+              refused.where};
+    }
+    *summary = Summary();
+    outcome = Try(ChunksNevertheless(outcome.status), summary);
+    return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
+  }
+
+  // Of an attempt that was not to become a clone.
+  Outcome Explain(const Outcome& refused) const {
+    const std::string why = replica_.db != nullptr
+                                ? "the database is refreshed where it is open"
+                            : options_.method == PullMethod::kIngest
+                                ? "--method ingest was asked for"
+                                : WhyNoClone(options_);
+    return {WithoutClone(refused.status, why), refused.where};
+  }
+
+  Outcome Try(const MethodChoice& choice, Summary* summary) {
+    std::unique_ptr<Endpoint> endpoint;
+    Outcome outcome = {CheckApartFromSource(
+                           options_, TargetDirectories(options_, replica_.db)),
+                       "source"};
+    if (outcome.status.ok()) {
+      outcome.status = Endpoint::Open(
+          EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+    }
+    if (!outcome.status.ok()) {
+      return outcome;
+    }
+    Puller puller(OptionsOf(choice, endpoint->name()), endpoint->dialer(),
+                  [this](const PullContext* context) {
+                    return MakeTarget(context);
+                  });
+    puller.ExplainMethod(choice.reason, choice.note);
+    const bool starts = slot_.Set(&puller);
+    slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
+    outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
+    outcome.where = puller.error_where();
+    outcome.left_out = puller.left_out();
+    slot_.Clear(puller.progress());
+    return outcome;
+  }
+
+  PullOptions OptionsOf(const MethodChoice& choice,
+                        const std::string& source_name) const {
+    PullOptions options = options_;
+    options.source.name = source_name;
+    options.method = choice.method;
+    options.restart = options.restart || choice.starts_over;
+    if (options.deadline.count() > 0) {
+      const auto passed =
+          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
+                                                                started_);
+      options.deadline = std::max(std::chrono::milliseconds(1),
+                                  options.deadline - passed);
+    }
+    return options;
+  }
+
+  std::unique_ptr<PullTarget> MakeTarget(const PullContext* context) const {
+    if (replica_.db != nullptr || RefreshesInPlace(options_)) {
+      return std::make_unique<RefreshTarget>(context, replica_);
+    }
+    if (context->options->method == PullMethod::kClone) {
+      return std::make_unique<CloneTarget>(context);
+    }
+    return std::make_unique<SeedTarget>(context);
+  }
+
+  const PullOptions options_;
+  const OpenReplica replica_;
+  Clock::time_point started_;  // of Run()
+  std::atomic<uint64_t> max_rate_bytes_per_sec_;
+  WorkerSlot<Puller> slot_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> MakePull(const PullOptions& options) {
+  return std::make_unique<PullOperation>(options, OpenReplica());
+}
+
+std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
+                                       const OpenReplica& replica) {
+  PullOptions refresh = options;
+  refresh.mode = PullMode::kRefresh;
+  refresh.target_dir = replica.db->GetName();
+  refresh.replace = false;
+  return std::make_unique<PullOperation>(refresh, replica);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,535 @@
+// --method auto: chunks, or a clone where chunks cannot hold what the database
+// holds.
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "rocksdb/comparator.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/table.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Longer than a key that chunks hold; found when its chunk is built.
+const std::string kLongKey(300u << 10, 'z');
+
+void FillPlain(const std::string& path, int entries = 500) {
+  OpenDb db(path, OneFamily(Quiet()));
+  for (int i = 0; i < entries; ++i) db.Put(NumberedKey(i), RandomBytes(80, i));
+  db.Flush();
+}
+
+void AddLongKey(const std::string& path) {
+  OpenDb db(path, OneFamily(Quiet()));
+  db.Put(kLongKey, "value");
+  db.Flush();
+}
+
+const NamedComparator& OddOrder() {
+  static const NamedComparator order("an application's own order");
+  return order;
+}
+
+Families OddFamilies() {
+  Families families = OneFamily(Quiet());
+  families[0].options.comparator = &OddOrder();
+  return families;
+}
+
+void FillOdd(const std::string& path, int entries = 300) {
+  OpenDb db(path, OddFamilies());
+  for (int i = 0; i < entries; ++i) db.Put(NumberedKey(i), RandomBytes(80, i));
+  db.Flush();
+  db.Put("more", "in the WAL");
+}
+
+void RequireCloned(const Ferried& moved, const std::string& reason) {
+  INFO(moved.message());
+  INFO(moved.summary.method_reason);
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.method == "clone");
+  REQUIRE(moved.summary.files_cloned > 0);
+  REQUIRE(moved.summary.method_reason.find(reason) != std::string::npos);
+  REQUIRE(moved.notes_mention("clones the database, since chunks cannot hold"));
+}
+
+std::unique_ptr<rocksdb::TransactionDB> OpenTransactions(
+    const std::string& path, rocksdb::TxnDBWritePolicy policy) {
+  rocksdb::Options options{rocksdb::DBOptions(), Quiet()};
+  options.create_if_missing = true;
+  rocksdb::TransactionDBOptions kind;
+  kind.write_policy = policy;
+  rocksdb::TransactionDB* db = nullptr;
+  REQUIRE_OK(rocksdb::TransactionDB::Open(options, kind, path, &db));
+  return std::unique_ptr<rocksdb::TransactionDB>(db);
+}
+
+// Holds a prepared transaction and, behind it, another write.
+std::unique_ptr<rocksdb::Transaction> Prepare(rocksdb::TransactionDB* db) {
+  REQUIRE_OK(db->Put({}, "before", "1"));
+  std::unique_ptr<rocksdb::Transaction> prepared(db->BeginTransaction({}));
+  REQUIRE_OK(prepared->SetName("transfer of money"));
+  REQUIRE_OK(prepared->Put("prepared", "2"));
+  REQUIRE_OK(prepared->Prepare());
+  REQUIRE_OK(db->Put({}, "after", "3"));
+  REQUIRE_OK(db->FlushWAL(true));
+  return prepared;
+}
+
+PullOptions From(const TempDir& dir) {
+  PullOptions options;
+  options.source.directory = dir / "source";
+  options.target_dir = dir / "target";
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("Auto moves a database that chunks can hold as chunks",
+          "[transfer][method]") {
+  const TempDir dir;
+  FillPlain(dir / "source");
+  const Ferried moved = Ferry(dir / "source", dir / "target");
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.method == "ingest");
+  REQUIRE(moved.summary.method_reason ==
+          "auto: chunks hold all that the database holds");
+  REQUIRE(moved.summary.files_cloned == 0);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("Auto clones a database of a comparator that nobody here knows",
+          "[transfer][method]") {
+  const TempDir dir;
+  FillOdd(dir / "source");
+  const Via via = GENERATE(Via::kDirectory, Via::kTcp);
+  const Ferried moved = Ferry(dir / "source", dir / "target", {}, via);
+  RequireCloned(moved, "an application's own order");
+  REQUIRE(EntriesOf(dir / "target", OddFamilies()) ==
+          EntriesOf(dir / "source", OddFamilies()));
+  REQUIRE(EntriesOf(dir / "target", OddFamilies()).size() == 301);
+}
+
+TEST_CASE("Auto clones where only the target lacks the comparator",
+          "[transfer][method]") {
+  const TempDir dir;
+  OpenDb db(dir / "source", OddFamilies());
+  db.Put("key", "value");
+  ServedDatabase served;
+  served.name = "open";
+  served.db = db.get();
+  served.handles = {db.cf()};
+  RequireCloned(FerryOpen(served, dir / "target"), "an application's own order");
+  REQUIRE(EntriesOf(dir / "target", OddFamilies()).size() == 1);
+}
+
+TEST_CASE("Auto clones user-defined timestamps", "[transfer][method]") {
+  const TempDir dir;
+  Families families = OneFamily(Quiet());
+  const rocksdb::Comparator* stamped = nullptr;
+  REQUIRE_OK(rocksdb::Comparator::CreateFromString(
+      rocksdb::ConfigOptions(), "leveldb.BytewiseComparator.u64ts", &stamped));
+  families[0].options.comparator = stamped;
+  const std::string at_one(8, '\1');
+  const std::string at_two(8, '\2');
+  {
+    OpenDb db(dir / "source", families);
+    REQUIRE_OK(db->Put({}, db.cf(), "key", at_one, "old"));
+    db.Flush();
+    REQUIRE_OK(db->Put({}, db.cf(), "key", at_two, "new"));
+  }
+  RequireCloned(Ferry(dir / "source", dir / "target"), "timestamps");
+  OpenDb db(dir / "target", families);
+  for (const auto& [stamp, expected] :
+       {std::pair(at_one, "old"), std::pair(at_two, "new")}) {
+    rocksdb::ReadOptions read;
+    const rocksdb::Slice slice(stamp);
+    read.timestamp = &slice;
+    std::string value;
+    REQUIRE_OK(db->Get(read, db.cf(), "key", &value));
+    REQUIRE(value == expected);
+  }
+}
+
+TEST_CASE("Auto clones merge operands of an operator that nobody here knows",
+          "[transfer][method]") {
+  class Joined : public rocksdb::AssociativeMergeOperator {
+   public:
+    const char* Name() const override { return "sstferry.test.Joined"; }
+    bool Merge(const rocksdb::Slice&, const rocksdb::Slice* existing,
+               const rocksdb::Slice& operand, std::string* result,
+               rocksdb::Logger*) const override {
+      *result = (existing != nullptr ? existing->ToString() : "") +
+                operand.ToString();
+      return true;
+    }
+  };
+  const TempDir dir;
+  Families families = OneFamily(Quiet());
+  families[0].options.merge_operator = std::make_shared<Joined>();
+  rocksdb::DBOptions db_options;
+  db_options.avoid_flush_during_shutdown = true;
+  const bool in_wal = GENERATE(false, true);
+  CAPTURE(in_wal);
+  {
+    OpenDb db(dir / "source", families, db_options);
+    db.Put("key", "a");
+    db.Flush();
+    db.Merge("key", "b");
+    if (!in_wal) db.Flush();
+  }
+  RequireCloned(Ferry(dir / "source", dir / "target"), "sstferry.test.Joined");
+  REQUIRE(EntriesOf(dir / "target", families)[0].second == "ab");
+}
+
+TEST_CASE("Auto clones cuckoo tables", "[transfer][method]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.table_factory.reset(rocksdb::NewCuckooTableFactory());
+  rocksdb::DBOptions mapped;
+  mapped.allow_mmap_reads = true;
+  const Families families = OneFamily(options);
+  {
+    OpenDb db(dir / "source", families, mapped);
+    for (int i = 0; i < 500; ++i) db.Put(NumberedKey(i), "value");
+    db.Flush();
+  }
+  RequireCloned(Ferry(dir / "source", dir / "target"), "CuckooTable");
+  OpenDb db(dir / "target", families, mapped);
+  for (int i = 0; i < 500; i += 7) {
+    std::string value;
+    REQUIRE_OK(db->Get({}, NumberedKey(i), &value));
+    REQUIRE(value == "value");
+  }
+}
+
+TEST_CASE("Auto clones a database that holds prepared transactions",
+          "[transfer][method]") {
+  const TempDir dir;
+  const auto policy =
+      GENERATE(rocksdb::WRITE_COMMITTED, rocksdb::WRITE_PREPARED,
+               rocksdb::WRITE_UNPREPARED);
+  const auto source = OpenTransactions(dir / "source", policy);
+  const auto prepared = Prepare(source.get());
+  const Ferried moved = Ferry(dir / "source", dir / "target");
+  RequireCloned(moved, policy == rocksdb::WRITE_COMMITTED
+                           ? "1 prepared transactions"
+                           : "count batches");
+  const auto clone = OpenTransactions(dir / "target", policy);
+  std::string value;
+  REQUIRE_OK(clone->Get({}, "after", &value));
+  std::unique_ptr<rocksdb::Transaction> there(
+      clone->GetTransactionByName("transfer of money"));
+  REQUIRE(there != nullptr);
+  REQUIRE_OK(there->Commit());
+  REQUIRE_OK(clone->Get({}, "prepared", &value));
+  REQUIRE_OK(prepared->Rollback());
+}
+
+TEST_CASE("Prepared transactions are left out with a note where auto may not "
+          "clone", "[transfer][method]") {
+  const TempDir dir;
+  const auto source = OpenTransactions(dir / "source", rocksdb::WRITE_COMMITTED);
+  const auto prepared = Prepare(source.get());
+  PullOptions options;
+  SECTION("since chunks were asked for") {
+    options.method = PullMethod::kIngest;
+  }
+  SECTION("since a part was asked for") {
+    options.selection.interval.begin = "a";
+  }
+  SECTION("since it is verified") { options.verify = true; }
+  SECTION("since a clone is refused, too") {
+    fs::create_directory(dir / "source" + "/blob_dir");
+  }
+  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.method == "ingest");
+  REQUIRE(moved.summary.entries == 2);
+  REQUIRE(moved.notes_mention("1 prepared transactions"));
+  REQUIRE_OK(prepared->Rollback());
+}
+
+TEST_CASE("What chunks refuse stays refused where auto may not clone",
+          "[transfer][method][refused]") {
+  const TempDir dir;
+  FillOdd(dir / "source");
+  PullOptions options;
+  std::string why;
+  SECTION("since chunks were asked for") {
+    options.method = PullMethod::kIngest;
+    why = "--method ingest";
+  }
+  SECTION("since some families were asked for") {
+    options.selection.families = {"default"};
+    why = "--cf";
+  }
+  SECTION("since some keys were asked for") {
+    options.selection.interval.end = "k";
+    why = "--end";
+  }
+  SECTION("since it is verified") {
+    options.verify = true;
+    why = "--verify";
+  }
+  SECTION("since it is about chunks") {
+    options.carry = CarryMode::kNever;
+    why = "--carry";
+  }
+  SECTION("since the visibility is not that of a swap") {
+    options.mode = PullMode::kRefresh;
+    options.visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+    why = "--visibility";
+  }
+  SECTION("since a clone is refused, too") {
+    fs::create_directory(dir / "source" + "/titandb");
+    why = "titandb";
+  }
+  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kRefused);
+  REQUIRE(moved.message().find("an application's own order") !=
+          std::string::npos);
+  REQUIRE(moved.message().find("no clone instead") != std::string::npos);
+  REQUIRE(moved.message().find(why) != std::string::npos);
+}
+
+TEST_CASE("Auto never clones a source that is damaged or cannot be read",
+          "[transfer][method][corruption]") {
+  const TempDir dir;
+  FillPlain(dir / "source", 3000);
+  const std::string table = PathsWith(dir / "source", ".sst").front();
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    db.Put("another", "table");
+    db.Flush();
+  }
+  EndState expected = EndState::kCorrupt;
+  SECTION("in a block that is found late") {
+    std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(5000);
+    file.write("damage", 6);
+    REQUIRE(file.good());
+  }
+  SECTION("for want of a table") {
+    fs::remove(table);
+    expected = EndState::kSourceError;
+  }
+  std::vector<std::string> logged;
+  std::mutex mu;
+  PullOptions options;
+  options.log = [&](LogLevel, const std::string& line) {
+    std::lock_guard<std::mutex> lock(mu);
+    logged.push_back(line);
+  };
+  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  INFO(moved.message());
+  REQUIRE(moved.state() == expected);
+  REQUIRE(moved.summary.method == "ingest");
+  for (const std::string& line : logged) {
+    REQUIRE(line.find("clones the database") == std::string::npos);
+  }
+}
+
+TEST_CASE("What is found late makes auto start over as a clone, once",
+          "[transfer][method]") {
+  const TempDir dir;
+  FillPlain(dir / "source", 4000);
+  AddLongKey(dir / "source");
+  PullOptions options;
+  options.chunk_bytes = 64 << 10;
+  const Via via = GENERATE(Via::kDirectory, Via::kTcp);
+  uint32_t switches = 0;
+  std::mutex mu;
+  options.log = [&](LogLevel, const std::string& line) {
+    std::lock_guard<std::mutex> lock(mu);
+    switches += line.find("clones the database") != std::string::npos ? 1 : 0;
+  };
+  const Ferried moved = Ferry(dir / "source", dir / "target", options, via);
+  RequireCloned(moved, "262144 key");
+  REQUIRE(switches == 1);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("Auto clones for --replace and for a swap", "[transfer][method]") {
+  const TempDir dir;
+  FillOdd(dir / "source");
+  RequireCloned(Ferry(dir / "source", dir / "target"), "own order");
+  PullOptions options = From(dir);
+  const bool swap = GENERATE(false, true);
+  if (swap) {
+    options.mode = PullMode::kRefresh;
+    options.visibility = Visibility::kSwap;
+  } else {
+    options.replace = true;
+  }
+  Summary summary;
+  REQUIRE_OK(MakePull(options)->Run(&summary));
+  REQUIRE(summary.method == "clone");
+  REQUIRE(EntriesOf(dir / "target", OddFamilies()).size() == 301);
+  REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
+}
+
+TEST_CASE("A refresh in place with auto is never a clone",
+          "[transfer][method][refresh]") {
+  const TempDir dir;
+  FillPlain(dir / "source");
+  REQUIRE_OK(Ferry(dir / "source", dir / "target").status);
+  AddLongKey(dir / "source");
+  PullOptions options = From(dir);
+  options.mode = PullMode::kRefresh;
+  Summary summary;
+  const rocksdb::Status status = MakePull(options)->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(summary.method == "ingest");
+  REQUIRE(status.ToString().find("no clone instead") != std::string::npos);
+}
+
+namespace {
+
+// Cancels the pull once so many bytes have come.
+rocksdb::Status PullAndStop(PullOptions options, uint64_t after,
+                            Summary* summary) {
+  options.max_rate_bytes_per_sec = 2'000'000;
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  std::atomic<bool> ended{false};
+  std::thread stop([&] {
+    while (!ended && pull->progress().done_bytes < after) {
+      std::this_thread::yield();
+    }
+    pull->Cancel();
+  });
+  const rocksdb::Status status = pull->Run(summary);
+  ended = true;
+  stop.join();
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("A pull that was begun as a clone is resumed as a clone",
+          "[transfer][method]") {
+  const TempDir dir;
+  PullOptions options = From(dir);
+  options.chunk_bytes = 64 << 10;
+  Families families = OneFamily(Quiet());
+  SECTION("by the same command, which had chosen it") {
+    FillOdd(dir / "source", 60000);
+    families = OddFamilies();
+  }
+  SECTION("by a command that leaves the choice") {
+    FillPlain(dir / "source", 60000);
+    options.method = PullMethod::kClone;
+  }
+  Summary first;
+  REQUIRE(EndStateOf(PullAndStop(options, 600'000, &first)) ==
+          EndState::kCancelled);
+  REQUIRE(first.method == "clone");
+  options.method = PullMethod::kAuto;
+  Summary summary;
+  const rocksdb::Status status = MakePull(options)->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE_OK(status);
+  REQUIRE(summary.method == "clone");
+  REQUIRE(summary.method_reason ==
+          "auto: the unfinished pull was begun with it");
+  REQUIRE(summary.transfer_id == first.transfer_id);
+  REQUIRE(summary.chunks_resumed > 0);
+  REQUIRE(EntriesOf(dir / "target", families) ==
+          EntriesOf(dir / "source", families));
+}
+
+TEST_CASE("A pull that was begun as chunks is resumed as chunks",
+          "[transfer][method]") {
+  const TempDir dir;
+  FillPlain(dir / "source", 60000);
+  PullOptions options = From(dir);
+  options.chunk_bytes = 64 << 10;
+  Summary first;
+  REQUIRE(EndStateOf(PullAndStop(options, 600'000, &first)) ==
+          EndState::kCancelled);
+  REQUIRE(first.method == "ingest");
+  SECTION("by a plain rerun") {
+    Summary summary;
+    REQUIRE_OK(MakePull(options)->Run(&summary));
+    REQUIRE(summary.method == "ingest");
+    REQUIRE(summary.chunks_resumed > 0);
+    REQUIRE(summary.transfer_id == first.transfer_id);
+  }
+  SECTION("and a clone that is asked for is refused until --restart") {
+    options.method = PullMethod::kClone;
+    Summary summary;
+    REQUIRE(EndStateOf(MakePull(options)->Run(&summary)) ==
+            EndState::kRefused);
+    options.restart = true;
+    REQUIRE_OK(MakePull(options)->Run(&summary));
+    REQUIRE(summary.method == "clone");
+  }
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A plan tells of both methods and advises one",
+          "[transfer][method][plan]") {
+  const TempDir dir;
+  FillPlain(dir / "source", 3000);
+  PullOptions options = From(dir);
+  options.target_dir.clear();
+  Summary plan;
+  REQUIRE_OK(MakePlan(options)->Run(&plan));
+  REQUIRE(plan.methods.size() == 2);
+  const MethodSummary& ingest = plan.methods[0];
+  const MethodSummary& clone = plan.methods[1];
+  REQUIRE(ingest.method == "ingest");
+  REQUIRE(clone.method == "clone");
+  for (const MethodSummary& method : plan.methods) {
+    REQUIRE(method.why_not.empty());
+    REQUIRE(method.bytes > 0);
+    REQUIRE(method.source_cpu_seconds > 0);
+    REQUIRE(method.seconds.size() == 3);
+    REQUIRE(method.seconds.at(1) >= method.seconds.at(10));
+    REQUIRE(method.seconds.at(10) >= method.seconds.at(25));
+  }
+  REQUIRE(ingest.files == 1);
+  REQUIRE(clone.files >= 4);
+  // One file that overlaps no other but has sequence numbers is rebuilt.
+  REQUIRE(plan.advised_method == "clone");
+  REQUIRE(plan.advised_reason.find("compaction debt") != std::string::npos);
+  REQUIRE_FALSE(plan.items.empty());
+}
+
+TEST_CASE("A plan of what chunks refuse shows the clone",
+          "[transfer][method][plan]") {
+  const TempDir dir;
+  FillOdd(dir / "source");
+  PullOptions options = From(dir);
+  options.target_dir.clear();
+  Summary plan;
+  REQUIRE_OK(MakePlan(options)->Run(&plan));
+  REQUIRE(plan.methods.size() == 2);
+  REQUIRE(plan.methods[0].why_not.find("own order") != std::string::npos);
+  REQUIRE(plan.methods[1].why_not.empty());
+  REQUIRE(plan.methods[1].bytes > 0);
+  REQUIRE(plan.advised_method == "clone");
+  REQUIRE(plan.snapshot_sequence > 0);
+  options.method = PullMethod::kIngest;
+  REQUIRE(EndStateOf(MakePlan(options)->Run(&plan)) == EndState::kRefused);
+  options.method = PullMethod::kAuto;
+  options.selection.families = {"default"};
+  REQUIRE(EndStateOf(MakePlan(options)->Run(&plan)) == EndState::kRefused);
+}
+
+}  // namespace sstferry::test
