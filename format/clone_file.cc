@@ -59,7 +59,7 @@ std::string CloneFileName(const CloneFile& file) {
 
 bool ParseCloneFileName(const std::string& name, CloneFile* file) {
   if (name == kIdentityName) {
-    *file = {CloneFileKind::kIdentity, 0, 0, 0};
+    *file = CloneFile{CloneFileKind::kIdentity};
     return true;
   }
   for (const Naming& naming : kNamings) {
@@ -73,7 +73,7 @@ bool ParseCloneFileName(const std::string& name, CloneFile* file) {
         prefix.size(), name.size() - prefix.size() - suffix.size());
     uint64_t number = 0;
     if (ParseNumber(digits, &number)) {
-      *file = {naming.kind, number, 0, 0};
+      *file = CloneFile{naming.kind, number};
       return true;
     }
   }

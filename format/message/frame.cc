@@ -59,6 +59,7 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kEntriesRequest, "EntriesRequest"},
     {FrameType::kEntriesReply, "EntriesReply"},
     {FrameType::kChunkAck, "ChunkAck"},
+    {FrameType::kUnitDigestRequest, "UnitDigestRequest"},
 };
 
 const TypeName* FindType(uint8_t type) {

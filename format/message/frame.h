@@ -81,6 +81,7 @@ enum class FrameType : uint8_t {
   kEntriesRequest = 47,// target: keys and value digests of an interval
   kEntriesReply = 48,  // source
   kChunkAck = 49,      // target: bytes of a rebuilt chunk that arrived
+  kUnitDigestRequest = 50,  // target: digest of a clone's unit
 };
 
 // "Hello", "ChunkData", ...; "unknown" for a value that is not in the enum.

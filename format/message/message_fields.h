@@ -11,7 +11,7 @@
 namespace sstferry {
 
 inline constexpr size_t kHeldRangeBytes = 4 + 4 * 8;
-inline constexpr size_t kCloneFileBytes = 1 + 3 * 8;
+inline constexpr size_t kCloneFileBytes = 1 + 3 * 8 + 16 + 8;
 
 inline const char* ConnectionKindName(ConnectionKind kind) {
   return kind == ConnectionKind::kControl ? "control" : "lane";
@@ -207,6 +207,8 @@ void Fields(A& a, M& m) {
   Number(a, "number", m.number);
   Number(a, "bytes", m.bytes);
   Number(a, "records_end", m.records_end);
+  a.Digest("identity", m.identity);
+  Number(a, "modified_ns", m.modified_ns, kMaxModifiedNs);
 }
 
 template <typename A, FieldsOf<HeldSnapshot> M>
@@ -379,6 +381,7 @@ void Fields(A& a, M& m) {
   Number(a, "format_version", m.format_version);
   a.List("wal_record_types", m.wal_record_types, kMaxWalRecordTypes, 1,
          [](auto& archive, auto& item) { Number(archive, "type", item); });
+  a.Digest("content", m.content);
 }
 
 template <typename A, FieldsOf<CloneFiles> M>

@@ -78,6 +78,11 @@ void Fields(A& a, M& m) {
   Fields(a, m.interval);
 }
 
+template <typename A, FieldsOf<UnitDigestRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+}
+
 template <typename A, FieldsOf<DigestReply> M>
 void Fields(A& a, M& m) {
   Number(a, "entries", m.entries);

@@ -23,6 +23,9 @@ struct CloneSet {
   uint32_t format_version = 0;  // highest of the tables; 0: of none known
   // Types of WAL records about the log itself.
   std::vector<uint8_t> wal_record_types;
+  // Over everything that the files hold (rocksdb/file_identity.h). All zero:
+  // not known.
+  Digest128 content{};
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const CloneSet&, const CloneSet&) = default;

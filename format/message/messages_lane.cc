@@ -41,6 +41,13 @@ Status DigestRequest::DecodeFrom(const Slice& payload) {
   return DecodeFields("DigestRequest", payload, this);
 }
 
+void UnitDigestRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status UnitDigestRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("UnitDigestRequest", payload, this);
+}
+
 void DigestReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status DigestReply::DecodeFrom(const Slice& payload) {
   return DecodeFields("DigestReply", payload, this);

@@ -95,6 +95,16 @@ struct DigestRequest {
   friend bool operator==(const DigestRequest&, const DigestRequest&) = default;
 };
 
+// Asks for the digest of the bytes of a clone's unit: a DigestReply without
+// entries.
+struct UnitDigestRequest {
+  uint32_t range_id = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const UnitDigestRequest&,
+                         const UnitDigestRequest&) = default;
+};
+
 struct DigestReply {
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;

@@ -201,6 +201,8 @@ Status AnnotateLanePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<RangeEnd>(name, payload, kAt, out);
     case FrameType::kDigestRequest:
       return AnnotateMessage<DigestRequest>(name, payload, kAt, out);
+    case FrameType::kUnitDigestRequest:
+      return AnnotateMessage<UnitDigestRequest>(name, payload, kAt, out);
     case FrameType::kDigestReply:
       return AnnotateMessage<DigestReply>(name, payload, kAt, out);
     case FrameType::kEntriesRequest:

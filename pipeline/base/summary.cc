@@ -90,6 +90,7 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["sequence_old"] = summary.sequence_old;
   json["sequence_new"] = summary.sequence_new;
   json["outage_seconds"] = summary.outage_seconds;
+  json["exchanged"] = summary.exchanged;
   json["column_families"] = summary.column_families;
   json["ranges"] = summary.ranges;
   json["ranges_unchanged"] = summary.ranges_unchanged;

@@ -26,6 +26,7 @@ enum class Scenario {
   kSwapOwed,  // the same after one that was killed inside the exchange
   kClone,     // --method clone to a place where nothing is
   kCloneUnsynced,  // the same with --durability none
+  kCloneReplace,   // --method clone --replace of an older copy
 };
 
 const char* NameOf(Scenario scenario);

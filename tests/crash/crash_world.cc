@@ -33,7 +33,8 @@ std::string Setting(const char* name) {
 
 bool Replaces(Scenario scenario) {
   return scenario == Scenario::kReplace || scenario == Scenario::kRecorded ||
-         scenario == Scenario::kFinish;
+         scenario == Scenario::kFinish ||
+         scenario == Scenario::kCloneReplace;
 }
 
 bool Refreshes(Scenario scenario) {
@@ -41,7 +42,9 @@ bool Refreshes(Scenario scenario) {
 }
 
 bool Clones(Scenario scenario) {
-  return scenario == Scenario::kClone || scenario == Scenario::kCloneUnsynced;
+  return scenario == Scenario::kClone ||
+         scenario == Scenario::kCloneUnsynced ||
+         scenario == Scenario::kCloneReplace;
 }
 
 bool Defers(Scenario scenario) {
@@ -186,6 +189,7 @@ CrashWorld::CrashWorld() {
   MakeSource(source());
   REQUIRE_OK(RunPull(PullFrom(source(), dir_ / "replica")).status);
   before_ = EntriesOf(source());
+  fs::copy(source(), dir_ / "older", fs::copy_options::recursive);
   ChangeSource(source());
   MakeOld(dir_ / "old");
 }
@@ -215,7 +219,7 @@ void CrashWorld::Prepare(Scenario scenario) {
   fs::remove(hooks());
   if (Replaces(scenario) || scenario == Scenario::kSwap ||
       scenario == Scenario::kSwapOwed) {
-    fs::copy(dir_ / "old", target(), fs::copy_options::recursive);
+    fs::copy(OldOf(scenario), target(), fs::copy_options::recursive);
   }
   if (Refreshes(scenario)) {
     fs::copy(dir_ / "replica", target(), fs::copy_options::recursive);
@@ -245,6 +249,8 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
   REQUIRE_OK(summary.status);
   if (Clones(scenario)) {
     REQUIRE(summary.chunks_cloned > summary.files_cloned);
+    REQUIRE((summary.files_reused > 0) ==
+            (scenario == Scenario::kCloneReplace));
     return hits;
   }
   REQUIRE((summary.chunks_carried > 0 || Refreshes(scenario)));
@@ -309,7 +315,7 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
   }
   const bool was_there = Replaces(scenario) || scenario == Scenario::kSwap;
   REQUIRE((is_new || (was_there && !published &&
-                      entries == EntriesOf(dir_ / "old"))));
+                      entries == EntriesOf(OldOf(scenario)))));
 }
 
 // Every key is what it was before, or what it is at the source.
@@ -353,6 +359,9 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   if (summary.status.ok() && HoldsChunks(scenario, crash)) {
     REQUIRE(summary.chunks_resumed > 0);
   }
+  if (summary.status.ok() && scenario == Scenario::kCloneReplace) {
+    REQUIRE(summary.files_reused > 0);
+  }
   test::Expectation expected;
   expected.families = test::OneFamily(test::SmallFiles());
   if (Refreshes(scenario) || Clones(scenario)) {
@@ -369,7 +378,7 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
     REQUIRE(name.rfind("target.old-", 0) == 0);
     REQUIRE(Replaces(scenario));
     const auto entries = EntriesOf(root() + "/" + name);
-    if (entries == EntriesOf(dir_ / "old")) {
+    if (entries == EntriesOf(OldOf(scenario))) {
       olds++;
     } else {
       REQUIRE(entries == EntriesOf(source()));
@@ -390,7 +399,8 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
     RequireServed();
   }
   REQUIRE(NamesOf(dir_.path()) ==
-          std::vector<std::string>{"disk", "old", "replica", "source"});
+          std::vector<std::string>{"disk", "old", "older", "replica",
+                                   "source"});
 }
 
 // Whoever was stopped was started, last of all; and was, in the pull that

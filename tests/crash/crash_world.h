@@ -50,6 +50,10 @@ class CrashWorld {
   bool Die(Scenario scenario, const Crash& crash);
   void RequireServed();
   std::string hooks() const { return dir_ / "hooks"; }
+  // What --replace or a swap replaces.
+  std::string OldOf(Scenario scenario) const {
+    return dir_ / (scenario == Scenario::kCloneReplace ? "older" : "old");
+  }
 
   void RequireMixed(const std::map<std::string, std::string>& found) const;
 

@@ -82,7 +82,8 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
   RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
-                    SampleEntriesReply(), SampleChunkAck());
+                    SampleEntriesReply(), SampleChunkAck(),
+                    SampleUnitDigestRequest());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
                     SampleJournalChunk(), SampleJournalUnit(),
                     SampleJournalIngested(),
@@ -98,7 +99,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    Covers, TargetBounds, CloneSet, CloneFiles>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
-                   EntriesReply, ChunkAck>();
+                   EntriesReply, ChunkAck, UnitDigestRequest>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
                    JournalIngested, JournalTargetFiles, JournalRangeDone,
                    JournalComplete>();

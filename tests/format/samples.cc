@@ -171,11 +171,12 @@ TargetFamilies SampleTargetFamilies() {
                          {"index", std::nullopt, std::nullopt}}};
 }
 
-CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, 5, {9, 10}}; }
+CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, 5, {9, 10}, {11, 12}}; }
 
 CloneFiles SampleCloneFiles() {
   return CloneFiles{{{CloneFileKind::kManifest, 4, 300, 290},
-                     {CloneFileKind::kBlob, 12, 5'000'000'000, 0}}};
+                     {CloneFileKind::kBlob, 12, 5'000'000'000, 0, {13, 14},
+                      1'700'000'000'123'456'789}}};
 }
 
 TargetBounds SampleTargetBounds() {
@@ -213,6 +214,8 @@ ChunkEnd SampleChunkEnd() {
 RangeEnd SampleRangeEnd() {
   return RangeEnd{7, {3, 300, 81600, 70000}, {8, 9}};
 }
+
+UnitDigestRequest SampleUnitDigestRequest() { return UnitDigestRequest{7}; }
 
 DigestRequest SampleDigestRequest() {
   return DigestRequest{1, {"a", std::nullopt}};
@@ -339,6 +342,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kTargetBounds, Encode(SampleTargetBounds())},
       {FrameType::kCloneSet, Encode(SampleCloneSet())},
       {FrameType::kCloneFiles, Encode(SampleCloneFiles())},
+      {FrameType::kUnitDigestRequest, Encode(SampleUnitDigestRequest())},
   };
 }
 
@@ -452,6 +456,8 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kChunkEnd: return DecodeAs<ChunkEnd>(payload);
     case FrameType::kRangeEnd: return DecodeAs<RangeEnd>(payload);
     case FrameType::kDigestRequest: return DecodeAs<DigestRequest>(payload);
+    case FrameType::kUnitDigestRequest:
+      return DecodeAs<UnitDigestRequest>(payload);
     case FrameType::kDigestReply: return DecodeAs<DigestReply>(payload);
     case FrameType::kEntriesRequest: return DecodeAs<EntriesRequest>(payload);
     case FrameType::kEntriesReply: return DecodeAs<EntriesReply>(payload);

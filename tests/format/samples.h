@@ -40,6 +40,7 @@ ChunkAck SampleChunkAck();
 ChunkEnd SampleChunkEnd();
 RangeEnd SampleRangeEnd();
 DigestRequest SampleDigestRequest();
+UnitDigestRequest SampleUnitDigestRequest();
 DigestReply SampleDigestReply();
 EntriesRequest SampleEntriesRequest();
 EntriesReply SampleEntriesReply();

@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckAll<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest, Opened,
            Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
            Held, StatusRequest, StatusReply, TargetFamilies, Covers,
-           TargetBounds, CloneSet, CloneFiles, ChunkAck,
+           TargetBounds, CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
            RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,
            JournalRange, JournalChunk, JournalIngested, JournalTargetFiles,

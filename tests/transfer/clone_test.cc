@@ -470,7 +470,6 @@ TEST_CASE("A clone of a part is refused", "[transfer][clone][refused]") {
   PullOptions options = Cloning();
   SECTION("of one family") { options.selection.families = {"default"}; }
   SECTION("of some keys") { options.selection.interval.begin = "k"; }
-  SECTION("that is verified") { options.verify = true; }
   const Ferried moved = Clone(dir, options);
   INFO(moved.message());
   REQUIRE(moved.state() == EndState::kRefused);

@@ -76,13 +76,20 @@ struct PullOptions {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kSeed;
-  // kClone: seeds and Visibility::kSwap only, without a selection, `verify` and
+  // kClone: seeds and Visibility::kSwap only, without a selection and
   // `format_version`. kAuto clones only where kClone may, and without a `carry`
   // mode that was asked for; an unfinished pull keeps its method.
   PullMethod method = PullMethod::kAuto;
   // Clones only: the new database keeps the id of its source, which it is to
   // replace. Otherwise it gets an id of its own.
   bool keep_identity = false;
+  // Clones only: a database from which files are linked that the source has,
+  // too, on the file system of target_dir. Empty: target_dir itself, if it is
+  // to be replaced.
+  std::string reuse_dir;
+  // Clones with Visibility::kSwap only: exchange also a database that holds
+  // what the source holds.
+  bool always_swap = false;
   // Seeds only: replace a non-empty target_dir instead of refusing it.
   bool replace = false;
   // Refreshes only, up to delete_rate_bytes_per_sec. A non-empty target_dir
@@ -287,6 +294,7 @@ struct Summary {
   uint64_t sequence_old = 0;
   uint64_t sequence_new = 0;
   double outage_seconds = 0;  // swap only, including both hooks
+  bool exchanged = false;     // swap only: target_dir is another directory
   std::vector<std::string> column_families;
   uint64_t ranges = 0;
   uint64_t chunks = 0;
@@ -295,8 +303,8 @@ struct Summary {
   uint64_t chunks_resumed = 0;
   uint64_t chunks_cloned = 0;     // units of files
   uint64_t chunks_unchecked = 0;  // carried or cloned, without checksums
-  uint64_t files_cloned = 0;      // finished clones only
-  // Of these: files that TARGET_DIR held already, and their bytes.
+  // Finished clones only: files that came, and those that were linked.
+  uint64_t files_cloned = 0;
   uint64_t files_reused = 0;
   uint64_t bytes_reused = 0;
   uint64_t entries = 0;

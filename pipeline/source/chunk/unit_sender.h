@@ -1,4 +1,5 @@
-// Sends a unit of a clone: bytes of a file as they are.
+// Reads a unit of a clone, bytes of a file as they are: sends it, or tells its
+// digest.
 #pragma once
 
 #include <functional>
@@ -22,5 +23,12 @@ namespace sstferry {
                                        const std::function<bool()>& cancelled,
                                        ChunkSink* sink,
                                        std::vector<char>* buffer);
+
+// The digest of the unit's bytes, which are read for it. Errors as above.
+[[nodiscard]] rocksdb::Status DigestUnit(const std::string& path,
+                                         const CloneUnit& unit,
+                                         const std::function<bool()>& cancelled,
+                                         std::vector<char>* buffer,
+                                         Digest128* digest);
 
 }  // namespace sstferry

@@ -35,8 +35,12 @@ Status WriteAll(int fd, const char* data, size_t size,
 }
 
 FileId FromStat(const struct stat& info) {
+  // A time before 1970 counts as not known.
+  const int64_t modified_ns =
+      int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
   return {static_cast<uint64_t>(info.st_dev), info.st_ino,
-          static_cast<uint64_t>(info.st_size)};
+          static_cast<uint64_t>(info.st_size),
+          static_cast<uint64_t>(std::max<int64_t>(modified_ns, 0))};
 }
 
 }  // namespace

@@ -42,11 +42,12 @@ class Descriptor {
 [[nodiscard]] rocksdb::Status OpenToRead(const std::string& path,
                                          Descriptor* out);
 
-// Identity and size of a file. Inode 0: the file does not exist.
+// Identity, size and last write of a file. Inode 0: the file does not exist.
 struct FileId {
   uint64_t device = 0;
   uint64_t inode = 0;
   uint64_t bytes = 0;
+  uint64_t modified_ns = 0;  // since 1970; 0: not known
   bool exists() const { return inode != 0; }
   bool IsSameFile(const FileId& other) const {
     return exists() && device == other.device && inode == other.inode;

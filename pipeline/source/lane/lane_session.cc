@@ -109,6 +109,12 @@ Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
       status = status.ok() ? CountRequest() : status;
       return status.ok() ? SendDigest(request, port) : status;
     }
+    case FrameType::kUnitDigestRequest: {
+      UnitDigestRequest request;
+      Status status = request.DecodeFrom(asked.payload);
+      status = status.ok() ? CountRequest() : status;
+      return status.ok() ? SendUnitDigest(request, port) : status;
+    }
     case FrameType::kEntriesRequest: {
       EntriesRequest request;
       const Status status = request.DecodeFrom(asked.payload);
@@ -255,6 +261,26 @@ Status LaneSession::SendDigest(const DigestRequest& request, LanePort* port) {
         "digest");
   }
   // The target repeats a request of a replaced connection on the next one.
+  return status.ok() || port->replaced()
+             ? link_->Send(FrameType::kDigestReply, reply)
+             : status;
+}
+
+Status LaneSession::SendUnitDigest(const UnitDigestRequest& request,
+                                   LanePort* port) {
+  if (!transfer_->is_clone() ||
+      request.range_id >= transfer_->ranges().size()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "lane: expected a unit of a clone, found range " +
+                          std::to_string(request.range_id));
+  }
+  const CloneUnit& unit = transfer_->unit(request.range_id);
+  DigestReply reply;
+  const Status status = DigestUnit(
+      transfer_->unit_path(unit), unit,
+      [this, port] { return transfer_->ended() || port->replaced(); },
+      &carry_buffer_, &reply.content);
+  // As with SendDigest().
   return status.ok() || port->replaced()
              ? link_->Send(FrameType::kDigestReply, reply)
              : status;

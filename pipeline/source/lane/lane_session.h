@@ -42,6 +42,8 @@ class LaneSession {
   std::function<void(uint64_t entries, uint64_t bytes)> Counter();
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request,
                                            LanePort* port);
+  [[nodiscard]] rocksdb::Status SendUnitDigest(
+      const UnitDigestRequest& request, LanePort* port);
   [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
   [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
                                            const TransferFamily** family);

@@ -474,7 +474,8 @@ void ControlSession::Open() {
 // Without the plan, the target cannot know which ranges it holds. The plan may
 // still be on its way.
 Status ControlSession::RecordHeld(const Frame& frame) {
-  if (transfer_ == nullptr || (!resumed_ && !transfer_->is_refresh()) ||
+  if (transfer_ == nullptr ||
+      (!resumed_ && !transfer_->is_refresh() && !transfer_->is_clone()) ||
       finished_ || !transfer_->planned()) {
     return Unexpected(frame.type);
   }

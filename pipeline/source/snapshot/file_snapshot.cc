@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <system_error>
 
+#include "format/coding.h"
 #include "format/end_state.h"
+#include "format/rocksdb/file_identity.h"
 #include "format/sst/sst_reader.h"
 #include "pipeline/source/directory/options_text.h"
 #include "pipeline/source/directory/posix_files.h"
 #include "pipeline/source/snapshot/snapshot_copy.h"
 #include "pipeline/source/snapshot/snapshot_files.h"
-#include "pipeline/source/snapshot/snapshot_manifest.h"
-#include "pipeline/source/snapshot/snapshot_replay.h"
 
 namespace sstferry {
 namespace {
@@ -70,15 +70,20 @@ Status FileSnapshot::Reopen(const SnapshotOptions& options,
 }
 
 Status FileSnapshot::Describe(const SnapshotOptions& options) {
+  ManifestTail manifest(dir_->db());
+  bool unused = false;
+  WalContents wals;
   Status status = ListFiles();
-  if (status.ok()) status = ReadManifest();
+  if (status.ok()) status = manifest.Follow(&unused);
+  if (status.ok()) status = ReadManifest(manifest);
   if (status.ok()) status = CheckStopped(options);
-  if (status.ok()) status = ReadTables();
+  if (status.ok()) status = ReadTables(manifest.state());
   if (status.ok()) status = CheckStopped(options);
-  if (status.ok()) status = ReadWals();
+  if (status.ok()) status = ReadWals(&wals);
   if (!status.ok()) {
     return status;
   }
+  TellContent(manifest.state(), wals);
   const OptionsText text(options_text_);
   NoteWritesWithoutWal(options, families_.size(),
                        text.DatabaseOption("atomic_flush", "") == "true",
@@ -93,7 +98,11 @@ Status FileSnapshot::ListFiles() {
     CloneFile file;
     if (status.ok() && ParseCloneFileName(name, &file)) {
       const std::string path = dir_->db() + "/" + name;
-      file.bytes = FileIdOf(path).bytes;
+      const FileId id = FileIdOf(path);
+      file.bytes = id.bytes;
+      if (file.kind == CloneFileKind::kBlob) {
+        file.modified_ns = id.modified_ns;
+      }
       files_.files.push_back(file);
       bool found = false;
       if (file.kind == CloneFileKind::kOptions) {
@@ -110,13 +119,7 @@ Status FileSnapshot::ListFiles() {
   return status;
 }
 
-Status FileSnapshot::ReadManifest() {
-  ManifestTail manifest(dir_->db());
-  bool unused = false;
-  Status status = manifest.Follow(&unused);
-  if (!status.ok()) {
-    return status;
-  }
+Status FileSnapshot::ReadManifest(const ManifestTail& manifest) {
   for (const auto& [id, family] : manifest.state().families) {
     SnapshotFamily named;
     named.name = family.name;
@@ -139,33 +142,59 @@ Status FileSnapshot::ReadManifest() {
   return ReadDatabaseId(dir_->db(), manifest.state(), &database_id_);
 }
 
-Status FileSnapshot::ReadTables() {
-  for (const CloneFile& file : files_.files) {
-    if (file.kind != CloneFileKind::kTable) {
-      continue;
+Status FileSnapshot::ReadTables(const ManifestState& manifest) {
+  std::map<uint64_t, CloneFile*> by_number;
+  for (CloneFile& file : files_.files) {
+    by_number[file.number] = &file;
+  }
+  for (const auto& [id, family] : manifest.families) {
+    for (const auto& [number, known] : family.files) {
+      const auto file = by_number.find(number);
+      const Status status = file == by_number.end()
+                                ? Status::OK()
+                                : ReadTable(known, file->second);
+      if (!status.ok()) {
+        return status;
+      }
     }
-    const std::string name = CloneFileName(file);
-    Descriptor descriptor;
-    Status status = OpenToRead(dir_->db() + "/" + name, &descriptor);
-    SstReader reader;
-    const DescriptorSource source(descriptor.get(), name);
-    if (status.ok()) status = reader.Open(&source);
-    if (status.IsNotSupported()) {
-      continue;  // another kind of table, about which nothing can be told
+    for (const auto& [number, known] : family.blobs) {
+      const auto file = by_number.find(number);
+      if (file != by_number.end()) {
+        file->second->identity =
+            BlobIdentity(known, file->second->modified_ns);
+      }
     }
-    if (!status.ok()) {
-      return WithContext(status, EndState::kCorrupt, name);
-    }
-    files_.format_version =
-        std::max(files_.format_version, reader.footer().format_version);
-    files_.has_marked_blocks |=
-        reader.properties().has_separated_values != 0 ||
-        reader.properties().num_uniform_blocks != 0;
   }
   return Status::OK();
 }
 
-Status FileSnapshot::ReadWals() {
+Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
+  const std::string name = CloneFileName(*file);
+  Descriptor descriptor;
+  Status status = OpenToRead(dir_->db() + "/" + name, &descriptor);
+  SstReader reader;
+  const DescriptorSource source(descriptor.get(), name);
+  if (status.ok()) status = reader.Open(&source);
+  if (status.IsNotSupported()) {
+    // Another kind of table, about which nothing can be told.
+    file->identity = TableIdentity(known, TableOrigin());
+    return Status::OK();
+  }
+  if (!status.ok()) {
+    return WithContext(status, EndState::kCorrupt, name);
+  }
+  const SstProperties& properties = reader.properties();
+  file->identity = TableIdentity(
+      known, TableOrigin{properties.db_id, properties.db_session_id,
+                         properties.original_file_number});
+  files_.format_version =
+      std::max(files_.format_version, reader.footer().format_version);
+  files_.has_marked_blocks |= properties.has_separated_values != 0 ||
+                              properties.num_uniform_blocks != 0;
+  return Status::OK();
+}
+
+Status FileSnapshot::ReadWals(WalContents* contents) {
   std::vector<CopiedWal> wals;
   for (const CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kWal) {
@@ -174,22 +203,45 @@ Status FileSnapshot::ReadWals() {
     }
   }
   counters_.wal_files = wals.size();
-  WalContents contents;
-  const Status status = ReadWalContents(dir_->db(), wals, &contents);
+  const Status status = ReadWalContents(dir_->db(), wals, contents);
   for (CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kWal) {
-      file.records_end = contents.ends[file.number];
+      file.records_end = contents->ends[file.number];
     }
   }
-  files_.wal_record_types = contents.meta_record_types;
-  wal_holds_entries_ = contents.entries > 0;
-  sequence_ = std::max(sequence_, contents.newest_sequence);
-  if (contents.prepared > 0) {
-    notes_.push_back(std::to_string(contents.prepared) +
+  files_.wal_record_types = contents->meta_record_types;
+  wal_holds_entries_ = contents->entries > 0;
+  sequence_ = std::max(sequence_, contents->newest_sequence);
+  if (contents->prepared > 0) {
+    notes_.push_back(std::to_string(contents->prepared) +
                      " prepared transactions are in the clone, neither "
                      "committed nor rolled back");
   }
   return status;
+}
+
+// Where the WALs hold nothing, their numbers and those of the families say
+// nothing either: each open of a database changes them.
+void FileSnapshot::TellContent(const ManifestState& manifest,
+                               const WalContents& wals) {
+  std::map<uint64_t, Digest128> identities;
+  for (const CloneFile& file : files_.files) {
+    identities[file.number] = file.identity;
+  }
+  Digest128Stream content;
+  const bool known = AddContent(manifest, identities, &content);
+  std::string rest;
+  PutFixed64(&rest, sequence_);
+  PutFixed64(&rest, wals.records);
+  if (wals.records > 0) {
+    PutFixed64(&rest, wals.digest.low);
+    PutFixed64(&rest, wals.digest.high);
+    for (const auto& [id, family] : manifest.families) {
+      PutFixed64(&rest, family.log_number);
+    }
+  }
+  content.Add(rest);
+  files_.content = known ? content.Finish() : Digest128();
 }
 
 }  // namespace sstferry

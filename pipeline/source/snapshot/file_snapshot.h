@@ -8,6 +8,8 @@
 
 #include "pipeline/source/directory/private_dir.h"
 #include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/source/snapshot/snapshot_manifest.h"
+#include "pipeline/source/snapshot/snapshot_replay.h"
 
 namespace sstferry {
 
@@ -44,9 +46,13 @@ class FileSnapshot : public Snapshot {
   // Everything that the files tell.
   [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options);
   [[nodiscard]] rocksdb::Status ListFiles();
-  [[nodiscard]] rocksdb::Status ReadManifest();
-  [[nodiscard]] rocksdb::Status ReadTables();
-  [[nodiscard]] rocksdb::Status ReadWals();
+  [[nodiscard]] rocksdb::Status ReadManifest(const ManifestTail& manifest);
+  [[nodiscard]] rocksdb::Status ReadTables(const ManifestState& manifest);
+  [[nodiscard]] rocksdb::Status ReadTable(const ManifestFile& known,
+                                          CloneFile* file);
+  [[nodiscard]] rocksdb::Status ReadWals(WalContents* wals);
+  // After all of these.
+  void TellContent(const ManifestState& manifest, const WalContents& wals);
 
   const std::unique_ptr<PrivateDir> dir_;
   ClonedFiles files_;

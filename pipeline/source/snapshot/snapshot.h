@@ -82,6 +82,7 @@ struct ClonedFiles {
   uint32_t format_version = 0;   // highest of the tables; 0: of none known
   bool has_marked_blocks = false;  // that only RocksDB 11.1 and later reads
   std::set<uint8_t> wal_record_types;  // about the log itself
+  Digest128 content;  // rocksdb/file_identity.h; all zero: not known
 };
 
 // A snapshot that transfers read.

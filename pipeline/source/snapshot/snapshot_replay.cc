@@ -161,6 +161,7 @@ Status ReadWalContents(const std::string& directory,
                        const std::vector<CopiedWal>& wals,
                        WalContents* contents) {
   WalFacts facts;
+  Digest128Stream digest;
   for (const CopiedWal& wal : wals) {
     Descriptor file;
     Status status = OpenCopy(directory + "/" + wal.name, &file);
@@ -168,10 +169,17 @@ Status ReadWalContents(const std::string& directory,
       return status;
     }
     LogFollower follower(LogKind::kWal, wal.number);
-    status = follower.Follow(DescriptorSource(file.get(), wal.name),
-                             [&](const Slice& record, uint64_t) {
-                               return facts.Add(wal.number, record);
-                             });
+    status = follower.Follow(
+        DescriptorSource(file.get(), wal.name),
+        [&](const Slice& record, uint64_t end_offset) {
+          std::string place;
+          PutFixed64(&place, wal.number);
+          PutFixed64(&place, end_offset);
+          digest.Add(place);
+          digest.Add(record);
+          contents->records++;
+          return facts.Add(wal.number, record);
+        });
     if (!status.ok()) {
       return WithContext(status, status.IsNotSupported()
                                      ? EndState::kIncompatible
@@ -185,6 +193,7 @@ Status ReadWalContents(const std::string& directory,
   contents->entries = facts.entries();
   contents->prepared = facts.prepared().size();
   contents->newest_sequence = facts.newest_sequence();
+  contents->digest = digest.Finish();
   return Status::OK();
 }
 

@@ -49,6 +49,8 @@ struct WalContents {
   uint64_t newest_sequence = 0;         // 0: none
   std::set<uint8_t> meta_record_types;  // about the log itself
   std::map<uint64_t, uint64_t> ends;    // of the last record, by number
+  uint64_t records = 0;                 // of data
+  Digest128 digest;                     // over these records and their places
 };
 
 // Reads `wals` in `directory`, oldest first, whoever can replay them.

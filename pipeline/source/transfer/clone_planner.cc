@@ -101,6 +101,7 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   clone.set.format_version = files.format_version;
   clone.set.wal_record_types.assign(files.wal_record_types.begin(),
                                     files.wal_record_types.end());
+  clone.set.content = files.content;
   clone.set.unit_bytes = UnitBytes(request);
   status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->units);
   while (!status.ok() && clone.set.unit_bytes < kMaxChunkBytes) {

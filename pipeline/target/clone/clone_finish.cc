@@ -47,6 +47,9 @@ class Finisher {
   [[nodiscard]] Status Run() {
     Status status = ReadManifest();
     if (status.ok()) status = CheckFiles();
+    if (status.ok()) status = MoveReused();
+    if (status.ok()) status = SetTimes();
+    FaultPoint("FinishClone:ReusedMoved");
     if (status.ok()) status = WriteOptions();
     FaultPoint("FinishClone:OptionsWritten");
     if (status.ok()) status = WriteIdentity();
@@ -61,6 +64,8 @@ class Finisher {
   [[nodiscard]] Status CheckFiles();
   [[nodiscard]] Status CheckFamily(const ManifestFamily& family,
                                    std::set<uint64_t>* named);
+  [[nodiscard]] Status MoveReused();
+  [[nodiscard]] Status SetTimes();
   [[nodiscard]] Status WriteOptions();
   [[nodiscard]] Status WriteIdentity();
   [[nodiscard]] Status WriteManifest();
@@ -161,6 +166,43 @@ Status Finisher::CheckFiles() {
     if (status.ok() && data && named.count(file.number) == 0) {
       status = Bad("expected files that the MANIFEST names, found " +
                    CloneFileName(file));
+    }
+  }
+  return status;
+}
+
+// Nothing is written into files in db/ any more. An earlier run may have moved
+// some.
+Status Finisher::MoveReused() {
+  Status status;
+  for (const CloneFile& file : layout_.files()) {
+    std::string path;
+    if (!status.ok() || !layout_.IsReused(file)) {
+      continue;
+    }
+    if (!layout_.FindLink(file, &path)) {
+      return Bad("expected the link of " + CloneFileName(file) +
+                 " with its " + std::to_string(file.bytes) +
+                 " bytes, found none");
+    }
+    if (path != layout_.PathOf(file)) {
+      status = WithContext(
+          file_system_->RenameFile(path, layout_.PathOf(file), IOOptions(),
+                                   nullptr),
+          EndState::kInternal, "move " + path);
+    }
+  }
+  return status;
+}
+
+// By which the next clone tells a blob file from others. A time that is lost
+// with the machine's power costs that clone the file's bytes, and no more.
+Status Finisher::SetTimes() {
+  Status status;
+  for (const CloneFile& file : layout_.files()) {
+    if (status.ok() && file.kind == CloneFileKind::kBlob &&
+        file.modified_ns != 0 && !layout_.IsReused(file)) {
+      status = SetModifiedTime(layout_.PathOf(file), file.modified_ns);
     }
   }
   return status;

@@ -1,5 +1,7 @@
 #include "pipeline/target/clone/clone_layout.h"
 
+#include <sys/stat.h>
+
 #include <utility>
 
 #include "format/end_state.h"
@@ -54,6 +56,26 @@ std::string CloneLayout::PathOf(const CloneFile& file) const {
   return (stays ? db_dir_ : staging_dir_) + "/" + CloneFileName(file);
 }
 
+uint64_t CloneLayout::reused_bytes() const {
+  uint64_t bytes = 0;
+  for (const CloneFile& file : files_) {
+    bytes += IsReused(file) ? file.bytes : 0;
+  }
+  return bytes;
+}
+
+bool CloneLayout::FindLink(const CloneFile& file, std::string* path) const {
+  for (const std::string& place : {LinkPathOf(file), PathOf(file)}) {
+    struct stat info;
+    if (lstat(place.c_str(), &info) == 0) {
+      *path = place;
+      return S_ISREG(info.st_mode) &&
+             static_cast<uint64_t>(info.st_size) == file.bytes;
+    }
+  }
+  return false;
+}
+
 const CloneFile* CloneLayout::Find(CloneFileKind kind) const {
   for (const CloneFile& file : files_) {
     if (file.kind == kind) {
@@ -72,7 +94,7 @@ Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
   Status status;
   for (size_t i = 0; i < files_.size() && status.ok(); ++i) {
     const std::string path = PathOf(files_[i]);
-    if (units[i] == 1 ||
+    if (units[i] == 1 || IsReused(files_[i]) ||
         file_system->FileExists(path, IOOptions(), nullptr).ok()) {
       continue;
     }

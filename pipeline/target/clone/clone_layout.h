@@ -5,12 +5,16 @@
 // own names. A MANIFEST, OPTIONS and IDENTITY are received into staging/,
 // because the clone gets others that are made from them. There is no CURRENT
 // until all is complete, so nobody can open what is not.
+//
+// A file that is linked from another database lies in staging/ until all have
+// come: nothing that is written in db/ is written through a link.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +25,7 @@
 
 namespace sstferry {
 
-// Threads: any.
+// Threads: any; what is reused is constant while lanes run.
 class CloneLayout {
  public:
   // kCorrupt: `clone` is not cut into `ranges` units.
@@ -44,6 +48,22 @@ class CloneLayout {
   }
   // Null: the clone has no file of that kind.
   const CloneFile* Find(CloneFileKind kind) const;
+
+  // --- files that are linked, and do not come ---------------------------------
+  bool IsReused(const CloneFile& file) const {
+    return reused_.count(file.number) != 0;
+  }
+  bool IsReused(uint32_t range_id) const { return IsReused(file_of(range_id)); }
+  // By number. REQUIRES: each has a link where PathOf() or LinkPathOf() tells.
+  void SetReused(std::set<uint64_t> numbers) { reused_ = std::move(numbers); }
+  uint64_t reused_files() const { return reused_.size(); }
+  uint64_t reused_bytes() const;
+  std::string LinkPathOf(const CloneFile& file) const {
+    return staging_dir_ + "/" + CloneFileName(file);
+  }
+  // Where a reused file is: as linked, or already moved into db/. False: in
+  // neither place, or not with the bytes that it should have.
+  [[nodiscard]] bool FindLink(const CloneFile& file, std::string* path) const;
 
   // Makes the files that no unit makes as a whole: those of several units, and
   // empty ones.
@@ -79,6 +99,7 @@ class CloneLayout {
   const std::string db_dir_;
   const std::string staging_dir_;
   std::vector<CloneUnit> units_;
+  std::set<uint64_t> reused_;         // numbers of files
   std::vector<uint32_t> last_units_;  // by file
   mutable std::mutex mu_;
   std::vector<uint32_t> units_left_;             // under mu_; by file

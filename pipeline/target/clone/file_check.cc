@@ -1,6 +1,7 @@
 #include "pipeline/target/clone/file_check.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -123,6 +124,60 @@ Status DigestOfPart(rocksdb::FileSystem* file_system, const std::string& path,
   }
   *digest = stream.Finish();
   return status;
+}
+
+namespace {
+
+struct FreeMemory {
+  void operator()(char* data) const { std::free(data); }
+};
+
+// False: this file system does not read so, or the file is too short.
+bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
+                    uint64_t offset, uint64_t bytes, Digest128* digest) {
+  rocksdb::FileOptions direct;
+  direct.use_direct_reads = true;
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  if (!file_system->NewRandomAccessFile(path, direct, &file, nullptr).ok() ||
+      !file->use_direct_io()) {
+    return false;
+  }
+  const uint64_t unit = file->GetRequiredBufferAlignment();
+  const std::unique_ptr<char, FreeMemory> buffer(
+      static_cast<char*>(std::aligned_alloc(unit, kPieceBytes)));
+  if (buffer == nullptr || kPieceBytes % unit != 0) {
+    return false;
+  }
+  Digest128Stream stream;
+  const uint64_t end = offset + bytes;
+  for (uint64_t at = offset / unit * unit; at < end; at += kPieceBytes) {
+    Slice piece;
+    if (!file->Read(at, kPieceBytes, rocksdb::IOOptions(), &piece,
+                    buffer.get(), nullptr)
+             .ok()) {
+      return false;
+    }
+    // The first piece may begin before the part, the last one end behind it.
+    const uint64_t skipped = at < offset ? offset - at : 0;
+    const uint64_t wanted =
+        std::min<uint64_t>(end - at, kPieceBytes) - skipped;
+    if (piece.size() < skipped + wanted) {
+      return false;
+    }
+    stream.Add(Slice(piece.data() + skipped, wanted));
+  }
+  *digest = stream.Finish();
+  return true;
+}
+
+}  // namespace
+
+Status DigestFromDisk(rocksdb::FileSystem* file_system,
+                      const std::string& path, uint64_t offset, uint64_t bytes,
+                      Digest128* digest) {
+  return DigestDirectly(file_system, path, offset, bytes, digest)
+             ? Status::OK()
+             : DigestOfPart(file_system, path, offset, bytes, digest);
 }
 
 }  // namespace sstferry

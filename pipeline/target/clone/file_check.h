@@ -30,6 +30,13 @@ namespace sstferry {
                                            uint64_t offset, uint64_t bytes,
                                            Digest128* digest);
 
+// The same as the disk has it, past the page cache where the file system can
+// read so.
+[[nodiscard]] rocksdb::Status DigestFromDisk(rocksdb::FileSystem* file_system,
+                                             const std::string& path,
+                                             uint64_t offset, uint64_t bytes,
+                                             Digest128* digest);
+
 // kIncompatible: RocksDB here would take WAL records of this type for the end
 // of the WAL. The message says which version does not.
 [[nodiscard]] rocksdb::Status CheckWalRecordType(uint8_t type);

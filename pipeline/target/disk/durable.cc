@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,6 +66,18 @@ Status RenameToNew(rocksdb::FileSystem* file_system, const std::string& from,
   return At("rename " + from + " to " + to,
             watching != nullptr ? watching->RenameToNew(from, to)
                                 : RenameAt2(from, to, RENAME_NOREPLACE));
+}
+
+Status SetModifiedTime(const std::string& path, uint64_t modified_ns) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const timespec times[2] = {
+      {0, UTIME_OMIT},
+      {static_cast<time_t>(modified_ns / kSecond),
+       static_cast<long>(modified_ns % kSecond)}};
+  return utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0
+             ? Status::OK()
+             : MakeStatus(EndState::kInternal, "set the time of " + path +
+                                                   ": " + strerror(errno));
 }
 
 Status SyncFile(rocksdb::FileSystem* file_system, const std::string& path) {

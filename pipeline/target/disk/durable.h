@@ -2,6 +2,7 @@
 // through a rocksdb::FileSystem. Errors carry the path.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -50,6 +51,11 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status WriteDurably(rocksdb::FileSystem* file_system,
                                            const std::string& path,
                                            const rocksdb::Slice& contents);
+
+// Sets the time of a file's last write, in nanoseconds since 1970. Not durable
+// before a sync. (rocksdb::FileSystem has no call for it.)
+[[nodiscard]] rocksdb::Status SetModifiedTime(const std::string& path,
+                                              uint64_t modified_ns);
 
 // Syncs every file below `dir` and the directories themselves.
 [[nodiscard]] rocksdb::Status SyncTree(rocksdb::FileSystem* file_system,

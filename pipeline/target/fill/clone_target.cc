@@ -1,13 +1,17 @@
 #include "pipeline/target/fill/clone_target.h"
 
-#include <set>
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/clone/file_check.h"
 #include "pipeline/target/clone/unit_store.h"
 #include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/pull/pull_reporter.h"
+#include "pipeline/target/pull/pull_workspace.h"
 #include "rocksdb/comparator.h"
 
 namespace sstferry {
@@ -18,13 +22,22 @@ Status CloneTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
   const PullOptions& asked = options();
   const bool all = asked.selection.families.empty() &&
                    asked.selection.interval == KeyInterval();
-  if (!all || asked.verify || asked.format_version != 0) {
+  if (!all || asked.format_version != 0) {
     return MakeStatus(EndState::kRefused,
                       "a clone has all column families and all keys in the "
-                      "source's own files: expected no selection, no "
-                      "format_version and no verify");
+                      "source's own files: expected no selection and no "
+                      "format_version");
   }
   return NewDirectoryTarget::OpenWorkspace(workspace);
+}
+
+// It links from a reuse_dir, which must not be the source's either.
+std::vector<std::string> CloneTarget::Directories() const {
+  std::vector<std::string> all = NewDirectoryTarget::Directories();
+  if (!options().reuse_dir.empty()) {
+    all.push_back(options().reuse_dir);
+  }
+  return all;
 }
 
 Status CloneTarget::BuildFamilies() {
@@ -69,10 +82,175 @@ Status CloneTarget::MakeFiles() {
                      : status;
 }
 
+std::string CloneTarget::PresentDirectory() const {
+  if (!options().reuse_dir.empty()) {
+    return options().reuse_dir;
+  }
+  std::error_code error;
+  const std::string& target = options().target_dir;
+  return std::filesystem::exists(target + "/CURRENT", error) ? target : "";
+}
+
+Status CloneTarget::Reuse(std::vector<uint32_t>* ranges) {
+  ranges->clear();
+  is_current_ = false;
+  Status status = MakeLayout();
+  const std::string directory = PresentDirectory();
+  if (!status.ok() || directory.empty()) {
+    return status;
+  }
+  const FirstFailure* const failure = context().failure;
+  PresentFiles present;
+  const Status found = LinkPresentFiles(
+      {directory, state()->file_access, [failure] { return failure->failed(); }},
+      *layout_, context().file_system.get(), &present);
+  if (failure->failed()) {
+    return failure->status();
+  }
+  if (!found.ok()) {
+    context().report->Say("no file of " + directory +
+                          " is reused: " + MessageOf(found));
+    status = context().workspace->ClearStagingBut({});
+  }
+  if (present.other_access > 0) {
+    context().report->Say(
+        std::to_string(present.other_access) + " files of " + directory +
+        " are not reused: expected the owner and permissions that the new "
+        "database gets, found others");
+  }
+  layout_->SetReused(present.numbers);
+  FaultPoint("CloneTarget:FilesLinked");
+  is_current_ = HoldsTheSame(present);
+  for (const Range& range : plan().ranges) {
+    if (is_current_ || layout_->IsReused(range.id)) {
+      ranges->push_back(range.id);
+    }
+  }
+  return status;
+}
+
+// Not by a record of the last pull, but by what both directories hold now. The
+// options of the source are not compared: an application that opens the
+// database writes its own.
+bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
+  const Digest128& content = plan().clone->set.content;
+  const std::string& source_id = plan().opened.source_database_id;
+  LastTransfer last;
+  const bool known =
+      ReadLastTransfer(options().target_dir, &last) &&
+      last.state == "complete" && !source_id.empty() &&
+      last.source_database_id == source_id;
+  const bool keeps_id = present.database_id == source_id;
+  const bool all_here = std::all_of(
+      layout_->files().begin(), layout_->files().end(),
+      [this](const CloneFile& file) {
+        return layout_->IsReused(file) || (file.kind != CloneFileKind::kTable &&
+                                           file.kind != CloneFileKind::kBlob);
+      });
+  return is_exchanged() && !options().always_swap &&
+         options().reuse_dir.empty() && known &&
+         keeps_id == options().keep_identity && all_here &&
+         !(content == Digest128()) && content == present.content;
+}
+
+std::vector<uint32_t> CloneTarget::Reused() const {
+  std::vector<uint32_t> ranges;
+  for (const Range& range : plan().ranges) {
+    if (layout_->IsReused(range.id)) {
+      ranges.push_back(range.id);
+    }
+  }
+  return ranges;
+}
+
+// A file is either linked or comes, all of it: nothing is written through a
+// link.
+Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
+                                 std::vector<uint32_t>* ranges) {
+  std::set<uint64_t> rejected;
+  for (const uint32_t id : different) {
+    rejected.insert(layout_->file_of(id).number);
+  }
+  std::set<uint64_t> kept;
+  Status status;
+  for (const CloneFile& file : layout_->files()) {
+    if (!layout_->IsReused(file)) {
+      continue;
+    }
+    if (rejected.count(file.number) == 0) {
+      kept.insert(file.number);
+    } else if (status.ok()) {
+      status = RemoveTree(context().file_system.get(),
+                          layout_->LinkPathOf(file));
+    }
+  }
+  ranges->clear();
+  for (const Range& range : plan().ranges) {
+    const bool was_here = is_current_ || layout_->IsReused(range.id);
+    if (was_here && kept.count(layout_->file_of(range.id).number) == 0) {
+      ranges->push_back(range.id);
+    }
+  }
+  is_current_ = false;
+  layout_->SetReused(std::move(kept));
+  if (status.ok()) {
+    status = SyncDirectory(context().file_system.get(),
+                           layout_->staging_dir());
+  }
+  return status.ok() ? layout_->MakeFiles(context().file_system.get())
+                     : status;
+}
+
+Status CloneTarget::Keep(const Summary& summary) {
+  return WriteDurably(context().disk.get(),
+                      options().target_dir + "/" + kLastTransferName,
+                      SummaryToJson(summary, "pull") + "\n");
+}
+
 Status CloneTarget::Create() {
-  const Status status = MakeFiles();
+  const Status status = layout_->MakeFiles(context().file_system.get());
   FaultPoint("CloneTarget:FilesMade");
   return status;
+}
+
+// A range that is done without a chunk was linked. The links are durable before
+// these records.
+Status CloneTarget::Begin() {
+  Status status;
+  if (context().work->is_resuming()) {
+    return status;
+  }
+  const std::vector<uint32_t> reused = Reused();
+  for (const uint32_t id : reused) {
+    if (status.ok()) status = store()->EndRange({id, Totals()});
+  }
+  if (status.ok() && !reused.empty()) {
+    StageClock clock(&state()->counters.stages, Stage::kSync);
+    status = store()->Flush(&clock);
+  }
+  FaultPoint("CloneTarget:ReuseRecorded");
+  return status;
+}
+
+std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
+  std::set<uint64_t> linked;
+  std::set<uint64_t> others;
+  for (const Range& range : journal.ranges) {
+    const CloneFile& file = layout_->file_of(range.id);
+    const bool recorded =
+        journal.whole[range.id] && journal.chunks[range.id].empty();
+    std::string path;
+    if (!recorded) {
+      others.insert(file.number);
+    } else if (linked.count(file.number) == 0 &&
+               layout_->FindLink(file, &path)) {
+      linked.insert(file.number);
+    }
+  }
+  for (const uint64_t number : others) {
+    linked.erase(number);
+  }
+  return linked;
 }
 
 // That all bytes are those which were recorded.
@@ -91,9 +269,13 @@ bool CloneTarget::IsHeld(const Range& range, const JournalChunk& chunk) const {
 Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
   *held = HeldChunks();
   held->starts.resize(journal.ranges.size());
+  layout_->SetReused(FindLinked(journal));
   for (const Range& range : journal.ranges) {
     const std::vector<JournalChunk>& chunks = journal.chunks[range.id];
     if (chunks.empty()) {
+      held->starts[range.id].whole = layout_->IsReused(range.id);
+      held->chunks_lost +=
+          journal.whole[range.id] && !held->starts[range.id].whole ? 1 : 0;
       continue;
     }
     if (chunks.size() > 1 || !IsHeld(range, chunks.front())) {
@@ -121,7 +303,10 @@ Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
 Status CloneTarget::ClearStaging(const HeldChunks&) {
   std::set<std::string> names;
   for (const CloneFile& file : layout_->files()) {
-    names.insert(CloneFileName(file));
+    const bool is_link = layout_->IsReused(file);
+    if (is_link || layout_->PathOf(file) == layout_->LinkPathOf(file)) {
+      names.insert(CloneFileName(file));
+    }
   }
   return context().workspace->ClearStagingBut(names);
 }
@@ -192,12 +377,26 @@ void CloneTarget::FillSummary(Summary* summary) const {
   NewDirectoryTarget::FillSummary(summary);
   summary->method = "clone";
   summary->levels = finished_.levels;
-  summary->files_cloned =
-      finished_.manifest.empty() ? 0 : layout_->files().size();
+  if (!finished_.manifest.empty()) {
+    summary->files_cloned = layout_->files().size() - layout_->reused_files();
+  }
+  if (!finished_.manifest.empty() || is_current_) {
+    summary->files_reused = layout_->reused_files();
+    summary->bytes_reused = layout_->reused_bytes();
+  }
 }
 
-Status CloneTarget::DigestRange(const Range&, DigestReply*) {
-  return MakeStatus(EndState::kInternal, "a clone has no digests of ranges");
+Status CloneTarget::DigestRange(const Range& range, DigestReply* reply) {
+  const CloneUnit& unit = layout_->unit(range.id);
+  const CloneFile& file = layout_->file_of(range.id);
+  std::string path = layout_->PathOf(file);
+  *reply = DigestReply();
+  if (layout_->IsReused(file) && !layout_->FindLink(file, &path)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "expected the link " + path + ", found none");
+  }
+  return DigestFromDisk(context().file_system.get(), path, unit.offset,
+                        unit.bytes, &reply->content);
 }
 
 }  // namespace sstferry

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "pipeline/target/clone/clone_finish.h"
 #include "pipeline/target/clone/clone_layout.h"
+#include "pipeline/target/clone/present_files.h"
 #include "pipeline/target/fill/new_directory_target.h"
 
 namespace sstferry {
@@ -18,16 +21,27 @@ class CloneTarget : public NewDirectoryTarget {
   const char* mode() const override {
     return is_exchanged() ? kCloneSwapMode : kCloneMode;
   }
+  std::vector<std::string> Directories() const override;
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
+  [[nodiscard]] rocksdb::Status Reuse(std::vector<uint32_t>* ranges) override;
+  std::vector<uint32_t> Reused() const override;
+  [[nodiscard]] rocksdb::Status RejectReused(
+      const std::vector<uint32_t>& different,
+      std::vector<uint32_t>* ranges) override;
+  bool is_current() const override { return is_current_; }
+  [[nodiscard]] rocksdb::Status Keep(const Summary& summary) override;
   [[nodiscard]] rocksdb::Status Create() override;
   [[nodiscard]] rocksdb::Status Reopen() override { return MakeFiles(); }
   [[nodiscard]] rocksdb::Status FindHeld(const JournalState& journal,
                                          HeldChunks* held) override;
-  // MANIFEST, OPTIONS and IDENTITY stay there to the end.
+  // MANIFEST, OPTIONS and IDENTITY stay there to the end, links until all has
+  // come.
   [[nodiscard]] rocksdb::Status ClearStaging(const HeldChunks&) override;
   void Drop() override {}
+  // Records what does not come.
+  [[nodiscard]] rocksdb::Status Begin() override;
   [[nodiscard]] rocksdb::Status Finish() override;
   // CURRENT comes last: before it nothing opens the directory.
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
@@ -45,12 +59,20 @@ class CloneTarget : public NewDirectoryTarget {
   // With no unit counted.
   [[nodiscard]] rocksdb::Status MakeLayout();
   [[nodiscard]] rocksdb::Status MakeFiles();
+  // Whose files may be linked; empty: nothing's.
+  std::string PresentDirectory() const;
+  // Whether that directory holds what the source holds, so that a swap would
+  // change nothing but names.
+  bool HoldsTheSame(const PresentFiles& present) const;
+  // Files that the journal tells to have been linked, and that are there.
+  std::set<uint64_t> FindLinked(const JournalState& journal) const;
   bool IsHeld(const Range& range, const JournalChunk& chunk) const;
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
   void FillCovers();
 
   std::unique_ptr<CloneLayout> layout_;
   FinishedClone finished_;
+  bool is_current_ = false;
 };
 
 }  // namespace sstferry

@@ -160,6 +160,7 @@ Status Exchange::Run() {
   if (workspace()->swap_state() != SwapState::kExchanged) {
     return status;  // the Puller closes the hooks
   }
+  exchanged_ = true;
   context_->report->SetPublished();
   const Status called =
       CallAfter(workspace()->swap_transfer(), /*exchanged=*/true);
@@ -221,6 +222,7 @@ void Exchange::FillSummary(Summary* summary) const {
   summary->sequence_old = sequence_old_;
   summary->sequence_new = context_->plan->opened.snapshot_sequence;
   summary->outage_seconds = outage_seconds_;
+  summary->exchanged = exchanged_;
 }
 
 }  // namespace sstferry

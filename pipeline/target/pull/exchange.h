@@ -64,6 +64,7 @@ class Exchange {
   std::vector<std::string> old_families_;
   std::optional<std::chrono::steady_clock::time_point> outage_since_;
   double outage_seconds_ = 0;
+  bool exchanged_ = false;
 };
 
 }  // namespace sstferry

@@ -1,6 +1,7 @@
 #include "pipeline/target/pull/pull_opener.h"
 
 #include <algorithm>
+#include <set>
 
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/disk/free_space.h"
@@ -258,21 +259,46 @@ Status PullOpener::PrepareTarget() {
       return status;
     }
   }
-  CountUnchanged();
-  status = CheckSpace();
+  std::vector<uint32_t> reused;
+  status = context_->target->Reuse(&reused);
+  CountUnchanged(reused);
+  if (status.ok()) status = CheckSpace();
   return status.ok() ? context_->target->Create() : status;
 }
 
-void PullOpener::CountUnchanged() {
+void PullOpener::CountUnchanged(const std::vector<uint32_t>& reused) {
   PullState* const state = context_->state;
+  const std::set<uint32_t> here(reused.begin(), reused.end());
   std::lock_guard<std::mutex> lock(state->mu);
   for (const Range& range : plan_->ranges) {
-    if (range.need == RangeNeed::kUnchanged) {
+    if (range.need == RangeNeed::kUnchanged || here.count(range.id) != 0) {
       state->starts[range.id].whole = true;
       state->ended.push_back({range.id, Totals()});
       state->counters.planned_bytes_done += range.estimated_bytes;
     }
   }
+}
+
+Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
+  std::vector<uint32_t> ranges;
+  const Status status =
+      context_->target->RejectReused(different, &ranges);
+  if (!status.ok()) {
+    return status;
+  }
+  PullState* const state = context_->state;
+  const std::set<uint32_t> missing(ranges.begin(), ranges.end());
+  {
+    std::lock_guard<std::mutex> lock(state->mu);
+    std::erase_if(state->ended, [&missing](const HeldRange& range) {
+      return missing.count(range.range_id) != 0;
+    });
+    for (const uint32_t id : missing) {
+      state->starts[id] = RangeStart();
+      state->counters.planned_bytes_done -= plan_->ranges[id].estimated_bytes;
+    }
+  }
+  return CheckSpace();
 }
 
 // Takes over what the unfinished pull had got, down to the last chunk that is

@@ -28,6 +28,9 @@ class PullOpener {
   [[nodiscard]] rocksdb::Status OpenWorkspace();
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status PrepareTarget();
+  // Ranges that were to be reused are others at the source: they have to come.
+  [[nodiscard]] rocksdb::Status RejectReused(
+      const std::vector<uint32_t>& different);
   [[nodiscard]] rocksdb::Status WriteJournalHead();
 
   // All has come, and only the exchange of an earlier run is left to do.
@@ -46,7 +49,7 @@ class PullOpener {
   [[nodiscard]] rocksdb::Status StartOver(const rocksdb::Status& damage);
   [[nodiscard]] rocksdb::Status CheckPlan();
   // Ranges of which the target has what the source has.
-  void CountUnchanged();
+  void CountUnchanged(const std::vector<uint32_t>& reused);
   [[nodiscard]] rocksdb::Status AdoptUnfinished();
   void CountHeld(const HeldChunks& held);
   [[nodiscard]] rocksdb::Status CheckSpace();

@@ -197,8 +197,10 @@ void PullReporter::FillRanges(Summary* summary) const {
   const std::vector<Range>& ranges = context_->plan->ranges;
   std::lock_guard<std::mutex> lock(state.mu);
   for (const HeldRange& range : state.ended) {
+    // A unit of a clone that came is one chunk.
     const bool skipped = range.totals.chunks == 0 &&
-                         ranges[range.range_id].need != RangeNeed::kSend;
+                         (state.clone != nullptr ||
+                          ranges[range.range_id].need != RangeNeed::kSend);
     summary->ranges_unchanged += skipped ? 1 : 0;
     summary->ranges_sent += skipped ? 0 : 1;
     summary->bytes_skipped +=

@@ -67,6 +67,27 @@ class PullTarget {
   // Sets state->families. kRefused, kIncompatible: what the plan tells of
   // cannot be held here.
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
+  // Which ranges of a new transfer need not come, because this machine has what
+  // they hold. REQUIRES: nothing of another transfer is left.
+  [[nodiscard]] virtual rocksdb::Status Reuse(std::vector<uint32_t>* ranges) {
+    ranges->clear();
+    return rocksdb::Status::OK();
+  }
+  // Of these, also of a transfer that is resumed, those whose bytes can be
+  // compared with the source's.
+  virtual std::vector<uint32_t> Reused() const { return {}; }
+  // These were compared and are others. *ranges: all that now have to come.
+  [[nodiscard]] virtual rocksdb::Status RejectReused(
+      const std::vector<uint32_t>& different, std::vector<uint32_t>* ranges) {
+    *ranges = different;
+    return rocksdb::Status::OK();
+  }
+  // After Reuse(): the target holds what the source holds, and stays as it is.
+  virtual bool is_current() const { return false; }
+  // Records that it does.
+  [[nodiscard]] virtual rocksdb::Status Keep(const Summary&) {
+    return rocksdb::Status::OK();
+  }
   // Makes it ready for chunks, with nothing of them in it.
   [[nodiscard]] virtual rocksdb::Status Create() = 0;
   // The same when an unfinished pull has been at it. kCorrupt: damaged.

@@ -14,13 +14,15 @@ using std::chrono::steady_clock;
 
 Status PullVerifier::Run() {
   PullReporter* const report = context_->report;
-  report->SetPhase("verify");
-  const steady_clock::time_point start = steady_clock::now();
-  std::atomic<size_t> next{0};
-  equal_.assign(context_->plan->ranges.size(), 0);
-  const Status status = context_->link->RunLanes(
-      [this, &next](uint32_t lane) { RunLane(lane, &next); });
-  report->result()->verify_seconds = SecondsSince(start);
+  equal_.resize(context_->plan->ranges.size());
+  todo_.clear();
+  for (const Range& range : context_->plan->ranges) {
+    if (equal_[range.id] == 0) {
+      todo_.push_back(range.id);
+    }
+  }
+  collects_ = false;
+  const Status status = RunLanes();
   report->result()->verified = status.ok();
   if (differs_) {
     const Status distrusted = Distrust();
@@ -29,6 +31,30 @@ Status PullVerifier::Run() {
                   MessageOf(distrusted));
     }
   }
+  return status;
+}
+
+Status PullVerifier::Compare(const std::vector<uint32_t>& ranges,
+                             std::vector<uint32_t>* different) {
+  equal_.assign(context_->plan->ranges.size(), 0);
+  todo_ = ranges;
+  collects_ = true;
+  const Status status = RunLanes();
+  for (const uint32_t id : ranges) {
+    if (equal_[id] == 0) {
+      different->push_back(id);
+    }
+  }
+  return status;
+}
+
+Status PullVerifier::RunLanes() {
+  context_->report->SetPhase("verify");
+  const steady_clock::time_point start = steady_clock::now();
+  std::atomic<size_t> next{0};
+  const Status status = context_->link->RunLanes(
+      [this, &next](uint32_t lane) { RunLane(lane, &next); });
+  context_->report->result()->verify_seconds += SecondsSince(start);
   return status;
 }
 
@@ -43,24 +69,25 @@ Status PullVerifier::Distrust() {
 
 // A lost lane is asked again; what this side read of the range, it keeps.
 void PullVerifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
-  const std::vector<Range>& ranges = context_->plan->ranges;
   SourceLink* const link = context_->link;
   LaneRetry retry(context_->state, "lane " + std::to_string(lane));
   Channel* channel = link->lane(lane);
   Status status;
-  for (size_t at = (*next)++; status.ok() && at < ranges.size();
+  for (size_t at = (*next)++; status.ok() && at < todo_.size();
        at = (*next)++) {
+    const Range& range = context_->plan->ranges[todo_[at]];
     std::optional<DigestReply> ours;
+    Status difference;
     do {
       LaneFailure failure = LaneFailure::kFinal;
       status =
           channel != nullptr ? Status::OK() : link->OpenLane(lane, &channel);
       if (status.ok()) {
         retry.Connected();
-        status = CompareRange(channel, ranges[at], &ours);
+        status = CompareRange(channel, range, &ours, &difference);
       }
       if (status.ok()) {
-        equal_[at] = 1;
+        equal_[range.id] = difference.ok() ? 1 : 0;
         break;
       }
       const bool failed = context_->failure->failed();
@@ -75,18 +102,32 @@ void PullVerifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
       channel = nullptr;
       status = retry.AwaitTurn(status, failure);
     } while (status.ok());
-    context_->report->CountVerified(ranges[at].estimated_bytes);
+    if (status.ok() && !difference.ok() && !collects_) {
+      differs_ = true;
+      status = difference;
+    }
+    context_->report->CountVerified(range.estimated_bytes);
     context_->state->counters.received_bytes++;  // progress
   }
   link->FailLane(status, "verify");
 }
 
-Status PullVerifier::CompareRange(Channel* channel, const Range& range,
-                                  std::optional<DigestReply>* ours) {
+Status PullVerifier::AskFor(Channel* channel, const Range& range) {
+  if (context_->state->clone != nullptr) {
+    UnitDigestRequest request;
+    request.range_id = range.id;
+    return channel->SendMessage(FrameType::kUnitDigestRequest, request);
+  }
   DigestRequest request;
   request.family = range.family;
   request.interval = range.interval;
-  Status status = channel->SendMessage(FrameType::kDigestRequest, request);
+  return channel->SendMessage(FrameType::kDigestRequest, request);
+}
+
+Status PullVerifier::CompareRange(Channel* channel, const Range& range,
+                                  std::optional<DigestReply>* ours,
+                                  Status* difference) {
+  Status status = AskFor(channel, range);
   if (status.ok() && !ours->has_value()) {
     DigestReply read;
     status = context_->target->DigestRange(range, &read);
@@ -101,18 +142,31 @@ Status PullVerifier::CompareRange(Channel* channel, const Range& range,
   }
   if (status.ok() && ((*ours)->entries != theirs.entries ||
                       !((*ours)->content == theirs.content))) {
-    differs_ = true;
-    const Family& family = context_->plan->families[range.family];
-    status = MakeStatus(
-        EndState::kCorrupt,
-        "verify of range " + std::to_string(range.id) + " of column family '" +
-            family.description.name + "': expected " +
-            std::to_string(theirs.entries) + " entries with digest " +
-            ToHex(theirs.content) + ", found " +
-            std::to_string((*ours)->entries) + " with " +
-            ToHex((*ours)->content));
+    *difference = Different(range, **ours, theirs);
   }
   return status;
+}
+
+Status PullVerifier::Different(const Range& range, const DigestReply& ours,
+                               const DigestReply& theirs) const {
+  const CloneLayout* const clone = context_->state->clone;
+  if (clone != nullptr) {
+    const CloneUnit& unit = clone->unit(range.id);
+    return MakeStatus(
+        EndState::kCorrupt,
+        "verify of " + CloneFileName(clone->file_of(range.id)) + ": expected " +
+            std::to_string(unit.bytes) + " bytes at " +
+            std::to_string(unit.offset) + " with digest " +
+            ToHex(theirs.content) + ", found " + ToHex(ours.content));
+  }
+  const Family& family = context_->plan->families[range.family];
+  return MakeStatus(
+      EndState::kCorrupt,
+      "verify of range " + std::to_string(range.id) + " of column family '" +
+          family.description.name + "': expected " +
+          std::to_string(theirs.entries) + " entries with digest " +
+          ToHex(theirs.content) + ", found " + std::to_string(ours.entries) +
+          " with " + ToHex(ours.content));
 }
 
 }  // namespace sstferry

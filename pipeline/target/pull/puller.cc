@@ -127,29 +127,57 @@ Status Puller::TellsSource(const Status& status) const {
 }
 
 Status Puller::RunSteps() {
-  const std::function<Status()> steps[] = {
-      [this] { return opener_.OpenWorkspace(); },
-      [this] { return opener_.Connect(); },
-      [this] { return opener_.PrepareTarget(); },
-      [this] { return opener_.WriteJournalHead(); },
-      [this] { return Transfer(); },
-      [this] { return Reconcile(); },
-      [this] { return FinishTarget(); },
-      [this] { return Publish(); }};
-  for (const std::function<Status()>& step : steps) {
+  Status status = RunEach({[this] { return opener_.OpenWorkspace(); },
+                           [this] { return opener_.Connect(); },
+                           [this] { return opener_.PrepareTarget(); },
+                           [this] { return CompareReused(); }});
+  if (status.ok() && target_->is_current()) {
+    return RunEach({[this] { return EndUnchanged(); }});
+  }
+  if (status.ok()) {
+    status = RunEach({[this] { return opener_.WriteJournalHead(); },
+                      [this] { return Transfer(); },
+                      [this] { return Reconcile(); },
+                      [this] { return FinishTarget(); },
+                      [this] { return Publish(); }});
+  }
+  // A cancellation that came after the rename came too late.
+  return status.ok() ? Settle() : status;
+}
+
+Status Puller::RunEach(const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
     const Status status = failure_.failed() ? failure_.status() : step();
     if (!status.ok()) {
       return status;
     }
   }
-  // A cancellation that came after the rename came too late.
-  return Settle();
+  return Status::OK();
 }
 
-Status Puller::Transfer() {
-  if (link_.session() == nullptr) {
-    return Status::OK();  // all is here
+// Those that differ come like all others. A complete pull has nothing left to
+// receive: there the verify at its end finds them.
+Status Puller::CompareReused() {
+  const bool complete = work_->is_resuming() && work_->unfinished().complete;
+  const std::vector<uint32_t> reused = target_->Reused();
+  if (!options_.verify || complete || reused.empty() ||
+      link_.session() == nullptr) {
+    return Status::OK();
   }
+  std::vector<uint32_t> different;
+  Status status = SetLanes();
+  if (status.ok()) status = verifier_.Compare(reused, &different);
+  if (!status.ok() || different.empty()) {
+    return status;
+  }
+  report_.Say("verify found " + std::to_string(different.size()) + " of " +
+              std::to_string(reused.size()) +
+              " units of files that this machine has to differ from the "
+              "source's: they come from the source; check the disk here");
+  return opener_.RejectReused(different);
+}
+
+Status Puller::SetLanes() {
   const uint32_t lanes = plan_.opened.lanes;
   if (lanes == 0 || lanes > options_.lanes) {
     return MakeStatus(EndState::kCorrupt,
@@ -157,15 +185,27 @@ Status Puller::Transfer() {
                           std::to_string(options_.lanes) + " lanes, found " +
                           std::to_string(lanes));
   }
+  link_.SetLanes(lanes, compression_.frame_flags());
+  return Status::OK();
+}
+
+Status Puller::Transfer() {
+  if (link_.session() == nullptr) {
+    return Status::OK();  // all is here
+  }
   report_.SetPhase("transfer");
   compression_.LanesStart();
-  link_.SetLanes(lanes, compression_.frame_flags());
+  Status status = SetLanes();
+  if (!status.ok()) {
+    return status;
+  }
   scheduler_ = std::make_unique<RangeScheduler>(
-      plan_.ranges, state_.starts, lanes, [this](uint32_t range_id) {
+      plan_.ranges, state_.starts, plan_.opened.lanes,
+      [this](uint32_t range_id) {
         return state_.clone != nullptr && state_.clone->IsTail(range_id);
       });
   state_.scheduler = scheduler_.get();
-  const Status status = report_.StartTimeline();
+  status = report_.StartTimeline();
   return status.ok() ? link_.RunLanes([this](uint32_t lane) { RunLane(lane); })
                      : status;
 }
@@ -239,6 +279,37 @@ Status Puller::Publish() {
     report_.SetPublished();
   }
   return status;
+}
+
+// The source learns that all is here; the target, what it is current with.
+Status Puller::EndUnchanged() {
+  report_.SetPhase("swap");
+  struct Finish ours;
+  struct Finish theirs;
+  std::vector<HeldRange> ended;
+  {
+    std::lock_guard<std::mutex> lock(state_.mu);
+    ours.families = state_.family_totals;
+    ended = state_.ended;
+  }
+  Status status = link_.session()->Finish(ours, ended, &theirs);
+  report_.result()->source_stats = theirs.stats;
+  report_.result()->verified = options_.verify;
+  link_.End(status, "");
+  Summary summary = report_.summary();
+  summary.state = "complete";
+  if (status.ok()) status = target_->Keep(summary);
+  if (!status.ok()) {
+    return status;
+  }
+  report_.SetPublished();
+  const Status removed = context_.workspace->Discard();
+  if (!removed.ok()) {
+    report_.Say("the target is complete, but what is left in " +
+                context_.workspace->dir() +
+                " is for the next refresh to remove: " + MessageOf(removed));
+  }
+  return Status::OK();
 }
 
 // The target is complete: the source need not wait for the rest.

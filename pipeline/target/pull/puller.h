@@ -2,8 +2,10 @@
 // in the middle of them. What becomes of the chunks is a PullTarget's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pipeline/target/lane/pull_state.h"
 #include "pipeline/target/lane/range_scheduler.h"
@@ -58,13 +60,20 @@ class Puller {
   SourceLinkOptions LinkOptions();
   // Ends what other threads wait for.
   void CloseAll();
+  using Step = std::function<rocksdb::Status()>;
   [[nodiscard]] rocksdb::Status RunSteps();
   rocksdb::Status TellsSource(const rocksdb::Status& status) const;
+  [[nodiscard]] rocksdb::Status RunEach(const std::vector<Step>& steps);
+  // Reads what is reused before it is believed; with verify.
+  [[nodiscard]] rocksdb::Status CompareReused();
+  [[nodiscard]] rocksdb::Status SetLanes();
   [[nodiscard]] rocksdb::Status Transfer();
   void RunLane(uint32_t lane);
   [[nodiscard]] rocksdb::Status Reconcile();
   [[nodiscard]] rocksdb::Status FinishTarget();
   [[nodiscard]] rocksdb::Status Publish();
+  // Instead of all that follows CompareReused().
+  [[nodiscard]] rocksdb::Status EndUnchanged();
   [[nodiscard]] rocksdb::Status Settle();
 
   const PullOptions options_;

@@ -142,7 +142,7 @@ class SourceSession {
       const struct Finish& ours, const std::vector<HeldRange>& held);
   bool wants_held() const {
     std::lock_guard<std::mutex> lock(mu_);
-    return plan_.source_resumed() || request_.mode == TransferMode::kRefresh;
+    return plan_.source_resumed() || request_.mode != TransferMode::kSeed;
   }
   void StopThreads();
 

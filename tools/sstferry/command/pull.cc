@@ -72,6 +72,9 @@ std::string TargetLine(const Summary& summary) {
   const std::string text = "refreshed: from sequence " +
                            std::to_string(summary.sequence_old) + " to " +
                            std::to_string(summary.sequence_new);
+  if (summary.visibility == "swap" && !summary.exchanged) {
+    return text + ", nothing changed at the source: not swapped\n";
+  }
   if (summary.visibility == "swap") {
     return text + ", out of service for " + Seconds(summary.outage_seconds) +
            "; " + Levels(summary) + "\n";
@@ -91,8 +94,13 @@ std::string MovedLine(const Summary& summary) {
             ? ""
             : ", " + std::to_string(summary.chunks_unchecked) +
                   " of them without checksums";
+    const std::string reused =
+        summary.files_reused == 0
+            ? ""
+            : ", " + FormatCount(summary.files_reused, "file") + " with " +
+                  Bytes(summary.bytes_reused) + " reused";
     return "cloned: " + FormatCount(summary.files_cloned, "file") +
-           " as they were" + unchecked + ", " + Bytes(summary.sst_bytes) +
+           " as they were" + unchecked + reused + ", " + Bytes(summary.sst_bytes) +
            " in " + FormatCount(summary.chunks, "unit") + wire;
   }
   return "moved: " + FormatCount(summary.entries, "entry", "entries") + ", " +

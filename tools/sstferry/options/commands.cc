@@ -136,6 +136,9 @@ std::vector<OptionSpec> RefreshOptionSpecs() {
       {"after-swap", "CMD", Group::kRefresh,
        "Run CMD with /bin/sh after the swap, to start that again. It runs once "
        "whenever --before-swap was started, also if the swap failed."},
+      {"always-swap", nullptr, Group::kRefresh,
+       "Swap also when TARGET_DIR holds what the source holds. With --method "
+       "clone and swap. Default: leave it as it is, and run no command."},
       {"adopt", nullptr, Group::kRefresh,
        "Accept a TARGET_DIR that was made from another source, or not by "
        "sstferry."},
@@ -156,9 +159,10 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "Default: seed."},
       {"method", "auto|ingest|clone", Group::kCommon,
        "How data moves into a new database: ingest (as sorted chunks, "
-       "compacted on arrival), clone (the source's files as they are; not with "
-       "--cf, --begin, --end or --verify) or auto (ingest, but clone what "
-       "chunks cannot hold). With seed and swap. Default: auto."},
+       "compacted on arrival), clone (the source's files as they are, without "
+       "those that TARGET_DIR has; not with --cf, --begin, --end) or auto "
+       "(ingest, but clone what chunks cannot hold). With seed and swap. "
+       "Default: auto."},
       {"replace", nullptr, Group::kCommon,
        "Replace a TARGET_DIR that is not empty; the old one stays as "
        "TARGET_DIR.old-TRANSFER_ID. Default: refuse."},
@@ -200,6 +204,10 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "Send source files as they are: auto (where that is as good as "
        "rebuilding them), never, or only (every file, or refuse). Default: "
        "auto."},
+      {"reuse", "DIR", Group::kAdvanced,
+       "Link files of the source that the database in DIR has already, on the "
+       "file system of TARGET_DIR. With --method clone. Default: TARGET_DIR, "
+       "where it is to be replaced."},
       {"keep-identity", nullptr, Group::kAdvanced,
        "Give a clone the source's database id, for a clone that replaces its "
        "source. Default: an id of its own."},

@@ -14,10 +14,9 @@ Status RefuseForClone(const OptionTexts& texts, const PullOptions& options) {
                    texts.Get(name));
     }
   }
-  if (options.verify) {
+  if (options.always_swap && !IsSwap(options)) {
     return Status::InvalidArgument(
-        "--verify: expected --method ingest with it; a clone's files are "
-        "checked as they arrive, and sstferry verify compares entries");
+        "--always-swap: expected --visibility swap with it");
   }
   return options.mode == PullMode::kRefresh && !IsSwap(options)
              ? Status::InvalidArgument(
@@ -33,15 +32,20 @@ Status ReadMethod(const OptionTexts& texts, PullOptions* options) {
   if (method != "auto" && method != "ingest" && method != "clone") {
     return Wrong("--method", "auto, ingest or clone", method);
   }
-  options->keep_identity = texts.IsSet("keep-identity");
   if (method != "clone") {
     options->method =
         method == "auto" ? PullMethod::kAuto : PullMethod::kIngest;
-    return options->keep_identity
-               ? Status::InvalidArgument(
-                     "--keep-identity: expected --method clone with it")
-               : Status::OK();
+    for (const char* name : {"keep-identity", "reuse", "always-swap"}) {
+      if (texts.Has(name)) {
+        return Status::InvalidArgument(
+            std::string("--") + name + ": expected --method clone with it");
+      }
+    }
+    return Status::OK();
   }
+  options->keep_identity = texts.IsSet("keep-identity");
+  options->always_swap = texts.IsSet("always-swap");
+  options->reuse_dir = texts.Get("reuse");
   options->method = PullMethod::kClone;
   return RefuseForClone(texts, *options);
 }

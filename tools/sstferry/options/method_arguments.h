@@ -1,4 +1,4 @@
-// What --method and --keep-identity mean.
+// What --method, --keep-identity, --reuse and --always-swap mean.
 #pragma once
 
 #include "tools/sstferry/options/command_arguments.h"

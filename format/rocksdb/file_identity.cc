@@ -1,0 +1,92 @@
+#include "format/rocksdb/file_identity.h"
+
+#include "format/coding.h"
+
+namespace sstferry {
+namespace {
+
+// No identity of one kind is one of another.
+enum class Known : uint8_t { kUniqueId = 1, kOrigin = 2, kBlob = 3 };
+
+void PutDigest(std::string* out, const Digest128& digest) {
+  PutFixed64(out, digest.low);
+  PutFixed64(out, digest.high);
+}
+
+bool FindIdentity(const std::map<uint64_t, Digest128>& identities,
+                  uint64_t number, Digest128* identity) {
+  const auto found = identities.find(number);
+  *identity = found == identities.end() ? Digest128() : found->second;
+  return !(*identity == Digest128());
+}
+
+}  // namespace
+
+Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin) {
+  std::string text;
+  if (file.has_unique_id) {
+    PutFixed8(&text, static_cast<uint8_t>(Known::kUniqueId));
+    PutDigest(&text, file.unique_id);
+  } else if (!origin.session_id.empty() && origin.number != 0) {
+    PutFixed8(&text, static_cast<uint8_t>(Known::kOrigin));
+    PutBytes(&text, origin.database_id);
+    PutBytes(&text, origin.session_id);
+    PutFixed64(&text, origin.number);
+  } else {
+    return Digest128();
+  }
+  PutFixed64(&text, file.bytes);
+  PutFixed64(&text, file.smallest_sequence);
+  PutFixed64(&text, file.largest_sequence);
+  PutFixed64(&text, file.creation_time);
+  return DigestOf(text);
+}
+
+Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns) {
+  if (modified_ns == 0) {
+    return Digest128();
+  }
+  std::string text;
+  PutFixed8(&text, static_cast<uint8_t>(Known::kBlob));
+  PutFixed64(&text, file.number);
+  PutFixed64(&text, file.total_count);
+  PutFixed64(&text, file.total_bytes);
+  PutFixed64(&text, modified_ns);
+  return DigestOf(text);
+}
+
+bool AddContent(const ManifestState& state,
+                const std::map<uint64_t, Digest128>& identities,
+                Digest128Stream* content) {
+  bool all_known = true;
+  Digest128 identity;
+  std::string text;
+  for (const auto& [id, family] : state.families) {
+    text.clear();
+    PutFixed32(&text, id);
+    PutBytes(&text, family.name);
+    PutBytes(&text, family.comparator);
+    PutFixed8(&text, family.persists_timestamps ? 1 : 0);
+    PutBytes(&text, family.full_history_ts_low);
+    PutFixed64(&text, family.files.size());
+    PutFixed64(&text, family.blobs.size());
+    for (const auto& [number, file] : family.files) {
+      all_known &= FindIdentity(identities, number, &identity);
+      PutFixed64(&text, number);
+      PutFixed32(&text, static_cast<uint32_t>(file.level));
+      PutFixed64(&text, file.epoch);
+      PutDigest(&text, identity);
+    }
+    for (const auto& [number, blob] : family.blobs) {
+      all_known &= FindIdentity(identities, number, &identity);
+      PutFixed64(&text, number);
+      PutFixed64(&text, blob.garbage_count);
+      PutFixed64(&text, blob.garbage_bytes);
+      PutDigest(&text, identity);
+    }
+    content->Add(text);
+  }
+  return all_known;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,39 @@
+// Identities of table and blob files, and a digest of all that a database
+// holds. Both sides of a clone compute them, each of its own files: a target
+// has a file already if one of its own has the same identity, and it is current
+// if its content is the same. FORMAT.md, "Identities", is normative.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "format/digest.h"
+#include "format/rocksdb/manifest_state.h"
+
+namespace sstferry {
+
+// Who made a table, as its properties tell. Empty or 0: not known.
+struct TableOrigin {
+  std::string database_id;
+  std::string session_id;
+  uint64_t number = 0;
+};
+
+// By the unique id in the MANIFEST, else by the origin; with the size, both
+// sequence numbers and the creation time, because one external file may be
+// ingested twice. All zero: the table cannot be told from others.
+Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin);
+
+// A blob file has no id: by its number, amounts and the time of its last write.
+// All zero: that time is not known.
+Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns);
+
+// Adds the families and files of a MANIFEST: what they hold, in which order
+// RocksDB reads them, and nothing that an open or a close changes. False: a
+// file has no identity in `identities` (by number).
+[[nodiscard]] bool AddContent(const ManifestState& state,
+                              const std::map<uint64_t, Digest128>& identities,
+                              Digest128Stream* content);
+
+}  // namespace sstferry
