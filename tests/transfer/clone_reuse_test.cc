@@ -244,6 +244,25 @@ TEST_CASE("A WAL with entries is the same as long as nobody opens the target",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
+TEST_CASE("A source that was rolled back and wrote as much to its WAL is not "
+          "the same", "[transfer][clone][reuse]") {
+  const TempDir dir;
+  MakeSource(dir / "source");
+  fs::copy(dir / "source", dir / "older", fs::copy_options::recursive);
+  OpenDb(dir / "source", OneFamily(Quiet())).Put("key", "once");
+  REQUIRE_OK(Swap(dir).status);
+  REQUIRE_FALSE(Swap(dir).summary.exchanged);
+  fs::remove_all(dir / "source");
+  fs::copy(dir / "older", dir / "source", fs::copy_options::recursive);
+  OpenDb(dir / "source", OneFamily(Quiet())).Put("key", "then");
+  const Ferried night = Swap(dir);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.exchanged);
+  REQUIRE(night.summary.files_reused == 4);
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
 TEST_CASE("A target that is not what was published is exchanged",
           "[transfer][clone][reuse]") {
   const TempDir dir;
@@ -394,11 +413,17 @@ TEST_CASE("A new target links from an older copy beside it",
   PullOptions options = Swapping(dir);
   options.mode = PullMode::kSeed;
   options.reuse_dir = dir / "older";
+  // Of several units, of which one differs: nothing is written through a link.
+  const bool rotten = GENERATE(false, true);
+  options.verify = rotten;
+  options.chunk_bytes = 64 << 10;
+  const std::string table = PathsWith(dir / "older", ".sst").front();
+  if (rotten) Rot(table, fs::file_size(table) / 2);
   const std::string before = Fingerprint(dir / "older");
   const Ferried moved = Run(options);
   INFO(moved.message());
   REQUIRE_OK(moved.status);
-  REQUIRE(moved.summary.files_reused == 4);
+  REQUIRE(moved.summary.files_reused == (rotten ? 3 : 4));
   REQUIRE(Fingerprint(dir / "older") == before);
   ExpectSameEntries(dir / "source", dir / "target");
   SECTION("but never from the source") {
