@@ -72,7 +72,7 @@ std::string TargetLine(const Summary& summary) {
   const std::string text = "refreshed: from sequence " +
                            std::to_string(summary.sequence_old) + " to " +
                            std::to_string(summary.sequence_new);
-  if (summary.visibility == "swap" && !summary.exchanged) {
+  if (summary.method == "clone" && !summary.exchanged) {
     return text + ", nothing changed at the source: not swapped\n";
   }
   if (summary.visibility == "swap") {
