@@ -36,7 +36,7 @@ Status ReadMethod(const OptionTexts& texts, PullOptions* options) {
     options->method =
         method == "auto" ? PullMethod::kAuto : PullMethod::kIngest;
     for (const char* name : {"keep-identity", "reuse", "always-swap"}) {
-      if (texts.Has(name)) {
+      if (texts.Has(name) || texts.IsSet(name)) {
         return Status::InvalidArgument(
             std::string("--") + name + ": expected --method clone with it");
       }
