@@ -395,8 +395,10 @@ Status CloneTarget::DigestRange(const Range& range, DigestReply* reply) {
     return MakeStatus(EndState::kCorrupt,
                       "expected the link " + path + ", found none");
   }
-  return DigestFromDisk(context().file_system.get(), path, unit.offset,
-                        unit.bytes, &reply->content);
+  // Bytes that were not synced are not what a direct read must find.
+  const auto digest_of = state()->sync_chunks ? DigestFromDisk : DigestOfPart;
+  return digest_of(context().file_system.get(), path, unit.offset, unit.bytes,
+                   &reply->content);
 }
 
 }  // namespace sstferry
