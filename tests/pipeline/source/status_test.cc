@@ -277,7 +277,7 @@ TEST_CASE("A pull that begins anew releases what it had held",
     REQUIRE(anew.opened.transfer_id != bench.id);
     REQUIRE_FALSE(anew.opened.resumed);
     REQUIRE_FALSE(anew.opened.notes.empty());
-    return anew.opened.notes[0];
+    return anew.opened.notes.back();
   };
   SECTION("from a source that holds it") {
     bench.Lose();
@@ -331,7 +331,7 @@ TEST_CASE("Nobody else's snapshot is released by beginning anew",
   REQUIRE_OK(OpenAs(server->address(), instead, &control, &opened, nullptr,
                     other));
   REQUIRE_FALSE(opened.opened.notes.empty());
-  REQUIRE(opened.opened.notes[0].ends_with("it is another target's"));
+  REQUIRE(opened.opened.notes.back().ends_with("it is another target's"));
   REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
 }
 
