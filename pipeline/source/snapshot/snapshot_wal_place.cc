@@ -13,15 +13,20 @@ namespace {
 
 using rocksdb::Status;
 
-// Finds out whether `directory` holds a WAL that recovery needs. Empty WALs,
-// which the last owner of a directory leaves, do not count.
-Status HoldsNeeded(const std::string& directory, uint64_t oldest, bool* holds) {
+// WALs in a directory that recovery would read.
+struct NeededWals {
+  bool any = false;      // also empty ones, which the last owner leaves
+  bool holding = false;  // one that is not empty
+};
+
+Status FindNeeded(const std::string& directory, uint64_t oldest,
+                  NeededWals* needed) {
   std::vector<std::string> names;
   const Status status = ListDirectory(directory, &names);
-  *holds = false;
   const auto wals = WalsIn(names);
   for (auto wal = wals.lower_bound(oldest); wal != wals.end(); ++wal) {
-    *holds |= FileIdOf(directory + "/" + wal->second).bytes > 0;
+    needed->any = true;
+    needed->holding |= FileIdOf(directory + "/" + wal->second).bytes > 0;
   }
   return status;
 }
@@ -57,25 +62,28 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
   if (place.named.front() != '/') {
     return Uncertain(place, ": a relative path cannot be resolved here");
   }
-  bool here = false;
-  Status status = HoldsNeeded(place.database_dir, place.oldest_needed, &here);
+  NeededWals here;
+  Status status = FindNeeded(place.database_dir, place.oldest_needed, &here);
   if (!status.ok()) {
     return status;
   }
   if (!FileIdOf(place.named).exists()) {
-    return here ? status
-                : Uncertain(place, ", which does not exist, so the WALs cannot "
+    return here.holding
+               ? status
+               : Uncertain(place, ", which does not exist, so the WALs cannot "
                                    "be read");
   }
-  bool there = false;
-  status = HoldsNeeded(place.named, place.oldest_needed, &there);
+  NeededWals there;
+  status = FindNeeded(place.named, place.oldest_needed, &there);
   if (!status.ok()) {
     return status;
   }
-  if (here && there) {
-    return Uncertain(place, ", and both hold WALs that it needs");
+  // An empty one there may have been cut short: what lies here is then of an
+  // earlier time.
+  if (here.holding && there.any) {
+    return Uncertain(place, ", and both have WALs that it needs");
   }
-  if (here) {
+  if (here.holding) {
     return status;
   }
   if (FileIdOf(place.named + "/CURRENT").exists()) {

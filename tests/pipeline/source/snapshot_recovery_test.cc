@@ -316,6 +316,22 @@ TEST_CASE("Snapshot reads the WALs that the MANIFEST needs, wherever a stale "
   CHECK(TakeStatus(Of(tree / "db")).ok());
 }
 
+TEST_CASE("Snapshot takes no stale WAL for one that was cut to nothing",
+          "[snapshot][recovery]") {
+  TempTree tree;
+  fs::create_directory(tree / "wals");
+  Options moved = Plain();
+  moved.wal_dir = tree / "wals";
+  DieAfter(moved, tree / "db", {{"k", "v"}});
+  const std::string newest = FilesWith(tree / "wals", ".log").back();
+  fs::copy_file(tree / ("wals/" + newest), tree / ("db/" + newest));
+  fs::resize_file(tree / ("wals/" + newest), 0);
+  RequireRefused(TakeStatus(Of(tree / "db")), "--wal-dir");
+  SnapshotOptions asked = Of(tree / "db");
+  asked.wal_dir = tree / "wals";
+  CHECK(ReadAll(*Take(asked), "default").empty());
+}
+
 TEST_CASE("Snapshot asks for the WAL directory where OPTIONS do not tell it",
           "[snapshot][recovery]") {
   TempTree tree;
