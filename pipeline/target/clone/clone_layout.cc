@@ -101,7 +101,11 @@ Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     status = file_system->NewWritableFile(path, rocksdb::FileOptions(), &file,
                                           nullptr);
-    if (status.ok()) status = file->Fsync(IOOptions(), nullptr);
+    // Each unit syncs the file that it writes into, and the names are synced
+    // before a unit is recorded.
+    if (status.ok() && units[i] == 0) {
+      status = file->Fsync(IOOptions(), nullptr);
+    }
     if (status.ok()) status = file->Close(IOOptions(), nullptr);
     status = WithContext(status, EndStateOf(status), "create " + path);
   }
