@@ -17,9 +17,6 @@ std::string WhyNoClone(const PullOptions& options) {
   if (options.mode == PullMode::kRefresh && !IsSwap(options)) {
     return "--visibility all and chunk never clone";
   }
-  if (options.verify) {
-    return "--verify compares entries, which a clone does not read";
-  }
   return options.format_version != 0 || options.carry != CarryMode::kAuto
              ? "--format-version and --carry ask for chunks"
              : "";

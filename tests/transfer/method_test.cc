@@ -223,10 +223,13 @@ TEST_CASE("Auto clones a database that holds prepared transactions",
                rocksdb::WRITE_UNPREPARED);
   const auto source = OpenTransactions(dir / "source", policy);
   const auto prepared = Prepare(source.get());
-  const Ferried moved = Ferry(dir / "source", dir / "target");
+  PullOptions options;
+  options.verify = GENERATE(false, true);
+  const Ferried moved = Ferry(dir / "source", dir / "target", options);
   RequireCloned(moved, policy == rocksdb::WRITE_COMMITTED
                            ? "1 prepared transactions"
                            : "count batches");
+  REQUIRE(moved.summary.verified == options.verify);
   const auto clone = OpenTransactions(dir / "target", policy);
   std::string value;
   REQUIRE_OK(clone->Get({}, "after", &value));
@@ -250,7 +253,6 @@ TEST_CASE("Prepared transactions are left out with a note where auto may not "
   SECTION("since a part was asked for") {
     options.selection.interval.begin = "a";
   }
-  SECTION("since it is verified") { options.verify = true; }
   SECTION("since a clone is refused, too") {
     fs::create_directory(dir / "source" + "/blob_dir");
   }
@@ -280,10 +282,6 @@ TEST_CASE("What chunks refuse stays refused where auto may not clone",
   SECTION("since some keys were asked for") {
     options.selection.interval.end = "k";
     why = "--end";
-  }
-  SECTION("since it is verified") {
-    options.verify = true;
-    why = "--verify";
   }
   SECTION("since it is about chunks") {
     options.carry = CarryMode::kNever;
