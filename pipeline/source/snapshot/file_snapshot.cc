@@ -38,6 +38,26 @@ Status RefuseForeign(const std::string& directory) {
   return Status::OK();
 }
 
+// RocksDB does not open a database whose WAL is shorter than the MANIFEST says
+// (track_and_verify_wals_in_manifest). A WAL is copied up to its first damage.
+Status CheckTrackedWals(const ManifestState& manifest,
+                        const std::vector<CloneFile>& files) {
+  for (const CloneFile& file : files) {
+    const auto tracked = manifest.wals.find(file.number);
+    if (file.kind == CloneFileKind::kWal && tracked != manifest.wals.end() &&
+        tracked->second != kUnknownWalBytes && file.bytes < tracked->second) {
+      return MakeStatus(EndState::kCorrupt,
+                        CloneFileName(file) + ": the MANIFEST says that " +
+                            std::to_string(tracked->second) +
+                            " bytes of it were synced, expected to read them, "
+                            "found damage at byte " +
+                            std::to_string(file.bytes) +
+                            "; --method ingest takes what recovery takes");
+    }
+  }
+  return Status::OK();
+}
+
 }  // namespace
 
 Status FileSnapshot::Fill(const SnapshotOptions& options) {
@@ -80,6 +100,9 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   if (status.ok()) status = ReadTables(manifest.state());
   if (status.ok()) status = CheckStopped(options);
   if (status.ok()) status = ReadWals(&wals);
+  if (status.ok()) {
+    status = CheckTrackedWals(manifest.state(), files_.files);
+  }
   if (!status.ok()) {
     return status;
   }
