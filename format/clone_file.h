@@ -28,10 +28,10 @@ struct CloneFile {
   // Of a WAL or a MANIFEST: the offset behind its last whole record, as its
   // source read it; a reader that stops before it has found damage. Else 0.
   uint64_t records_end = 0;
-  // Of a table or a blob file: what no other file has (rocksdb/file_identity.h).
-  // All zero: not known.
+  // Identifies a table or a blob file (rocksdb/file_identity.h). All zero: not
+  // known.
   Digest128 identity{};
-  // Of a blob file: when the source wrote it last, in nanoseconds since 1970.
+  // The source's last write to a blob file, in nanoseconds since 1970; else 0.
   uint64_t modified_ns = 0;
   friend bool operator==(const CloneFile&, const CloneFile&) = default;
 };

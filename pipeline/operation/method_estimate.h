@@ -1,5 +1,5 @@
-// What a plan says about both methods: bytes, CPU time at the source, seconds
-// at some links, and which one is advised.
+// The estimates that a plan prints of both methods: bytes, CPU time at the
+// source, seconds at some links, and which one is advised.
 #pragma once
 
 #include <cstdint>

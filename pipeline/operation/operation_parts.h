@@ -1,4 +1,4 @@
-// What several operations share: the endpoint of a pull's options, the end of a
+// Parts that operations share: the endpoint of a pull's options, the end of a
 // summary, and the worker that another thread may cancel.
 #pragma once
 

@@ -76,7 +76,7 @@ class PullOperation : public Operation {
     return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
   }
 
-  // Of an attempt that was not to become a clone.
+  // Adds to a refusal why the attempt does not become a clone.
   Outcome Explain(const Outcome& refused) const {
     const std::string why = replica_.db != nullptr
                                 ? "the database is refreshed where it is open"

@@ -231,7 +231,7 @@ struct PlanItemSummary {
   std::string reason;
 };
 
-// What a plan tells about one method. All numbers but `files` are estimates.
+// A plan's estimate of one method. All numbers but `files` are estimates.
 struct MethodSummary {
   std::string method;   // "ingest", "clone"
   std::string why_not;  // it cannot move the database; empty: it can

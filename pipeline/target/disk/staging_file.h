@@ -75,7 +75,7 @@ class StagingFile {
   const std::string& path() const { return place_.path; }
 
  private:
-  // What the buffer holds; with `direct` but for what is not aligned.
+  // Writes the buffer; with `direct` it keeps the bytes that are not aligned.
   [[nodiscard]] rocksdb::Status Write();
   [[nodiscard]] rocksdb::Status At(const char* step,
                                    const rocksdb::Status& status) const;
