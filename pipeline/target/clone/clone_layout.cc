@@ -122,11 +122,13 @@ std::unique_ptr<SstPartCheck> CloneLayout::StartCheck(
     uint32_t range_id, rocksdb::FileSystem* file_system) const {
   const CloneUnit& part = unit(range_id);
   const CloneUnit& tail = units_[last_units_[part.file]];
+  if (file_of(range_id).kind != CloneFileKind::kTable || IsTail(range_id) ||
+      tail.offset / kMaxUnitsWithCheck > unit_bytes_) {
+    return nullptr;
+  }
   {
     std::lock_guard<std::mutex> lock(mu_);
-    if (file_of(range_id).kind != CloneFileKind::kTable ||
-        IsTail(range_id) || !has_tail_[part.file] ||
-        part.bytes * kMaxUnitsWithCheck < tail.offset) {
+    if (!has_tail_[part.file]) {
       return nullptr;
     }
   }

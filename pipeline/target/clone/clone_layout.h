@@ -92,10 +92,12 @@ class CloneLayout {
   CloneLayout(const ClonePlan& clone, std::string db_dir,
               std::string staging_dir)
       : files_(clone.files),
+        unit_bytes_(clone.set.unit_bytes),
         db_dir_(std::move(db_dir)),
         staging_dir_(std::move(staging_dir)) {}
 
   const std::vector<CloneFile> files_;
+  const uint64_t unit_bytes_;
   const std::string db_dir_;
   const std::string staging_dir_;
   std::vector<CloneUnit> units_;
