@@ -136,7 +136,8 @@ std::string CommandRoff(const Command& command, const std::string& version) {
   text += values.empty() ? "" : ".SH VALUES\n" + values;
   text += ExitCodesRoff() + ".SH EXAMPLES\n";
   for (const CommandExample& example : command.examples) {
-    text += ".PP\n" + Roff(example.about) + ":\n.PP\n.RS 4\n" +
+    const bool first = &example == &command.examples.front();
+    text += (first ? "" : ".PP\n") + Roff(example.about) + ":\n.PP\n.RS 4\n" +
             Roff(example.line) + "\n.RE\n";
   }
   std::vector<std::pair<std::string, std::string>> pages = {{"sstferry", "1"}};

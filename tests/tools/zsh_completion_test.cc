@@ -1,0 +1,115 @@
+// What zsh offers, in a shell of its own behind a pseudo-terminal.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/scratch_dir.h"
+#include "tools/sstferry/options/completion.h"
+
+namespace sstferry {
+namespace {
+
+// Tells every candidate that zsh takes, then that it is done.
+constexpr char kSetup[] = R"shell(PROMPT= RPROMPT=
+fpath=($1 $fpath)
+autoload -U compinit
+compinit -D -u
+zstyle ':completion:*' list no
+compadd() {
+  local -a hits
+  if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\ * ]]; then
+    builtin compadd -A hits "$@"
+    print -r -- "OFFERED${(j: :)hits}"
+  fi
+  builtin compadd "$@"
+}
+offer() {
+  zle complete-word
+  print -r -- "DO""-NE"
+}
+zle -N offer
+bindkey '^I' offer
+PATH=$1:$PATH
+cd $1/work
+print -r -- "RE""-ADY"
+)shell";
+
+constexpr char kAsk[] = R"shell(zmodload zsh/zpty || exit 1
+local line
+zpty shell zsh -f -i
+zpty -w shell "source $1/setup $1"
+zpty -r -m shell line '*RE-ADY*' || exit 1
+zpty -n -w shell "$2"$'\t'
+zpty -r -m shell line '*DO-NE*' || exit 1
+print -r -- $line
+zpty -d shell
+)shell";
+
+void WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+bool HaveZsh() {
+  return Process({"/bin/sh", "-c", "command -v zsh"}).Wait() == 0;
+}
+
+std::string Offered(const ScratchDir& dir, const std::string& line) {
+  Process zsh({"/usr/bin/env", "zsh", "-f", dir / "ask", dir.path(), line});
+  INFO(line << "\n" << zsh.err());
+  REQUIRE(zsh.Wait() == 0);
+  std::istringstream answer(zsh.out());
+  const std::string mark = "OFFERED";
+  std::string offered;
+  for (std::string row; std::getline(answer, row);) {
+    const size_t at = row.find(mark);
+    if (at != std::string::npos) {
+      offered = row.substr(at + mark.size());
+      offered.erase(offered.find_last_not_of("\r\n") + 1);
+    }
+  }
+  return offered;
+}
+
+}  // namespace
+
+TEST_CASE("zsh completes commands, options, values, names and directories",
+          "[tools][manual]") {
+  if (!HaveZsh()) {
+    WARN("zsh is missing: not checked with it");
+    return;
+  }
+  const ScratchDir dir;
+  std::filesystem::create_directories(dir / "work/data");
+  WriteFile(dir / "work/dump.sst", "");
+  WriteFile(dir / "_sstferry", ZshCompletion());
+  WriteFile(dir / "setup", kSetup);
+  WriteFile(dir / "ask", kAsk);
+  WriteFile(dir / "sstferry",
+            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1/ --tls-ca c' ] || "
+            "[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls-ca c' ] || exit 1\n"
+            "echo 'sst://h:1 serves 2 databases:'\n"
+            "echo '  sst://h:1/orders'\necho '  sst://h:1/users'\n");
+  std::filesystem::permissions(dir / "sstferry",
+                               std::filesystem::perms::owner_all);
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"sstferry pu", "pull"},
+      {"sstferry pull --vis", "--visibility"},
+      {"sstferry serve --vis", ""},
+      {"sstferry pull --visibility ", "all chunk swap"},
+      {"sstferry pull --visibility=s", "swap"},
+      {"sstferry pull da", "data"},
+      {"sstferry inspect du", "dump.sst"},
+      {"sstferry pull --wal-dir d", "data"},
+      {"sstferry pull --tls-ca c sst://h:1/", "orders users"},
+      {"sstferry pull --tls-ca c sst://h:1/u", "users"},
+      {"sstferry help ve", "verify"},
+  };
+  for (const auto& [line, expected] : rows) {
+    INFO(line);
+    REQUIRE(Offered(dir, line) == expected);
+  }
+}
+
+}  // namespace sstferry
