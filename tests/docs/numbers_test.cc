@@ -14,6 +14,7 @@
 #include "sstferry/options.h"
 #include "tests/docs/markdown.h"
 #include "tests/support/catch.h"
+#include "tools/sstferry/metrics/metric_table.h"
 #include "tools/sstferry/output/progress.h"
 
 namespace sstferry {
@@ -225,6 +226,31 @@ TEST_CASE("docs/json.md has every key of a summary, and no other", "[docs]") {
     INFO(key);
     REQUIRE(written.count(key) == 1);
   }
+}
+
+TEST_CASE("docs/metrics.md has every metric with its type and labels",
+          "[docs]") {
+  const std::string text = TextOfDocument("docs/metrics.md");
+  size_t rows = 0;
+  for (const MetricSpec* spec : AllMetrics()) {
+    INFO(spec->name);
+    const std::string labels = spec->labels;
+    const std::string row =
+        std::string("\n| `") + spec->name + "` | " +
+        (spec->kind == MetricKind::kCounter ? "counter" : "gauge") + " | " +
+        (labels.empty() ? "" : labels + " ") + "| ";
+    REQUIRE(text.find(row) != std::string::npos);
+    const std::string name = spec->name;
+    REQUIRE(name.starts_with("sstferry_"));
+    REQUIRE(name.ends_with("_total") == (spec->kind == MetricKind::kCounter));
+    ++rows;
+  }
+  for (size_t at = text.find("\n| `sstferry_"); at != std::string::npos;
+       at = text.find("\n| `sstferry_", at + 1)) {
+    REQUIRE(rows > 0);
+    --rows;
+  }
+  REQUIRE(rows == 0);
 }
 
 TEST_CASE("docs/json.md has every key of a progress object, and no other",

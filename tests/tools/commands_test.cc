@@ -331,6 +331,34 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   }
 }
 
+TEST_CASE("Metrics are shown to this machine only, and a file ends in .prom",
+          "[tools]") {
+  ServeArguments serve;
+  REQUIRE_OK(ParseServe({"--db", "/d"}, &serve));
+  REQUIRE_FALSE(serve.metrics.listen.has_value());
+  REQUIRE_OK(ParseServe({"--db", "/d", "--metrics", "[::1]:9420"}, &serve));
+  REQUIRE(serve.metrics.listen->host == "::1");
+  REQUIRE(serve.metrics.listen->port == 9420);
+  for (const std::string where :
+       {"0.0.0.0:9420", "[::]:1", "192.0.2.1:9420", "127.0.0.1", "[::1]",
+        ":9420", "127.0.0.1:x"}) {
+    INFO(where);
+    serve = ServeArguments();
+    REQUIRE(Refusal(ParseServe({"--db", "/d", "--metrics", where}, &serve))
+                .find("--metrics: ") == 0);
+  }
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"/s", "/t", "--metrics", "127.0.0.1:0",
+                        "--metrics-file", "/var/lib/m/users.prom"},
+                       &pull));
+  REQUIRE(pull.metrics.file == "/var/lib/m/users.prom");
+  for (const std::string file : {"", "users", "users.prom.tmp", "/d/.prom"}) {
+    INFO(file);
+    REQUIRE(PullRefusal({"/s", "/t", "--metrics-file", file})
+                .find("--metrics-file: ") == 0);
+  }
+}
+
 TEST_CASE("Serve listens beyond this machine only with --insecure",
           "[tools]") {
   for (const std::string where : {"0.0.0.0:0", "[::]:0", "192.0.2.1:7420"}) {

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "format/types.h"
 #include "sstferry/options.h"
 #include "sstferry/transport.h"
 
@@ -70,6 +72,19 @@ struct TransferReport {
   uint64_t sst_bytes = 0;
   uint64_t wire_bytes = 0;
   double seconds = 0;
+  bool connected = false;  // a target is connected now
+  // Time by stage (snapshot, plan, read_build, send_wait, idle), that of all
+  // lanes added up.
+  std::map<std::string, double> stage_seconds;
+};
+
+// What a server does and holds at one moment. For monitoring.
+struct ServerState {
+  // Transfers that have not ended, with what they have sent so far. Not those
+  // that an earlier process began and nobody has resumed.
+  std::vector<TransferReport> transfers;
+  // As a status query lists them, with cut ids.
+  std::vector<HeldSnapshot> snapshots;
 };
 
 // Clocks and disk space as a server reads them; unset: from the system. For
@@ -139,6 +154,8 @@ class SourceServer {
   // Sets the limit for all transfers together from now on; 0: no limit. May be
   // called from any thread.
   virtual void SetMaxRate(uint64_t wire_bytes_per_sec) = 0;
+  // May be called from any thread. Reads the leases beside the databases.
+  virtual ServerState state() = 0;
   // Waits until no connection is open. Returns false after `limit`.
   virtual bool AwaitIdle(std::chrono::milliseconds limit) = 0;
   virtual const std::string& address() const = 0;

@@ -88,6 +88,14 @@ class Server : public SourceServer {
     wire_bucket_.SetRate(wire_bytes_per_sec);
   }
 
+  ServerState state() override {
+    std::set<std::string> names;
+    for (const ServedDatabase& database : options_.databases) {
+      names.insert(database.name);
+    }
+    return {store_.Reports(), store_.List(names, nullptr)};
+  }
+
   bool AwaitIdle(std::chrono::milliseconds limit) override {
     std::unique_lock<std::mutex> lock(mu_);
     return idle_.wait_for(lock, limit, [this] {

@@ -65,6 +65,8 @@ class SnapshotStore {
   // sees more than the first bytes of its id.
   std::vector<HeldSnapshot> List(const std::set<std::string>& names,
                                  const PeerIdentity* peer);
+  // Reports on the pulls of this store that have not ended.
+  std::vector<TransferReport> Reports() const;
   // Releases the snapshot of a transfer that its target has dropped. Returns a
   // sentence for the target's operator.
   std::string Drop(const ServedDatabase& database, const TransferId& id,

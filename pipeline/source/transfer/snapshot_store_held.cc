@@ -55,6 +55,25 @@ std::vector<HeldSnapshot> SnapshotStore::List(
   return all;
 }
 
+std::vector<TransferReport> SnapshotStore::Reports() const {
+  std::vector<std::shared_ptr<Transfer>> transfers;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    for (const auto& item : entries_) {
+      if (item.second.transfer->request().purpose == Purpose::kPull) {
+        transfers.push_back(item.second.transfer);
+      }
+    }
+  }
+  std::vector<TransferReport> reports;
+  for (const std::shared_ptr<Transfer>& transfer : transfers) {
+    if (transfer->planned() && !transfer->ended()) {
+      reports.push_back(transfer->Report());
+    }
+  }
+  return reports;
+}
+
 std::string SnapshotStore::Drop(const ServedDatabase& database,
                                 const TransferId& id,
                                 const PeerIdentity* peer) {

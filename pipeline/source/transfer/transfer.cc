@@ -369,6 +369,15 @@ TransferReport Transfer::Report() const {
   report.sst_bytes = counters_.sst_bytes;
   report.wire_bytes = counters_.wire_bytes;
   report.seconds = static_cast<double>(MicrosSince(started_)) / 1e6;
+  report.connected = connections_.has_control();
+  if (planned_) {
+    report.stage_seconds["snapshot"] = snapshot_micros_ / 1e6;
+    report.stage_seconds["plan"] = plan_micros_ / 1e6;
+  }
+  const StageTotals& stages = counters_.stages;
+  report.stage_seconds["read_build"] = stages.micros(Stage::kReadBuild) / 1e6;
+  report.stage_seconds["send_wait"] = stages.micros(Stage::kSendWait) / 1e6;
+  report.stage_seconds["idle"] = stages.micros(Stage::kIdle) / 1e6;
   return report;
 }
 

@@ -1,6 +1,8 @@
 // sstferry pull
 #include "tools/sstferry/command/operation_runner.h"
 #include "tools/sstferry/command/run.h"
+#include "tools/sstferry/metrics/measured_pull.h"
+#include "tools/sstferry/metrics/metrics_endpoint.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/output/progress.h"
@@ -206,6 +208,21 @@ void Reload(const std::vector<std::string>& words, Operation* operation,
               console);
 }
 
+// A replica counts for more than its metrics: without them the pull still runs.
+std::unique_ptr<MetricsEndpoint> ShowMetrics(const MetricsArguments& arguments,
+                                             const MeasuredPull* pull,
+                                             Console* console) {
+  std::unique_ptr<MetricsEndpoint> endpoint;
+  if (arguments.listen) {
+    const rocksdb::Status status = MetricsEndpoint::Start(
+        *arguments.listen, [pull] { return pull->Text(); }, &endpoint);
+    console->Log(status.ok() ? LogLevel::kInfo : LogLevel::kError,
+                 status.ok() ? "metrics at " + endpoint->url()
+                             : MessageOf(status));
+  }
+  return endpoint;
+}
+
 }  // namespace
 
 int RunPull(const std::vector<std::string>& arguments) {
@@ -220,10 +237,11 @@ int RunPull(const std::vector<std::string>& arguments) {
   pull.options.command_line = CommandLine("pull", arguments);
   LogTlsWarnings(pull.options.tls, &console);
   SetHooks(&pull);
-  const std::unique_ptr<Operation> operation = MakePull(pull.options);
-  return RunOperation(
-      "pull", pull.common, &console, operation.get(), PullReport,
-      [&] { Reload(arguments, operation.get(), &console); });
+  MeasuredPull operation(pull, MakePull(pull.options));
+  const std::unique_ptr<MetricsEndpoint> endpoint =
+      ShowMetrics(pull.metrics, &operation, &console);
+  return RunOperation("pull", pull.common, &console, &operation, PullReport,
+                      [&] { Reload(arguments, &operation, &console); });
 }
 
 }  // namespace sstferry

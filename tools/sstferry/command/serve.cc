@@ -9,6 +9,8 @@
 #include "sstferry/rate_limited_log.h"
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/command/version.h"
+#include "tools/sstferry/metrics/metrics_endpoint.h"
+#include "tools/sstferry/metrics/serve_metrics.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/output/progress.h"
@@ -154,6 +156,19 @@ void Reload(const std::vector<std::string>& words, SourceServer* server,
               [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
 }
 
+Status ShowMetrics(const HostPort& listen, ServeMetrics* metrics,
+                   SourceServer* server, Console* console,
+                   std::unique_ptr<MetricsEndpoint>* endpoint) {
+  const Status status = MetricsEndpoint::Start(
+      listen,
+      [metrics, server] { return metrics->Collect(server->state()).Text(); },
+      endpoint);
+  if (status.ok()) {
+    console->Log(LogLevel::kInfo, "metrics at " + (*endpoint)->url());
+  }
+  return status;
+}
+
 // Serves until a signal, or with --once until the first transfer has ended.
 Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
              Console* console, Ledger* ledger) {
@@ -174,9 +189,11 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   std::atomic<bool> stop_asked{false};
   std::atomic<StopWatcher*> watcher{nullptr};
   RateLimitedLog transfer_log;
+  ServeMetrics metrics(&arguments->options);
   const bool once = arguments->once;
   arguments->options.log = console->log_function();
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
+    metrics.Report(report);
     LogTransfer(report, &transfer_log, console);
     // Not its end; but one that said why it ends does so for --once.
     if (report.kept_for.count() > 0 && (report.lost || !once)) {
@@ -188,6 +205,11 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
     }
   };
   status = MakeSourceServer(arguments->options, std::move(listener), &server);
+  std::unique_ptr<MetricsEndpoint> endpoint;
+  if (status.ok() && arguments->metrics.listen) {
+    status = ShowMetrics(*arguments->metrics.listen, &metrics, server.get(),
+                         console, &endpoint);
+  }
   if (!status.ok()) {
     return status;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,15 @@ struct CommonArguments {
   LogLevel log_level = LogLevel::kInfo;
 };
 
+// Where metrics are shown.
+struct MetricsArguments {
+  std::optional<HostPort> listen;
+  std::string file;  // pull only; empty: none
+};
+
 struct ServeArguments {
   CommonArguments common;
+  MetricsArguments metrics;
   ServeOptions options;  // all but the callbacks
   HostPort listen;
   TlsFiles tls;  // empty: plain TCP
@@ -35,6 +43,7 @@ struct ServeArguments {
 
 struct PullArguments {
   CommonArguments common;
+  MetricsArguments metrics;
   PullOptions options;  // all but the hooks
   std::string before_swap;  // commands; empty: none
   std::string after_swap;

@@ -46,6 +46,10 @@ const OptionSpec kTlsKeyOption = {
 const OptionSpec kTlsCaOption = {
     "tls-ca", "FILE", Group::kNetwork,
     "CA certificates that may sign the other side's certificate, PEM."};
+const OptionSpec kMetricsOption = {
+    "metrics", "HOST:PORT", Group::kOutput,
+    "Show metrics for Prometheus at http://HOST:PORT/metrics, on an address of "
+    "this machine only; port 0 takes a free port. Default: none."};
 const OptionSpec kLanesOption = {
     "lanes", "N", Group::kCommon,
     "Move N ranges at the same time, 1 to 64. Default: 4."};
@@ -100,6 +104,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        "Read the WAL of database NAME from DIR (repeatable). Default: "
        "where its OPTIONS file and MANIFEST say.",
        true},
+      kMetricsOption,
   };
 }
 
@@ -228,6 +233,10 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "fills, else 0755 less the umask."},
       {"timeline", "FILE.csv", Group::kAdvanced,
        "Write a line of rates and queue lengths to FILE.csv every second."},
+      kMetricsOption,
+      {"metrics-file", "FILE.prom", Group::kOutput,
+       "Write metrics to FILE.prom at the end, also of a pull that fails, for "
+       "node_exporter's textfile collector. Default: none."},
   };
 }
 

@@ -1,0 +1,19 @@
+// The databases that serve is told to serve, and to whom.
+#pragma once
+
+#include "rocksdb/status.h"
+#include "sstferry/source.h"
+#include "tools/sstferry/options/arguments.h"
+
+namespace sstferry {
+
+// --db.
+[[nodiscard]] rocksdb::Status ReadDatabases(const OptionTexts& texts,
+                                            ServeOptions* out);
+// --allow and --wal-dir. REQUIRES: ReadDatabases() returned OK.
+[[nodiscard]] rocksdb::Status ReadAllowed(const OptionTexts& texts, bool tls,
+                                          ServeOptions* out);
+[[nodiscard]] rocksdb::Status ReadWalDirs(const OptionTexts& texts,
+                                          ServeOptions* out);
+
+}  // namespace sstferry
