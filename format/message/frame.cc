@@ -49,6 +49,8 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kTargetBounds, "TargetBounds"},
     {FrameType::kCloneSet, "CloneSet"},
     {FrameType::kCloneFiles, "CloneFiles"},
+    {FrameType::kFactsRequest, "FactsRequest"},
+    {FrameType::kFactsReply, "FactsReply"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},

@@ -70,6 +70,8 @@ enum class FrameType : uint8_t {
   kTargetBounds = 29,  // target: largest keys of its last level's files
   kCloneSet = 30,      // source: precedes the list of files of a clone
   kCloneFiles = 31,    // source: some files of a clone
+  kFactsRequest = 32,  // target: asks how large and how old a database is
+  kFactsReply = 33,    // source
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source

@@ -439,6 +439,21 @@ void Fields(A& a, M& m) {
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
+template <typename A, FieldsOf<FactsRequest> M>
+void Fields(A& a, M& m) {
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+}
+
+template <typename A, FieldsOf<FactsReply> M>
+void Fields(A& a, M& m) {
+  Number(a, "families", m.families);
+  Number(a, "files", m.files);
+  Number(a, "bytes", m.bytes);
+  Number(a, "sequence", m.sequence);
+  Number(a, "age_seconds", m.age_seconds);
+  a.Text("problem", m.problem, kMaxMessageTextBytes);
+}
+
 template <typename A, FieldsOf<Finish> M>
 void Fields(A& a, M& m) {
   a.List("families", m.families, kMaxFamilies, 32,

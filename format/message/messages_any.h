@@ -33,9 +33,12 @@ inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
 inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
 // The mode kClone of an OpenRequest.
 inline constexpr uint64_t kFeatureClone = 1u << 5;
+// FactsRequest.
+inline constexpr uint64_t kFeatureFacts = 1u << 6;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
-    kFeatureWireCompression | kFeatureMarkedBlocks | kFeatureClone;
+    kFeatureWireCompression | kFeatureMarkedBlocks | kFeatureClone |
+    kFeatureFacts;
 
 struct NamedValue {
   std::string name;

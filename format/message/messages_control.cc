@@ -115,6 +115,18 @@ Status StatusReply::DecodeFrom(const Slice& payload) {
   return DecodeFields("StatusReply", payload, this);
 }
 
+void FactsRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status FactsRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("FactsRequest", payload, this);
+}
+
+void FactsReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status FactsReply::DecodeFrom(const Slice& payload) {
+  return DecodeFields("FactsReply", payload, this);
+}
+
 void TargetFamilies::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);
 }

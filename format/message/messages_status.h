@@ -26,4 +26,25 @@ struct StatusReply {
   friend bool operator==(const StatusReply&, const StatusReply&) = default;
 };
 
+// Asks for the size and the age of a served database.
+struct FactsRequest {
+  std::string database;  // NAME
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const FactsRequest&, const FactsRequest&) = default;
+};
+
+// A database as its MANIFEST records it. Its WALs may hold more.
+struct FactsReply {
+  uint64_t families = 0;
+  uint64_t files = 0;  // tables and blob files
+  uint64_t bytes = 0;  // of these files
+  uint64_t sequence = 0;
+  uint64_t age_seconds = 0;  // since it was last written to
+  std::string problem;  // why a pull would fail now; empty: nothing is known
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const FactsReply&, const FactsReply&) = default;
+};
+
 }  // namespace sstferry

@@ -258,6 +258,10 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<StatusRequest>(name, payload, kAt, out);
     case FrameType::kStatusReply:
       return AnnotateMessage<StatusReply>(name, payload, kAt, out);
+    case FrameType::kFactsRequest:
+      return AnnotateMessage<FactsRequest>(name, payload, kAt, out);
+    case FrameType::kFactsReply:
+      return AnnotateMessage<FactsReply>(name, payload, kAt, out);
     case FrameType::kTargetFamilies:
       return AnnotateMessage<TargetFamilies>(name, payload, kAt, out);
     case FrameType::kCovers:

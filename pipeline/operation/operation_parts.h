@@ -98,6 +98,12 @@ class WorkerSlot {
     progress.done_bytes += last_.done_bytes;
     progress.entries += last_.entries;
     progress.seconds += last_.seconds;
+    progress.stages.source_work += last_.stages.source_work;
+    progress.stages.source_blocked += last_.stages.source_blocked;
+    progress.stages.target_blocked += last_.stages.target_blocked;
+    progress.stages.target_paced += last_.stages.target_paced;
+    progress.stages.target_cpu += last_.stages.target_cpu;
+    progress.stages.target_disk += last_.stages.target_disk;
     return progress;
   }
 

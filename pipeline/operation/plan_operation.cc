@@ -110,9 +110,16 @@ class PlanOperation : public Operation {
   Status AskForChunks(Summary* summary) {
     return Ask(&chunks_,
                [&](SourceSession* session, const std::string& name) {
-                 return name.empty() ? session->List(&summary->served_names)
+                 return name.empty() ? ListNames(session, summary)
                                      : PlanChunks(session, name, summary);
                });
+  }
+
+  static Status ListNames(SourceSession* session, Summary* summary) {
+    ListReply reply;
+    const Status status = session->List(&reply);
+    summary->served_names = std::move(reply.names);
+    return status;
   }
 
   Status PlanChunks(SourceSession* session, const std::string& name,

@@ -19,11 +19,14 @@ constexpr std::chrono::milliseconds kReleasePatience{15'000};
 
 class Query : public StatusQuery {
  public:
-  explicit Query(const StatusOptions& options) : options_(options) {}
+  Query(const StatusOptions& options, bool served)
+      : options_(options), served_(served) {}
 
   Status Run(StatusReport* report) override {
-    report->status =
-        options_.where.is_directory() ? Look(report) : Ask(report);
+    report->status = served_ ? AskServer(report, "ls")
+                     : options_.where.is_directory()
+                         ? Look(report)
+                         : AskServer(report, "status");
     return report->status;
   }
 
@@ -52,7 +55,7 @@ class Query : public StatusQuery {
     return status;
   }
 
-  Status Ask(StatusReport* report) {
+  Status AskServer(StatusReport* report, const char* where) {
     report->is_source = true;
     EndpointOptions endpoint;
     endpoint.address = options_.where;
@@ -65,21 +68,57 @@ class Query : public StatusQuery {
                               {options_.connect_timeout,
                                options_.peer_timeout, options_.stall_timeout,
                                std::chrono::milliseconds(0)},
-                              "status",
+                              where,
                               [&](SourceSession* session) {
-                                return session->AskHeld(opened->name(),
-                                                        &report->snapshots);
+                                return served_
+                                           ? AskServed(session, opened->name(),
+                                                       &report->served)
+                                           : AskHeld(session, opened->name(),
+                                                     &report->snapshots);
                               });
   }
 
+  static Status AskHeld(SourceSession* session, const std::string& name,
+                        std::vector<HeldSnapshot>* held) {
+    StatusReply reply;
+    const Status status = session->AskHeld({name}, &reply);
+    *held = std::move(reply.snapshots);
+    return status;
+  }
+
+  static Status AskServed(SourceSession* session, const std::string& name,
+                          std::vector<ServedState>* served) {
+    ListReply list = {{name}};
+    Status status = name.empty() ? session->List(&list) : Status::OK();
+    const std::vector<std::string>& names = list.names;
+    const bool tells = (session->source().features & kFeatureFacts) != 0;
+    for (size_t i = 0; status.ok() && i < names.size(); ++i) {
+      FactsReply facts;
+      if (tells) {
+        status = session->AskFacts({names[i]}, &facts);
+      } else {
+        facts.problem = session->source().software +
+                        " at the source tells only the names";
+      }
+      served->push_back({names[i], facts.families, facts.files, facts.bytes,
+                         facts.sequence, facts.age_seconds, facts.problem});
+    }
+    return status;
+  }
+
   const StatusOptions options_;
+  const bool served_;  // asks a server what it serves
   OneSession session_;
 };
 
 }  // namespace
 
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options) {
-  return std::make_unique<Query>(options);
+  return std::make_unique<Query>(options, false);
+}
+
+std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options) {
+  return std::make_unique<Query>(options, true);
 }
 
 Status ReleaseSnapshot(const std::string& directory,

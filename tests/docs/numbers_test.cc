@@ -162,7 +162,8 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
       {kFeatureCarry, "carried chunks"},
       {kFeatureWireCompression, "compressed chunk data"},
       {kFeatureMarkedBlocks, "marked blocks"},
-      {kFeatureClone, "clones"}};
+      {kFeatureClone, "clones"},
+      {kFeatureFacts, "database facts"}};
   uint64_t listed = 0;
   for (const auto& [bit, name] : bits) {
     INFO(bit << ": " << name);

@@ -76,6 +76,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SamplePlanEnd(), SamplePing(), SampleStats(),
                     SampleFinish(), SampleCompress(), SampleHeld(),
                     SampleStatusRequest(), SampleStatusReply(),
+                    SampleFactsRequest(), SampleFactsReply(),
                     SampleTargetFamilies(), SampleCovers(),
                     SampleTargetBounds(), SampleCloneSet(),
                     SampleCloneFiles());
@@ -95,7 +96,8 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
   REQUIRE(rc::check([] {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
-                   Compress, Held, StatusRequest, StatusReply, TargetFamilies,
+                   Compress, Held, StatusRequest, StatusReply, FactsRequest,
+                   FactsReply, TargetFamilies,
                    Covers, TargetBounds, CloneSet, CloneFiles>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,

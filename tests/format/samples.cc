@@ -154,6 +154,12 @@ Held SampleHeld() {
 
 StatusRequest SampleStatusRequest() { return StatusRequest{"orders"}; }
 
+FactsRequest SampleFactsRequest() { return FactsRequest{"orders"}; }
+
+FactsReply SampleFactsReply() {
+  return FactsReply{2, 17, 1'000'000'007, 3'000'000, 90, "no MANIFEST"};
+}
+
 StatusReply SampleStatusReply() {
   HeldSnapshot held;
   held.transfer_id = SampleId();
@@ -343,6 +349,8 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kCloneSet, Encode(SampleCloneSet())},
       {FrameType::kCloneFiles, Encode(SampleCloneFiles())},
       {FrameType::kUnitDigestRequest, Encode(SampleUnitDigestRequest())},
+      {FrameType::kFactsRequest, Encode(SampleFactsRequest())},
+      {FrameType::kFactsReply, Encode(SampleFactsReply())},
   };
 }
 
@@ -445,6 +453,8 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kHeld: return DecodeAs<Held>(payload);
     case FrameType::kStatusRequest: return DecodeAs<StatusRequest>(payload);
     case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
+    case FrameType::kFactsRequest: return DecodeAs<FactsRequest>(payload);
+    case FrameType::kFactsReply: return DecodeAs<FactsReply>(payload);
     case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
     case FrameType::kCovers: return DecodeAs<Covers>(payload);
     case FrameType::kTargetBounds: return DecodeAs<TargetBounds>(payload);

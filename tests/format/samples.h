@@ -29,6 +29,8 @@ Compress SampleCompress();
 Held SampleHeld();
 StatusRequest SampleStatusRequest();
 StatusReply SampleStatusReply();
+FactsRequest SampleFactsRequest();
+FactsReply SampleFactsReply();
 TargetFamilies SampleTargetFamilies();
 TargetBounds SampleTargetBounds();
 Covers SampleCovers();

@@ -59,12 +59,12 @@ void Use(uint8_t actions, SourceSession* session, fuzz::Gate* gate) {
     return status.ok() && (actions & action) != 0;
   };
   if (next(kList)) {
-    std::vector<std::string> names;
-    status = session->List(&names);
+    ListReply reply;
+    status = session->List(&reply);
   }
   if (next(kStatus)) {
-    std::vector<HeldSnapshot> held;
-    status = session->AskHeld("db", &held);
+    StatusReply reply;
+    status = session->AskHeld({"db"}, &reply);
   }
   if (next(kOpen)) {
     OpenRequest request;

@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       .PermitUncheckedError();
   CheckAll<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest, Opened,
            Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
-           Held, StatusRequest, StatusReply, TargetFamilies, Covers,
+           Held, StatusRequest, StatusReply, FactsRequest, FactsReply,
+           TargetFamilies, Covers,
            TargetBounds, CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
            RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,

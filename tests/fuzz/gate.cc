@@ -12,6 +12,8 @@ FrameType AnswerTo(FrameType request) {
       return FrameType::kListReply;
     case FrameType::kStatusRequest:
       return FrameType::kStatusReply;
+    case FrameType::kFactsRequest:
+      return FrameType::kFactsReply;
     case FrameType::kOpenRequest:
       return FrameType::kPlanEnd;
     case FrameType::kFinish:

@@ -78,6 +78,7 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
          : command == "plan"    ? ParsePlan(words, &pull)
          : command == "verify"  ? ParseVerify(words, &verify)
          : command == "status"  ? ParseStatus(words, &status)
+         : command == "ls"      ? ParseLs(words, &status)
          : command == "release" ? ParseRelease(words, &release)
                                 : ParseInspect(words, &inspect);
 }
@@ -203,7 +204,7 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   std::filesystem::create_directories(dir / "data");
   WriteFile(dir / "dump.sst", "");
   const std::vector<std::pair<std::string, std::string>> rows = {
-      {"sstferry ", "help inspect plan pull release serve status verify"},
+      {"sstferry ", "help inspect ls plan pull release serve status verify"},
       {"sstferry pl", "plan"},
       {"sstferry help ve", "verify"},
       {"sstferry pull --vis", "--visibility"},

@@ -54,7 +54,8 @@ TEST_CASE("A progress line names percent, rates, ETA, lanes and phase",
   const std::string line = formatter.Line();
   INFO(line);
   for (const char* word : {" 25.0 %", "transfer", "250.0 MB/s",
-                           "2500000 entries/s", "ETA 0:03", "4 lanes"}) {
+                           "250.0 MB of 1.0 GB", "2500000 entries/s",
+                           "ETA 0:03", "4 lanes"}) {
     REQUIRE(line.find(word) != std::string::npos);
   }
 }
@@ -113,6 +114,41 @@ TEST_CASE("Progress stays monotonic whatever it is fed", "[tools]") {
   }));
 }
 
+TEST_CASE("Progress names what a transfer waits for", "[tools]") {
+  const std::vector<std::pair<ProgressStages, std::string>> rows = {
+      {{900'000, 100'000, 900'000, 0, 50'000, 50'000}, "source CPU or disk"},
+      {{100'000, 900'000, 900'000, 0, 50'000, 50'000}, "network"},
+      {{500'000, 0, 100'000, 0, 200'000, 700'000}, "target disk"},
+      {{500'000, 0, 100'000, 0, 700'000, 200'000}, "target CPU"},
+      {{500'000, 0, 100'000, 800'000, 50'000, 50'000}, "max-rate"},
+      {{}, ""},
+  };
+  for (const auto& [stages, expected] : rows) {
+    INFO(expected);
+    ProgressFormatter formatter;
+    Progress progress = At(100'000'000);
+    formatter.Observe(progress, 1);
+    progress.stages = stages;
+    formatter.Observe(progress, 2);
+    const std::string line = formatter.Line();
+    INFO(line);
+    REQUIRE((line.find("waiting for: ") != std::string::npos) ==
+            !expected.empty());
+    REQUIRE(line.find(expected) != std::string::npos);
+    const auto json = nlohmann::json::parse(formatter.Json());
+    REQUIRE((expected.empty() ? json["bottleneck"].is_null()
+                              : json["bottleneck"] == expected));
+    // What was long ago counts no more.
+    progress.stages.target_disk += 60'000'000;
+    formatter.Observe(progress, 62);
+    REQUIRE(formatter.Line().find("waiting for: target disk") !=
+            std::string::npos);
+    progress.finished = true;
+    formatter.Observe(progress, 63);
+    REQUIRE(formatter.Line().find("waiting for") == std::string::npos);
+  }
+}
+
 TEST_CASE("Rates settle on the recent speed", "[tools]") {
   ProgressFormatter formatter;
   uint64_t done = 0;
@@ -159,7 +195,7 @@ TEST_CASE("A log line clears the redrawn progress line and restores it",
           "[tools]") {
   Captured captured;
   {
-    Console console(LogLevel::kInfo, captured.file());
+    Console console(CommonArguments(), captured.file());
     console.RedrawProgress("10 %");
     console.Log(LogLevel::kDebug, "hidden");
     console.Log(LogLevel::kWarning,
@@ -179,7 +215,7 @@ TEST_CASE("A log line clears the redrawn progress line and restores it",
 TEST_CASE("A redrawn line is cut to the terminal's width", "[tools]") {
   Captured captured;
   {
-    Console console(LogLevel::kInfo, captured.file());
+    Console console(CommonArguments(), captured.file());
     console.RedrawProgress(std::string(500, 'x'));
   }
   REQUIRE(captured.text() == "\r" + std::string(79, 'x') + "\033[K\n");
@@ -192,7 +228,7 @@ TEST_CASE("A reporter shows where the operation stands when it stops",
   arguments.progress = ProgressMode::kJson;
   arguments.progress_interval = std::chrono::hours(1);
   {
-    Console console(LogLevel::kInfo, captured.file());
+    Console console(CommonArguments(), captured.file());
     Progress progress = At(kPlanned);
     progress.finished = true;
     ProgressReporter reporter(arguments, &console,
@@ -211,7 +247,7 @@ TEST_CASE("A progress in JSON says once that it is finished", "[tools]") {
   arguments.progress = ProgressMode::kJson;
   arguments.progress_interval = std::chrono::milliseconds(1);
   {
-    Console console(LogLevel::kInfo, captured.file());
+    Console console(CommonArguments(), captured.file());
     std::atomic<int> looks{0};
     ProgressReporter reporter(arguments, &console, [&looks] {
       Progress progress = At(kPlanned);
@@ -233,7 +269,7 @@ TEST_CASE("A reporter of a command that failed at once shows nothing",
           "[tools]") {
   Captured captured;
   {
-    Console console(LogLevel::kInfo, captured.file());
+    Console console(CommonArguments(), captured.file());
     ProgressReporter reporter(CommonArguments(), &console,
                               [] { return Progress(); });
   }
@@ -245,7 +281,7 @@ TEST_CASE("A reporter told never shows nothing", "[tools]") {
   CommonArguments arguments;
   arguments.progress = ProgressMode::kNever;
   {
-    Console console(LogLevel::kInfo, captured.file());
+    Console console(CommonArguments(), captured.file());
     ProgressReporter reporter(arguments, &console, [] { return At(1); });
   }
   REQUIRE(captured.text().empty());

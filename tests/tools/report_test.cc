@@ -166,7 +166,7 @@ TEST_CASE("A plan's report shows families, items, disk and notes",
                    {"default", "n", "z", "9.sst", 90'000'000, "carry", ""},
                    {"default", "zz", "zzz", "10.sst", 10'000'000, "carry", ""}};
   summary.notes = {"writes without WAL are not in it"};
-  const std::string report = PlanReport(summary);
+  const std::string report = PlanReport(summary, false);
   INFO(report);
   for (const char* word :
        {"COLUMN FAMILY", "default", "200.0 MB", "FIRST", "LAST", "9.sst",
@@ -181,7 +181,7 @@ TEST_CASE("A plan of a server lists what it serves", "[tools]") {
   Summary summary;
   summary.source = "sst://h:7420";
   summary.served_names = {"a", "b"};
-  const std::string report = PlanReport(summary);
+  const std::string report = PlanReport(summary, false);
   INFO(report);
   REQUIRE(report.find("sst://h:7420/a\n") != std::string::npos);
   REQUIRE(report.find("sst://h:7420/b\n") != std::string::npos);

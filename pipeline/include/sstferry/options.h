@@ -168,6 +168,9 @@ struct PullOptions {
   std::string command_line;
   // Directory source only: time for which its snapshot outlives this process.
   std::chrono::seconds snapshot_ttl{3600};
+  // Called with the transfer's id once the source has begun it, before a chunk
+  // moves; again if the pull starts over. From the thread of Run().
+  std::function<void(const std::string& transfer_id)> on_transfer;
   OperatorRegistry registry;
   // File system of everything that the target writes; null: the default one.
   std::shared_ptr<rocksdb::FileSystem> file_system;
@@ -202,6 +205,17 @@ struct VerifyOptions {
   LogFunction log;
 };
 
+// What a pull's lanes have spent their time on, summed over lanes, in
+// microseconds. The source tells its part once a second.
+struct ProgressStages {
+  uint64_t source_work = 0;     // reads and builds
+  uint64_t source_blocked = 0;  // waits for the network, or its rate limit
+  uint64_t target_blocked = 0;  // waits for bytes
+  uint64_t target_paced = 0;    // waits for max_rate_bytes_per_sec
+  uint64_t target_cpu = 0;      // receives and checks
+  uint64_t target_disk = 0;     // writes, syncs and ingests
+};
+
 // Progress of a transfer. Every member only grows, except the rates.
 struct Progress {
   std::string phase;  // connect, snapshot, plan, transfer, sync, verify,
@@ -214,6 +228,7 @@ struct Progress {
   bool finished = false;
   // Why the source cannot be reached now; empty: it can.
   std::string waiting_for;
+  ProgressStages stages;  // pulls only
 };
 
 struct SideVersions {

@@ -43,6 +43,8 @@ struct DatabaseFacts {
   uint64_t files = 0;  // tables and blob files
   uint64_t bytes = 0;  // of these files
   uint64_t sequence = 0;
+  // When its MANIFEST or a WAL was last written to, since 1970.
+  uint64_t written_seconds = 0;
 };
 
 // Describes a directory and checks that a target could open it now, as far as

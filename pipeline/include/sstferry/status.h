@@ -74,6 +74,17 @@ struct TargetState {
   std::string next;
 };
 
+// A database that a server lets the caller read, as its MANIFEST records it.
+struct ServedState {
+  std::string name;
+  uint64_t families = 0;
+  uint64_t files = 0;  // tables and blob files
+  uint64_t bytes = 0;  // of these files
+  uint64_t sequence = 0;
+  uint64_t age_seconds = 0;  // since it was last written to
+  std::string problem;  // why a pull would fail; then all numbers are 0
+};
+
 struct StatusReport {
   rocksdb::Status status;
   bool is_source = false;
@@ -82,6 +93,7 @@ struct StatusReport {
   // Number of snapshots beside a source directory that belong to another user.
   uint64_t foreign_snapshots = 0;
   TargetState target;
+  std::vector<ServedState> served;  // MakeServedQuery() only
 };
 
 // Queries the status of one source or target directory, or of one server.
@@ -98,6 +110,10 @@ class StatusQuery {
   virtual void Cancel() = 0;
 };
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
+
+// The same for what a server serves: fills StatusReport::served, in the
+// server's order. With a name in `where`: only that database.
+std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
 // Releases the snapshot that a source directory retains for the transfer whose
 // id begins with `id`, 8 to 32 hex digits. Asks a running server that has it.

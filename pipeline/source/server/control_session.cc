@@ -4,6 +4,7 @@
 
 #include "format/limits.h"
 #include "pipeline/base/start_thread.h"
+#include "pipeline/source/server/served_facts.h"
 
 namespace sstferry {
 namespace {
@@ -201,6 +202,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     }
     case FrameType::kStatusRequest:
       return TellStatus(frame);
+    case FrameType::kFactsRequest:
+      return TellFacts(frame);
     case FrameType::kOpenRequest: {
       OpenRequest request;
       const Status status = request.DecodeFrom(frame.payload);
@@ -271,6 +274,20 @@ Status ControlSession::TellStatus(const Frame& frame) {
   return channel_->SendMessage(
       FrameType::kStatusReply,
       StatusReply{host_.store->List(names, channel_->identity())});
+}
+
+Status ControlSession::TellFacts(const Frame& frame) {
+  FactsRequest request;
+  Status status = request.DecodeFrom(frame.payload);
+  ServedDatabase database;
+  if (status.ok()) {
+    status = host_.find_database(request.database, channel_->identity(),
+                                 &database);
+  }
+  return status.ok() ? channel_->SendMessage(
+                           FrameType::kFactsReply,
+                           FactsOf(database, host_.options->snapshot_dir))
+                     : status;
 }
 
 // The target's memory follows the request of a refresh.

@@ -49,6 +49,7 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status Serve();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
   [[nodiscard]] rocksdb::Status TellStatus(const Frame& frame);
+  [[nodiscard]] rocksdb::Status TellFacts(const Frame& frame);
   [[nodiscard]] rocksdb::Status FindShared(
       const OpenRequest& request, std::shared_ptr<Transfer>* held) const;
   [[nodiscard]] rocksdb::Status DropOld(const ServedDatabase& database,

@@ -1,4 +1,7 @@
 // DescribeDatabase() of sstferry/source.h.
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -33,6 +36,22 @@ Status ReadManifest(ManifestTail* manifest) {
   }
 }
 
+// The latest time at which a MANIFEST or a WAL in `directory` was written.
+uint64_t WrittenSeconds(const std::string& directory) {
+  uint64_t latest = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    struct stat found {};
+    if ((name.starts_with("MANIFEST-") || name.ends_with(".log")) &&
+        stat(entry->path().c_str(), &found) == 0 && found.st_mtime > 0) {
+      latest = std::max(latest, static_cast<uint64_t>(found.st_mtime));
+    }
+  }
+  return latest;
+}
+
 Status CheckSnapshotParent(const std::string& directory,
                            const std::string& parent) {
   const Status status = PrivateDir::CheckParent(parent);
@@ -64,12 +83,12 @@ Status DescribeDatabase(const ServedDatabase& database,
   if (status.ok()) {
     status = options.Look();
   }
+  std::string wals;
   if (status.ok()) {
-    std::string unused;
     const OptionsText text(options.TextFor({}));
     status = FindWalDirectory(WalPlaceOf(directory, database.wal_dir, text,
                                          manifest.state()),
-                              &unused);
+                              &wals);
   }
   if (status.ok()) {
     status = CheckSnapshotParent(directory,
@@ -80,6 +99,8 @@ Status DescribeDatabase(const ServedDatabase& database,
   }
   *facts = DatabaseFacts();
   facts->sequence = manifest.state().last_sequence;
+  facts->written_seconds =
+      std::max(WrittenSeconds(directory), WrittenSeconds(wals));
   for (const auto& [id, family] : manifest.state().families) {
     ++facts->families;
     facts->files += family.files.size() + family.blobs.size();

@@ -163,8 +163,7 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
 Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
                                size_t* data_bytes) {
   StageScope scope(&clock_, Stage::kReceive);
-  std::atomic<uint64_t>* const waited =
-      &state_->counters.receive_blocked_micros;
+  auto* const waited = &state_->counters.receive_blocked_micros;
   FrameHeader header;
   Status status;
   {
@@ -205,6 +204,7 @@ Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
 // As with AwaitSpace().
 Status LaneClient::AwaitPace(uint64_t bytes) {
   StageScope scope(&clock_, Stage::kReceive);
+  BlockedScope paced(&state_->counters.paced_micros);
   const Clock::time_point start = Clock::now();
   const Status status = Final(state_->pace.Take(bytes));
   until_ += Clock::now() - start;

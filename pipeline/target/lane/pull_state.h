@@ -36,6 +36,8 @@ struct PullCounters {
   std::atomic<uint64_t> planned_bytes_done{0};
   // The part of the stage "receive" in which lanes could do nothing but wait.
   std::atomic<uint64_t> receive_blocked_micros{0};
+  // The part in which they waited for max_rate_bytes_per_sec.
+  std::atomic<uint64_t> paced_micros{0};
   // Of the frames that came compressed: how many, what they hold, what they
   // took on the wire.
   std::atomic<uint64_t> compressed_frames{0};

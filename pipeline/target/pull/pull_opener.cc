@@ -153,6 +153,9 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   *plan_ = SourcePlan();
   status = session->Open(asked_, plan_);
   context_->report->SetPlannedBytes(plan_->estimated_bytes);
+  if (status.ok() && options().on_transfer) {
+    options().on_transfer(ToHex(plan_->opened.transfer_id));
+  }
   if (status.ok()) {
     // Where the source turns out to be on this machine.
     status = CheckApartFromPlaces(options(), context_->target->Directories(),

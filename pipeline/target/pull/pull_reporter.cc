@@ -70,7 +70,29 @@ Progress PullReporter::progress() const {
   progress.done_bytes = counters.planned_bytes_done + verified_bytes_;
   progress.entries = counters.entries;
   progress.seconds = SecondsSince(started_);
+  progress.stages = Stages();
   return progress;
+}
+
+ProgressStages PullReporter::Stages() const {
+  const PullCounters& ours = context_->state->counters;
+  const Stats theirs = context_->link->stats();
+  const uint64_t receive = ours.stages.micros(Stage::kReceive);
+  ProgressStages stages;
+  stages.source_work = theirs.read_build_micros + theirs.send_wait_micros -
+                       std::min(theirs.send_wait_micros,
+                                theirs.send_blocked_micros);
+  stages.source_blocked = theirs.send_blocked_micros;
+  stages.target_blocked = std::min<uint64_t>(ours.receive_blocked_micros,
+                                             receive);
+  stages.target_paced = std::min<uint64_t>(
+      ours.paced_micros, receive - stages.target_blocked);
+  stages.target_cpu = receive - stages.target_blocked - stages.target_paced +
+                      ours.stages.micros(Stage::kCheck);
+  stages.target_disk = ours.stages.micros(Stage::kStageWrite) +
+                       ours.stages.micros(Stage::kIngest) +
+                       ours.stages.micros(Stage::kSync);
+  return stages;
 }
 
 Status PullReporter::StartTimeline() {

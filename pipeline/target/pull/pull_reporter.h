@@ -61,6 +61,7 @@ class PullReporter {
   Summary summary() const;
 
  private:
+  ProgressStages Stages() const;
   void FillSource(Summary* summary) const;
   void FillCounters(Summary* summary) const;
   void FillRanges(Summary* summary) const;

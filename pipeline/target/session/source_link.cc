@@ -219,6 +219,11 @@ uint32_t SourceLink::lanes() const {
   return static_cast<uint32_t>(lanes_.size());
 }
 
+Stats SourceLink::stats() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return session_ != nullptr ? session_->stats() : Stats();
+}
+
 uint64_t SourceLink::wire_bytes() const {
   std::lock_guard<std::mutex> lock(mu_);
   uint64_t bytes = past_wire_bytes_;

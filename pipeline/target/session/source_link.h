@@ -49,7 +49,7 @@ struct SourceLinkOptions {
 };
 
 // Ownership: borrows the dialer and the failure, which must outlive it.
-// Threads:   Close(), waiting_for() and lanes() from any; OpenLane() and
+// Threads:   Close(), waiting_for(), lanes() and stats() from any; OpenLane() and
 //   FailLane() from the thread of that lane; all else from one.
 class SourceLink {
  public:
@@ -93,6 +93,8 @@ class SourceLink {
   // Why the source is waited for; empty: it is not.
   std::string waiting_for() const;
   uint32_t lanes() const;
+  // The source's newest; zeros without a session.
+  Stats stats() const;
   // Of the session and of all lanes, lost ones included.
   uint64_t wire_bytes() const;
 

@@ -252,6 +252,7 @@ Status SourceSession::Handle(const Frame& frame) {
     }
     case FrameType::kListReply:
     case FrameType::kStatusReply:
+    case FrameType::kFactsReply:
       return HandleAnswer(frame);
     case FrameType::kFinished: {
       std::lock_guard<std::mutex> lock(mu_);
@@ -301,32 +302,37 @@ Status SourceSession::HandleAnswer(const Frame& frame) {
   std::lock_guard<std::mutex> lock(mu_);
   const Status status = frame.type == FrameType::kListReply
                             ? answers_.list.DecodeFrom(frame.payload)
-                            : answers_.held.DecodeFrom(frame.payload);
+                        : frame.type == FrameType::kStatusReply
+                            ? answers_.held.DecodeFrom(frame.payload)
+                            : answers_.facts.DecodeFrom(frame.payload);
   answers_.answered = status.ok();
   changed_.notify_all();
   return status;
 }
 
-template <typename Message>
-Status SourceSession::Question(FrameType type, const Message& message) {
+template <typename Message, typename Reply>
+Status SourceSession::Question(FrameType type, const Message& message,
+                               const Reply& answer, Reply* reply) {
   const Status sent = channel()->SendMessage(type, message,
                                              WaitLimit::Within(kSendLimit));
-  return sent.ok() ? WaitFor([this] { return answers_.answered; }) : sent;
-}
-
-Status SourceSession::List(std::vector<std::string>* names) {
-  const Status status = Question(FrameType::kListRequest, ListRequest());
+  const Status status =
+      sent.ok() ? WaitFor([this] { return answers_.answered; }) : sent;
   std::lock_guard<std::mutex> lock(mu_);
-  *names = answers_.list.names;
+  answers_.answered = false;  // the next one is not
+  *reply = answer;
   return status;
 }
 
-Status SourceSession::AskHeld(const std::string& database,
-                              std::vector<HeldSnapshot>* held) {
-  const Status status = Question(FrameType::kStatusRequest, StatusRequest{database});
-  std::lock_guard<std::mutex> lock(mu_);
-  *held = answers_.held.snapshots;
-  return status;
+Status SourceSession::List(ListReply* reply) {
+  return Question(FrameType::kListRequest, ListRequest{}, answers_.list, reply);
+}
+
+Status SourceSession::AskHeld(const StatusRequest& ask, StatusReply* reply) {
+  return Question(FrameType::kStatusRequest, ask, answers_.held, reply);
+}
+
+Status SourceSession::AskFacts(const FactsRequest& ask, FactsReply* reply) {
+  return Question(FrameType::kFactsRequest, ask, answers_.facts, reply);
 }
 
 uint64_t SourceSession::activity() const {

@@ -69,11 +69,13 @@ class SourceSession {
   ~SourceSession();  // hangs up; the source then drops its snapshot
 
   const HelloAck& source() const { return ack_; }
-  [[nodiscard]] rocksdb::Status List(std::vector<std::string>* names);
-  // Snapshots that the source holds of `database`; of all that it lets this
-  // side read when that is empty.
-  [[nodiscard]] rocksdb::Status AskHeld(const std::string& database,
-                                        std::vector<HeldSnapshot>* held);
+  [[nodiscard]] rocksdb::Status List(ListReply* reply);
+  // Snapshots retained of a database, or of all that this side may read.
+  [[nodiscard]] rocksdb::Status AskHeld(const StatusRequest& ask,
+                                        StatusReply* reply);
+  // REQUIRES: the source has kFeatureFacts.
+  [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
+                                         FactsReply* reply);
   // Before Open(), for a refresh: goes with its request.
   void SetMemory(TargetMemory memory) { memory_ = std::move(memory); }
   // Blocks while the source pins and plans, for as long as it gets on.
@@ -125,9 +127,10 @@ class SourceSession {
   void PingLoop();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame);
   [[nodiscard]] rocksdb::Status HandleAnswer(const Frame& frame);
-  template <typename Message>
+  template <typename Message, typename Reply>
   [[nodiscard]] rocksdb::Status Question(FrameType type,
-                                         const Message& message);
+                                         const Message& message,
+                                         const Reply& answer, Reply* reply);
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
   [[nodiscard]] rocksdb::Status Ask(Channel* channel,
                                     const OpenRequest& request);
@@ -148,9 +151,10 @@ class SourceSession {
 
   // The newest of each kind.
   struct Answers {
-    bool answered = false;  // list or held
+    bool answered = false;  // list, held or facts
     ListReply list;
     StatusReply held;
+    FactsReply facts;
     bool finished = false;
     struct Finish finish;
     Stats stats;

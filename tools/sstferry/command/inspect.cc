@@ -193,7 +193,7 @@ int RunInspect(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("inspect", usage);
   }
-  Console console(inspect.common.log_level);
+  Console console(inspect.common);
   Inspection inspection;
   const Status status = Inspect(inspect.file, &inspection);
   // Standard output holds all that could be read, also when the rest is bad.

@@ -23,7 +23,7 @@ const std::map<std::string, Run> kRuns = {
     {"serve", RunServe},     {"pull", RunPull},
     {"verify", RunVerify},   {"plan", RunPlan},
     {"status", RunStatus},   {"release", RunRelease},
-    {"inspect", RunInspect},
+    {"inspect", RunInspect}, {"ls", RunLs},
 };
 
 int Print(const std::string& text) {

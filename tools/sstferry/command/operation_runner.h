@@ -23,10 +23,14 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
 
 // Results as an operator reads them, each ending in a newline.
 std::string PullReport(const Summary& summary);
-std::string PlanReport(const Summary& summary);
+// `brief`: without a line per family and file.
+std::string PlanReport(const Summary& summary, bool brief);
 std::string VerifyReport(const Summary& summary);
 // The same of sstferry status, and its JSON object.
 std::string StatusText(const std::string& place, const StatusReport& report);
 std::string StatusToJson(const std::string& place, const StatusReport& report);
+// The same of sstferry ls.
+std::string LsText(const std::string& place, const StatusReport& report);
+std::string LsToJson(const std::string& place, const StatusReport& report);
 
 }  // namespace sstferry

@@ -148,7 +148,7 @@ uint64_t BytesAtTarget(const Summary& summary) {
 
 }  // namespace
 
-std::string PlanReport(const Summary& summary) {
+std::string PlanReport(const Summary& summary, bool brief) {
   if (summary.column_families.empty() && summary.items.empty() &&
       summary.transfer_id.empty()) {
     return ServedNames(summary);
@@ -162,10 +162,8 @@ std::string PlanReport(const Summary& summary) {
           FormatCount(summary.ranges, "range") + ", " +
           FormatCount(summary.lanes, "lane") + "\n";
   if (!summary.items.empty()) {
-    text += Families(summary) + "\n";
-  }
-  if (!summary.items.empty()) {
-    text += Items(summary) + "\n" + Actions(summary);
+    text += brief ? "" : Families(summary) + "\n" + Items(summary) + "\n";
+    text += Actions(summary);
   }
   text += Methods(summary);
   text += "disk: the target needs about " +
@@ -183,12 +181,14 @@ int RunPlan(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("plan", usage);
   }
-  Console console(plan.common.log_level);
+  Console console(plan.common);
   plan.options.log = console.log_function();
   LogTlsWarnings(plan.options.tls, &console);
   const std::unique_ptr<Operation> operation = MakePlan(plan.options);
   return RunOperation("plan", plan.common, &console, operation.get(),
-                      PlanReport);
+                      [&plan](const Summary& summary) {
+                        return PlanReport(summary, plan.summary_only);
+                      });
 }
 
 }  // namespace sstferry

@@ -232,8 +232,11 @@ int RunPull(const std::vector<std::string>& arguments) {
     return ReportUsage("pull", usage);
   }
   HoldReloadSignal();
-  Console console(pull.common.log_level);
+  Console console(pull.common);
   pull.options.log = console.log_function();
+  pull.options.on_transfer = [&console](const std::string& id) {
+    console.set_transfer(id);
+  };
   pull.options.command_line = CommandLine("pull", arguments);
   LogTlsWarnings(pull.options.tls, &console);
   SetHooks(&pull);

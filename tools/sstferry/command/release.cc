@@ -40,7 +40,7 @@ int RunRelease(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("release", usage);
   }
-  Console console(parsed.common.log_level);
+  Console console(parsed.common);
   HeldSnapshot released;
   const Status status = ReleaseSnapshot(parsed.directory, parsed.snapshot_dir,
                                         parsed.id, &released);

@@ -11,6 +11,7 @@ int RunServe(const std::vector<std::string>& arguments);
 int RunPull(const std::vector<std::string>& arguments);
 int RunPlan(const std::vector<std::string>& arguments);
 int RunVerify(const std::vector<std::string>& arguments);
+int RunLs(const std::vector<std::string>& arguments);
 int RunStatus(const std::vector<std::string>& arguments);
 int RunRelease(const std::vector<std::string>& arguments);
 int RunInspect(const std::vector<std::string>& arguments);

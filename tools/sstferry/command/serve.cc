@@ -106,7 +106,7 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
   const std::string line = "listening on " + address;
   if (arguments.common.json) {
-    console->WriteError(line);
+    console->WriteLine(LogLevel::kInfo, line);
   } else if (!WriteResult(line + "\n")) {
     console->Log(LogLevel::kWarning,
                  "standard output: \"" + line + "\" could not be written");
@@ -246,7 +246,7 @@ int RunServe(const std::vector<std::string>& arguments) {
     return ReportUsage("serve", usage);
   }
   HoldReloadSignal();
-  Console console(serve.common.log_level);
+  Console console(serve.common);
   Ledger ledger;
   Summary summary;
   summary.started_at = NowRfc3339();

@@ -250,7 +250,7 @@ int RunStatus(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("status", usage);
   }
-  Console console(parsed.common.log_level);
+  Console console(parsed.common);
   LogTlsWarnings(parsed.options.tls, &console);
   const std::string place = parsed.options.where.ToString();
   const std::unique_ptr<StatusQuery> query = MakeStatusQuery(parsed.options);

@@ -69,7 +69,7 @@ int RunVerify(const std::vector<std::string>& arguments) {
   if (!usage.ok()) {
     return ReportUsage("verify", usage);
   }
-  Console console(verify.common.log_level);
+  Console console(verify.common);
   verify.options.log = console.log_function();
   LogTlsWarnings(verify.options.tls, &console);
   const std::unique_ptr<Operation> operation = MakeVerify(verify.options);

@@ -15,6 +15,7 @@
 namespace sstferry {
 
 enum class ProgressMode { kAuto, kAlways, kNever, kJson };
+enum class LogFormat { kText, kJson };
 
 // Arguments of every command.
 struct CommonArguments {
@@ -22,6 +23,7 @@ struct CommonArguments {
   ProgressMode progress = ProgressMode::kAuto;
   std::chrono::milliseconds progress_interval{10'000};
   LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
 };
 
 // Where metrics are shown.
@@ -47,6 +49,7 @@ struct PullArguments {
   PullOptions options;  // all but the hooks
   std::string before_swap;  // commands; empty: none
   std::string after_swap;
+  bool summary_only = false;  // plan: without a line per family and file
 };
 
 struct VerifyArguments {
@@ -83,6 +86,9 @@ struct InspectArguments {
 [[nodiscard]] rocksdb::Status ParseVerify(
     const std::vector<std::string>& arguments, VerifyArguments* out);
 [[nodiscard]] rocksdb::Status ParseStatus(
+    const std::vector<std::string>& arguments, StatusArguments* out);
+// The same for ls, whose `where` is a server.
+[[nodiscard]] rocksdb::Status ParseLs(
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(
     const std::vector<std::string>& arguments, ReleaseArguments* out);

@@ -257,6 +257,11 @@ std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
       "snapshot-dir",  "source-id", "tls-ca",        "stall-timeout",
       "tls-cert",      "tls-key",  "visibility",     "wal-dir"};
   std::vector<OptionSpec> specs;
+  if (listed) {
+    specs.push_back({"summary", nullptr, Group::kCommon,
+                     "Print totals only. Default: also a line for each column "
+                     "family and for each file or key interval."});
+  }
   for (const OptionSpec& spec : PullOptionSpecs()) {
     if ((for_plan.count(spec.name) > 0) == listed) {
       specs.push_back(spec);
@@ -305,6 +310,9 @@ const std::vector<OptionSpec>& CommonOptions() {
        "Time between progress lines that are not redrawn. Default: 10s."},
       {"log-level", "error|warning|info|debug", Group::kOutput,
        "Least level of the log lines on standard error. Default: info."},
+      {"log-format", "text|json", Group::kOutput,
+       "Log lines as text, or as one JSON object per line: time, level, "
+       "transfer_id, message. Default: text."},
       {"help", "[=GROUP]", Group::kCommon,
        "Show the common options, a GROUP of the others, or all (--help=all)."},
       {"version", nullptr, Group::kOutput,
@@ -361,10 +369,18 @@ const std::vector<Command>& Commands() {
        "that change nothing here are not listed. If SOURCE is sst://HOST[:PORT] "
        "without a NAME, lists the databases that are served there.",
        PlanOptionSpecs(true), {"source", "target"},
-       {{"List what a host serves", "sstferry plan sst://db1"},
-        {"Show what a pull would move",
-         "sstferry plan sst://db1/users /data/users"}},
+       {{"Show what a pull would move, and what would stop it",
+         "sstferry plan sst://db1/users /data/users --summary"},
+        {"List the names that a host serves", "sstferry plan sst://db1"}},
        PlanOptionSpecs(false)},
+      {"ls", "sst://HOST[:PORT][/NAME] [options]",
+       "List the databases that a server serves",
+       "Lists the databases that this side may read, with their size, sequence "
+       "number and age (the time since they were last written to). Size and "
+       "sequence are as of the last flush: WALs may hold more.",
+       {kTlsCertOption, kTlsKeyOption, kTlsCaOption, kStallOption},
+       {"source"},
+       {{"List what a host serves", "sstferry ls sst://db1"}}},
       {"status", "SOURCE|TARGET_DIR [options]",
        "Show retained snapshots and unfinished pulls",
        "Shows which snapshots a database retains for pulls that may resume "

@@ -54,6 +54,11 @@ Status ReadCommon(const OptionTexts& texts, CommonArguments* out) {
   } else {
     return Wrong("--log-level", "error, warning, info or debug", level);
   }
+  const std::string format = texts.Get("log-format", "text");
+  if (format != "text" && format != "json") {
+    return Wrong("--log-format", "text or json", format);
+  }
+  out->log_format = format == "json" ? LogFormat::kJson : LogFormat::kText;
   return ParseDuration("--progress-interval",
                        texts.Get("progress-interval", "10s"),
                        &out->progress_interval);
@@ -327,6 +332,16 @@ Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
 }
 
+// Reads all options that status and ls share.
+Status ReadQuery(const OptionTexts& texts, StatusArguments* out) {
+  Status status = ReadCommon(texts, &out->common);
+  if (status.ok()) {
+    status = ReadDuration(texts, "stall-timeout",
+                          &out->options.stall_timeout);
+  }
+  return status.ok() ? ReadTls(texts, &out->options.tls) : status;
+}
+
 }  // namespace
 
 Status ParseServe(const std::vector<std::string>& arguments,
@@ -422,6 +437,7 @@ Status ParsePlan(const std::vector<std::string>& arguments,
   if (status.ok() && texts.Has("target") && texts.Get("target").empty()) {
     status = Wrong("target", "a directory TARGET_DIR", "");
   }
+  out->summary_only = texts.IsSet("summary");
   return status.ok() ? ReadTransfer(texts, out) : status;
 }
 
@@ -470,19 +486,25 @@ Status ParseStatus(const std::vector<std::string>& arguments,
   OptionTexts texts;
   Status status = Read("status", arguments, &texts);
   if (status.ok()) {
-    status = ReadCommon(texts, &out->common);
-  }
-  if (status.ok()) {
     status = ReadAddress(texts, "place", false, &out->options.where);
   }
   if (status.ok()) {
     status = ReadPath(texts, "snapshot-dir", &out->options.snapshot_dir);
   }
+  return status.ok() ? ReadQuery(texts, out) : status;
+}
+
+Status ParseLs(const std::vector<std::string>& arguments,
+               StatusArguments* out) {
+  OptionTexts texts;
+  Status status = Read("ls", arguments, &texts);
   if (status.ok()) {
-    status = ReadDuration(texts, "stall-timeout",
-                          &out->options.stall_timeout);
+    status = ReadAddress(texts, "source", false, &out->options.where);
   }
-  return status.ok() ? ReadTls(texts, &out->options.tls) : status;
+  if (status.ok() && out->options.where.is_directory()) {
+    status = Wrong("source", "sst://HOST[:PORT][/NAME]", texts.Get("source"));
+  }
+  return status.ok() ? ReadQuery(texts, out) : status;
 }
 
 Status ParseRelease(const std::vector<std::string>& arguments,

@@ -1,11 +1,15 @@
 #include "tools/sstferry/output/console.h"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -39,33 +43,106 @@ size_t TerminalWidth(FILE* file) {
   return 80;
 }
 
+LogLevel LevelOf(spdlog::level::level_enum level) {
+  return level >= spdlog::level::err    ? LogLevel::kError
+         : level == spdlog::level::warn ? LogLevel::kWarning
+         : level == spdlog::level::info ? LogLevel::kInfo
+                                        : LogLevel::kDebug;
+}
+
+const char* LevelName(LogLevel level) {
+  static constexpr const char* kNames[] = {"error", "warning", "info",
+                                           "debug"};
+  return kNames[static_cast<size_t>(level)];
+}
+
+bool IsSet(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+bool WantsColours() {
+  const char* const terminal = std::getenv("TERM");
+  return !IsSet("NO_COLOR") &&
+         (terminal == nullptr || std::string(terminal) != "dumb");
+}
+
+// $JOURNAL_STREAM is "DEVICE:INODE" of the stream that systemd has connected to
+// the journal.
+bool IsJournal(FILE* file) {
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat found {};
+  return stream != nullptr && fstat(fileno(file), &found) == 0 &&
+         stream == std::to_string(found.st_dev) + ":" +
+                       std::to_string(found.st_ino);
+}
+
+// The id behind "transfer " in a text; empty: there is none.
+std::string TransferIn(const std::string& text) {
+  static const std::string word = "transfer ";
+  constexpr size_t kDigits = 2 * sizeof(TransferId);
+  for (size_t at = text.find(word); at != std::string::npos;
+       at = text.find(word, at)) {
+    at += word.size();
+    const size_t end = std::min(
+        text.find_first_not_of("0123456789abcdef", at), text.size());
+    if (end - at == kDigits) {
+      return text.substr(at, kDigits);
+    }
+  }
+  return "";
+}
+
 class LineSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit LineSink(std::function<void(const std::string&)> write)
-      : write_(std::move(write)) {}
+  using Write = std::function<void(const std::string& time, LogLevel level,
+                                   const std::string& text)>;
+  explicit LineSink(Write write) : write_(std::move(write)) {}
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t buffer;
-    formatter_->format(message, buffer);
-    write_(std::string(buffer.data(), buffer.size()));
+    spdlog::memory_buf_t time;
+    formatter_->format(message, time);
+    write_(std::string(time.data(), time.size()), LevelOf(message.level),
+           std::string(message.payload.data(), message.payload.size()));
   }
   void flush_() override {}
 
  private:
-  const std::function<void(const std::string&)> write_;
+  const Write write_;
 };
+
+std::unique_ptr<spdlog::formatter> TimeFormatter() {
+  return std::make_unique<spdlog::pattern_formatter>(
+      "%Y-%m-%dT%H:%M:%S.%eZ", spdlog::pattern_time_type::utc, "");
+}
+
+std::string TimeNow() {
+  spdlog::details::log_msg message;
+  message.time = spdlog::log_clock::now();
+  spdlog::memory_buf_t time;
+  TimeFormatter()->format(message, time);
+  return {time.data(), time.size()};
+}
 
 }  // namespace
 
 struct Console::Logger {
   explicit Logger(Console* console)
-      : log("sstferry", std::make_shared<LineSink>(
-                            [console](const std::string& line) {
-                              console->WriteAbove(line);
-                            })) {
-    log.set_formatter(std::make_unique<spdlog::pattern_formatter>(
-        "%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc));
+      : log("sstferry",
+            std::make_shared<LineSink>([console](const std::string& time,
+                                                 LogLevel level,
+                                                 const std::string& text) {
+              console->WriteAbove(
+                  console->format_ == LogFormat::kJson
+                      ? console->JsonLine(time, level, text)
+                      : console->Before(level) +
+                            (console->is_journal_
+                                 ? ""
+                                 : time + " " + LevelName(level) + " ") +
+                            text + console->Behind(level) + "\n");
+            })) {
+    log.set_formatter(TimeFormatter());
   }
   spdlog::logger log;
 };
@@ -100,11 +177,14 @@ std::string FailureLine(const std::string& command, const Status& status,
   return Printable(line + " (" + where + ")");
 }
 
-Console::Console(LogLevel log_level, FILE* err)
+Console::Console(const CommonArguments& arguments, FILE* err)
     : err_(err),
+      format_(arguments.log_format),
       is_terminal_(isatty(fileno(err)) == 1),
+      has_colours_(is_terminal_ && WantsColours()),
+      is_journal_(IsJournal(err)),
       logger_(std::make_unique<Logger>(this)) {
-  logger_->log.set_level(SpdlogLevel(log_level));
+  set_log_level(arguments.log_level);
 }
 
 Console::~Console() { EndProgress(); }
@@ -125,8 +205,49 @@ void Console::WriteAbove(const std::string& text) {
   std::fflush(err_);
 }
 
-void Console::WriteError(const std::string& line) {
-  WriteAbove(Printable(line) + "\n");
+std::string Console::Before(LogLevel level) const {
+  // As in sd-daemon(3): SD_ERR, SD_WARNING, SD_INFO, SD_DEBUG.
+  static constexpr const char* kPriorities[] = {"<3>", "<4>", "<6>", "<7>"};
+  return is_journal_ ? kPriorities[static_cast<size_t>(level)]
+         : !has_colours_                ? ""
+         : level == LogLevel::kError    ? "\033[31m"
+         : level == LogLevel::kWarning  ? "\033[33m"
+                                        : "";
+}
+
+std::string Console::Behind(LogLevel level) const {
+  return has_colours_ && !Before(level).empty() ? "\033[0m" : "";
+}
+
+std::string Console::JsonLine(const std::string& time, LogLevel level,
+                              const std::string& text) {
+  std::string transfer = TransferIn(text);
+  if (transfer.empty()) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    transfer = transfer_;
+  }
+  nlohmann::ordered_json json = {{"time", time},
+                                 {"level", LevelName(level)},
+                                 {"transfer_id", nullptr},
+                                 {"message", text}};
+  if (!transfer.empty()) {
+    json["transfer_id"] = transfer;
+  }
+  return (is_journal_ ? Before(level) : "") +
+         json.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+void Console::set_transfer(const std::string& id) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  transfer_ = id;
+}
+
+void Console::WriteLine(LogLevel level, const std::string& line) {
+  WriteAbove(format_ == LogFormat::kJson
+                 ? JsonLine(TimeNow(), level, Printable(line))
+                 : Before(level) + Printable(line) + Behind(level) + "\n");
 }
 
 void Console::Log(LogLevel level, const std::string& text) {
@@ -139,7 +260,8 @@ LogFunction Console::log_function() {
 }
 
 void Console::WriteProgress(const std::string& line) {
-  WriteAbove((line.starts_with('{') ? PrintableJson(line) : Printable(line)) +
+  WriteAbove((is_journal_ ? Before(LogLevel::kInfo) : "") +
+             (line.starts_with('{') ? PrintableJson(line) : Printable(line)) +
              "\n");
 }
 

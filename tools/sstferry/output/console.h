@@ -9,6 +9,7 @@
 
 #include "rocksdb/status.h"
 #include "sstferry/options.h"
+#include "tools/sstferry/options/command_arguments.h"
 
 namespace sstferry {
 
@@ -24,24 +25,32 @@ std::string FailureLine(const std::string& command,
                         const std::string& where);
 
 // Standard error, where log lines and one redrawn progress line share a
-// terminal.
+// terminal. Lines have colours on a terminal only, and not with NO_COLOR; lines
+// to the journal begin with their priority, and leave the time to it.
 //
 // Threads: all members from any thread.
 class Console {
  public:
-  explicit Console(LogLevel log_level, FILE* err = stderr);
+  explicit Console(const CommonArguments& arguments, FILE* err = stderr);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
   ~Console();
 
   bool is_terminal() const { return is_terminal_; }
+  bool logs_json() const { return format_ == LogFormat::kJson; }
 
-  // A line of text, whatever the log level.
-  void WriteError(const std::string& line);
+  // A line whatever the log level; as text without time and level.
+  void WriteLine(LogLevel level, const std::string& line);
+  void WriteError(const std::string& line) {
+    WriteLine(LogLevel::kError, line);
+  }
   // Through spdlog, with time and level.
   void Log(LogLevel level, const std::string& text);
   LogFunction log_function();
   void set_log_level(LogLevel level);
+  // The transfer that lines are about from now on; a line that names another
+  // one is about that.
+  void set_transfer(const std::string& id);
 
   // One plain line.
   void WriteProgress(const std::string& line);
@@ -54,11 +63,20 @@ class Console {
   struct Logger;
   friend struct Logger;
   void WriteAbove(const std::string& text);
+  std::string JsonLine(const std::string& time, LogLevel level,
+                       const std::string& text);
+  // What stands before and behind a line of this level.
+  std::string Before(LogLevel level) const;
+  std::string Behind(LogLevel level) const;
 
   FILE* const err_;
+  const LogFormat format_;
   const bool is_terminal_;
+  const bool has_colours_;
+  const bool is_journal_;
   std::mutex mu_;
-  std::string drawn_;  // under mu_: the progress line on the screen
+  std::string drawn_;     // under mu_: the progress line on the screen
+  std::string transfer_;  // under mu_
   std::unique_ptr<Logger> logger_;
 };
 

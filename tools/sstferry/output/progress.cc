@@ -31,7 +31,41 @@ double MovingRate(double rate, double amount, double elapsed,
   return rate + weight * (amount / elapsed - rate);
 }
 
+std::array<uint64_t, 6> InOrder(const ProgressStages& stages) {
+  return {stages.source_work,  stages.source_blocked, stages.target_blocked,
+          stages.target_paced, stages.target_cpu,     stages.target_disk};
+}
+
 }  // namespace
+
+void ProgressFormatter::ObserveStages(const ProgressStages& now,
+                                      double elapsed, double now_seconds) {
+  const std::array<uint64_t, 6> seen = InOrder(now);
+  const std::array<uint64_t, 6> before = InOrder(last_.stages);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    // A source that was lost tells its times from 0 again.
+    const uint64_t grown = seen[i] - std::min(seen[i], before[i]);
+    stages_[i] = MovingRate(stages_[i], static_cast<double>(grown), elapsed,
+                            now_seconds);
+  }
+}
+
+std::string ProgressFormatter::Bottleneck() const {
+  const auto [source_work, source_blocked, waits, paced, cpu, disk] = stages_;
+  const double target = waits + paced + cpu + disk;
+  if (last_.finished || last_.phase != "transfer" || target < 1) {
+    return "";
+  }
+  if (paced > target / 2) {
+    return "max-rate";
+  }
+  if (waits < target / 2) {
+    return disk > cpu ? "target disk" : "target CPU";
+  }
+  return source_work + source_blocked < 1 ? ""
+         : source_blocked > source_work   ? "network"
+                                          : "source CPU or disk";
+}
 
 void ProgressFormatter::Observe(const Progress& progress, double now_seconds) {
   const double elapsed = now_seconds - last_seconds_;
@@ -46,6 +80,7 @@ void ProgressFormatter::Observe(const Progress& progress, double now_seconds) {
         MovingRate(entries_per_second_,
                    static_cast<double>(entries - last_.entries), elapsed,
                    now_seconds);
+    ObserveStages(progress.stages, elapsed, now_seconds);
     last_seconds_ = now_seconds;
   }
   const bool finished = progress.finished || (observed_ && last_.finished);
@@ -94,16 +129,21 @@ std::string ProgressFormatter::Rates() const {
     return text.data();
   }
   std::snprintf(text.data(), text.size(),
-                "%5.1f %% %-9.32s %8.1f MB/s %10.0f entries/s  %s %s  "
-                "%s",
-                percent_, last_.finished ? "done" : last_.phase.c_str(),
-                bytes_per_second_ / 1e6,
-                entries_per_second_, last_.finished ? "took" : "ETA",
+                "%5.1f %% %-9.32s %s of %s  %.1f MB/s  %s %s", percent_,
+                last_.finished ? "done" : last_.phase.c_str(),
+                FormatBytes(static_cast<double>(last_.done_bytes)).c_str(),
+                FormatBytes(static_cast<double>(last_.planned_bytes)).c_str(),
+                bytes_per_second_ / 1e6, last_.finished ? "took" : "ETA",
                 last_.finished ? FormatClock(last_.seconds).c_str()
                 : eta < 0      ? "-:--"
-                               : FormatClock(eta).c_str(),
-                FormatCount(last_.lanes, "lane").c_str());
-  return text.data();
+                               : FormatClock(eta).c_str());
+  const std::string bottleneck = Bottleneck();
+  std::string line = text.data();
+  line += bottleneck.empty() ? "" : "  waiting for: " + bottleneck;
+  std::snprintf(text.data(), text.size(), "  %s  %.0f entries/s",
+                FormatCount(last_.lanes, "lane").c_str(),
+                entries_per_second_);
+  return line + text.data();
 }
 
 std::string ProgressFormatter::Json() const {
@@ -126,6 +166,10 @@ std::string ProgressFormatter::Json() const {
   json["waiting_for"] = nullptr;
   if (!last_.waiting_for.empty()) {
     json["waiting_for"] = last_.waiting_for;
+  }
+  json["bottleneck"] = nullptr;
+  if (const std::string bottleneck = Bottleneck(); !bottleneck.empty()) {
+    json["bottleneck"] = bottleneck;
   }
   return json.dump(-1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace);
@@ -170,7 +214,9 @@ ProgressReporter::ProgressReporter(const CommonArguments& arguments,
                                    Console* console,
                                    std::function<Progress()> look)
     : in_place_(ShowsInPlace(arguments.progress, *console)),
-      json_(arguments.progress == ProgressMode::kJson),
+      // Between log lines that are JSON objects nothing else is.
+      json_(arguments.progress == ProgressMode::kJson ||
+            (!in_place_ && console->logs_json())),
       interval_(in_place_ ? kRedrawInterval : arguments.progress_interval),
       console_(console),
       look_(std::move(look)),

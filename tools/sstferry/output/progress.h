@@ -1,6 +1,7 @@
 // Progress as text: pure formatting, then the thread that shows it.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -25,8 +26,10 @@ class ProgressFormatter {
   // ten seconds of it.
   void Observe(const Progress& progress, double now_seconds);
 
-  // " 42.3 % transfer  512.4 MB/s  1883000 entries/s  ETA 0:07  4 lanes", or
-  // "    - % snapshot  0:03" while nothing is planned.
+  // " 42.3 % transfer  12.3 GB of 40.1 GB  512.4 MB/s  ETA 0:54  waiting for:
+  // network  4 lanes  1883000 entries/s", or "    - % snapshot  0:03" while
+  // nothing is planned. What matters most stands first: a narrow terminal cuts
+  // the rest.
   std::string Line() const;
   // {"phase":..., "percent":..., ...} without a newline.
   std::string Json() const;
@@ -37,11 +40,19 @@ class ProgressFormatter {
  private:
   std::string Rates() const;
   double EtaSeconds() const;  // negative: not known
+  // Smooths what the lanes spent their time on since the last look.
+  void ObserveStages(const ProgressStages& now, double elapsed,
+                     double now_seconds);
+  // What most of the lanes' time went to of late: "source CPU or disk",
+  // "network", "target CPU", "target disk" or "max-rate"; empty: not known.
+  std::string Bottleneck() const;
 
   Progress last_;
   double percent_ = 0;
   double bytes_per_second_ = 0;
   double entries_per_second_ = 0;
+  // Shares of ProgressStages, in microseconds per second, in its order.
+  std::array<double, 6> stages_{};
   double last_seconds_ = 0;
   bool observed_ = false;
 };

@@ -1,0 +1,192 @@
+// Log lines: as text, as JSON objects, to a terminal and to the journal.
+#include "tools/sstferry/output/console.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::json;
+
+const std::string kId = "0123456789abcdef0123456789abcdef";
+
+// A variable of this process's environment, for a scope.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* const name_;
+};
+
+// A file, or the near side of a pseudo-terminal.
+class Stream {
+ public:
+  explicit Stream(bool terminal) {
+    if (!terminal) {
+      file_ = std::tmpfile();
+    } else {
+      master_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+      REQUIRE(master_ >= 0);
+      REQUIRE(grantpt(master_) == 0);
+      REQUIRE(unlockpt(master_) == 0);
+      file_ = std::fopen(ptsname(master_), "w");
+    }
+    REQUIRE(file_ != nullptr);
+  }
+  ~Stream() {
+    std::fclose(file_);
+    if (master_ >= 0) {
+      close(master_);
+    }
+  }
+  FILE* file() { return file_; }
+  // All of a file; of a terminal, what one read finds.
+  std::string text() {
+    std::string all(4096, '\0');
+    if (master_ < 0) {
+      std::rewind(file_);
+    }
+    const ssize_t got = master_ < 0 ? static_cast<ssize_t>(std::fread(
+                                          all.data(), 1, all.size(), file_))
+                                    : read(master_, all.data(), all.size());
+    all.resize(got < 0 ? 0 : static_cast<size_t>(got));
+    return all;
+  }
+
+ private:
+  FILE* file_ = nullptr;
+  int master_ = -1;
+};
+
+std::string Logged(const CommonArguments& arguments, LogLevel level,
+                   const std::string& text, bool terminal) {
+  Stream stream(terminal);
+  Console console(arguments, stream.file());
+  console.Log(level, text);
+  return stream.text();
+}
+
+}  // namespace
+
+TEST_CASE("Log lines have colours on a terminal only, and not with NO_COLOR",
+          "[tools][console]") {
+  const CommonArguments text;
+  const std::string red = "\033[31m";
+  REQUIRE(Logged(text, LogLevel::kError, "x", true).starts_with(red));
+  REQUIRE(Logged(text, LogLevel::kInfo, "x", true).find('\033') ==
+          std::string::npos);
+  REQUIRE(Logged(text, LogLevel::kError, "x", false).find('\033') ==
+          std::string::npos);
+  {
+    const Variable none("NO_COLOR", "1");
+    REQUIRE(Logged(text, LogLevel::kError, "x", true).find('\033') ==
+            std::string::npos);
+  }
+  const Variable empty("NO_COLOR", "");  // as https://no-color.org says
+  REQUIRE(Logged(text, LogLevel::kError, "x", true).starts_with(red));
+}
+
+TEST_CASE("Log lines to the journal begin with their priority and have no time",
+          "[tools][console]") {
+  Stream stream(false);
+  struct stat found {};
+  REQUIRE(fstat(fileno(stream.file()), &found) == 0);
+  const std::string journal =
+      std::to_string(found.st_dev) + ":" + std::to_string(found.st_ino);
+  {
+    const Variable variable("JOURNAL_STREAM", journal);
+    Console console(CommonArguments(), stream.file());
+    console.Log(LogLevel::kError, "one");
+    console.Log(LogLevel::kWarning, "two");
+    console.Log(LogLevel::kInfo, "three");
+    console.WriteError("four");
+    console.WriteProgress("five");
+  }
+  REQUIRE(stream.text() == "<3>one\n<4>two\n<6>three\n<3>four\n<6>five\n");
+  // Another stream than the journal's is written to as ever.
+  const Variable other("JOURNAL_STREAM", "1:1");
+  REQUIRE(Logged(CommonArguments(), LogLevel::kInfo, "x", false)
+              .ends_with("Z info x\n"));
+}
+
+TEST_CASE("Log lines in JSON have time, level, transfer and message",
+          "[tools][console]") {
+  Stream stream(false);
+  CommonArguments arguments;
+  arguments.log_format = LogFormat::kJson;
+  {
+    Console console(arguments, stream.file());
+    console.Log(LogLevel::kInfo, "of none");
+    console.Log(LogLevel::kWarning, "released transfer " + kId + ": \"x\"");
+    console.set_transfer(std::string(32, 'f'));
+    console.Log(LogLevel::kError, "lost \xff");
+    console.WriteError("sstferry pull: NO_SPACE");
+    console.Log(LogLevel::kDebug, "not shown");
+  }
+  std::istringstream lines(stream.text());
+  std::vector<json> objects;
+  for (std::string line; std::getline(lines, line);) {
+    objects.push_back(json::parse(line, nullptr, false));
+    INFO(line);
+    REQUIRE(objects.back().is_object());
+    REQUIRE(objects.back().size() == 4);
+    REQUIRE(std::string(objects.back()["time"]).size() ==
+            std::string("2026-11-22T22:00:00.000Z").size());
+  }
+  REQUIRE(objects.size() == 4);
+  REQUIRE(objects[0]["level"] == "info");
+  REQUIRE(objects[0]["transfer_id"].is_null());
+  REQUIRE(objects[0]["message"] == "of none");
+  REQUIRE(objects[1]["level"] == "warning");
+  REQUIRE(objects[1]["transfer_id"] == kId);
+  REQUIRE(objects[2]["transfer_id"] == std::string(32, 'f'));
+  REQUIRE(objects[3]["level"] == "error");
+  REQUIRE(objects[3]["message"] == "sstferry pull: NO_SPACE");
+}
+
+TEST_CASE("With --log-format json both sides write nothing but objects, "
+          "with the transfer's id",
+          "[tools][console]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeProcess server({"--db", "db=" + (dir / "source"), "--log-format",
+                       "json", "--once"});
+  Process pull(Sstferry({"pull", server.url(), dir / "target",
+                         "--log-format", "json", "--json", "--before-swap",
+                         "true", "--after-swap", "true", "--mode", "refresh",
+                         "--visibility", "swap", "--progress-interval",
+                         "1ms"}));
+  REQUIRE(pull.Wait() == 0);
+  REQUIRE(server.process().Wait() == 0);
+  const std::string id = json::parse(pull.out())["transfer_id"];
+  for (const std::string& text :
+       {pull.err(), server.process().err()}) {
+    INFO(text);
+    bool named = false;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      const json object = json::parse(line, nullptr, false);
+      INFO(line);
+      REQUIRE(object.is_object());
+      named = named || object.value("transfer_id", json()) == id;
+    }
+    REQUIRE(named);
+  }
+}
+
+}  // namespace sstferry

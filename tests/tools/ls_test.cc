@@ -1,0 +1,90 @@
+// sstferry ls, as an operator sees it: real processes.
+#include <utime.h>
+
+#include <ctime>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+#include "tools/sstferry/options/command_arguments.h"
+
+namespace sstferry {
+
+using nlohmann::json;
+
+namespace {
+
+// As if nobody had written to it since `seconds` before now.
+void MakeOld(const std::string& directory, time_t seconds) {
+  const utimbuf times = {std::time(nullptr) - seconds,
+                         std::time(nullptr) - seconds};
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    REQUIRE(utime(entry.path().c_str(), &times) == 0);
+  }
+}
+
+json Ls(const std::string& url) {
+  Process ls(Sstferry({"ls", url, "--json"}));
+  REQUIRE(ls.Wait() == 0);
+  return json::parse(ls.out(), nullptr, false);
+}
+
+}  // namespace
+
+TEST_CASE("ls lists what a server serves with size, sequence and age",
+          "[tools][ls]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  MakeOld(dir / "source", 7200);
+  ServeProcess server({"--db", "db=" + (dir / "source"), "--db",
+                       "gone=" + (dir / "gone"), "--allow-missing"});
+  const json all = Ls(server.list_url());
+  INFO(all.dump(2));
+  REQUIRE(all["command"] == "ls");
+  REQUIRE(all["databases"].size() == 2);
+  const json& database = all["databases"][0];
+  REQUIRE(database["name"] == "db");
+  REQUIRE(database["bytes"] > 100'000);
+  REQUIRE(database["files"] > 0);
+  REQUIRE(database["snapshot_sequence"] > 0);
+  REQUIRE(database["age_seconds"] >= 7200);
+  REQUIRE(database["age_seconds"] < 9000);
+  REQUIRE(database["problem"].is_null());
+  REQUIRE(all["databases"][1]["name"] == "gone");
+  REQUIRE(std::string(all["databases"][1]["problem"]).find("cannot open") !=
+          std::string::npos);
+  REQUIRE(Ls(server.url())["databases"].size() == 1);
+
+  Process text(Sstferry({"ls", server.list_url()}));
+  REQUIRE(text.Wait() == 0);
+  INFO(text.out());
+  REQUIRE(text.out().find(" serves 2 databases\nNAME  SIZE") !=
+          std::string::npos);
+  REQUIRE(text.out().find("\ndb    ") != std::string::npos);
+  REQUIRE(text.out().find("2:00:") != std::string::npos);
+  REQUIRE(text.out().find("\ngone  -") != std::string::npos);
+  REQUIRE(text.out().find("\ngone: cannot open database") !=
+          std::string::npos);
+}
+
+TEST_CASE("ls of a name that is not served, or of a directory, says so",
+          "[tools][ls]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ServeProcess server({"--db", "db=" + (dir / "source")});
+  Process other(Sstferry({"ls", server.list_url() + "/other"}));
+  REQUIRE(other.Wait() == 1);
+  REQUIRE(other.err().find("other") != std::string::npos);
+  StatusArguments parsed;
+  const rocksdb::Status status = ParseLs({dir / "source"}, &parsed);
+  REQUIRE(status.IsInvalidArgument());
+  REQUIRE(std::string(status.getState()).find("sst://HOST") !=
+          std::string::npos);
+}
+
+}  // namespace sstferry
