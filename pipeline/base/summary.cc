@@ -164,6 +164,9 @@ void AddVerify(const Summary& summary, ordered_json* out) {
   ordered_json& json = *out;
   json["left"] = Side(summary.left);
   json["right"] = Side(summary.right);
+  json["compared"] = summary.compared;
+  json["files_compared"] = summary.files_compared;
+  json["bytes_compared"] = summary.bytes_compared;
   json["entries_left"] = summary.entries_left;
   json["entries_right"] = summary.entries_right;
   json["differences"] = summary.differences;
@@ -173,7 +176,8 @@ void AddVerify(const Summary& summary, ordered_json* out) {
         {{"column_family", difference.column_family},
          {"key", KeyToText(difference.key)},
          {"key_bytes", difference.key_bytes},
-         {"what", difference.what}});
+         {"what", difference.what},
+         {"file", difference.file}});
   }
   json["next"] = summary.next;
 }

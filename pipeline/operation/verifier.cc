@@ -1,6 +1,7 @@
 #include "pipeline/operation/verifier.h"
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "format/message/key_for_message.h"
@@ -95,10 +96,12 @@ ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
 
 }  // namespace
 
-Verifier::Verifier(const VerifyOptions& options, Dialer* left,
+Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
+                   Dialer* left,
                    const std::string& left_name, Dialer* right,
                    const std::string& right_name)
     : options_(options),
+      compared_(compared),
       started_(std::chrono::steady_clock::now()),
       failure_([this] {
         left_.link->Close();
@@ -129,11 +132,20 @@ Status Verifier::OpenSide(VerifySide* side) {
   if (!status.ok()) {
     return status;
   }
+  const HelloAck& source = side->link->session()->source();
+  if (as_files() && (source.features & kFeatureClone) == 0) {
+    return MakeStatus(EndState::kRefused,
+                      source.software + " on the " + side->label +
+                          " does not tell of its files");
+  }
   PullOptions as_pulled;  // cut into ranges as a pull would be
   as_pulled.selection = options_.selection;
   as_pulled.lanes = options_.lanes;
   OpenRequest request =
       MakeOpenRequest(as_pulled, side->database, Purpose::kVerify);
+  if (as_files()) {
+    request.mode = TransferMode::kClone;
+  }
   if (side == &left_ && options_.left_snapshot.has_value()) {
     request.snapshot_use = SnapshotUse::kShare;
     request.held_transfer = *options_.left_snapshot;
@@ -164,6 +176,21 @@ Status Verifier::OpenLanes(VerifySide* side, uint32_t lanes) {
     }
   }
   return failure_.status();
+}
+
+Status Verifier::OpenSides() {
+  Status right_status;
+  std::thread right_opener([&] { right_status = OpenSide(&right_); });
+  const Status status = OpenSide(&left_);
+  right_opener.join();
+  return status.ok() ? right_status : status;
+}
+
+Status Verifier::MatchFiles() {
+  if (!left_.plan.clone.has_value() || !right_.plan.clone.has_value()) {
+    return MakeStatus(EndState::kRefused, "a side does not tell of its files");
+  }
+  return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }
 
 // Families present on one side only are differences, each counted once.
@@ -254,6 +281,42 @@ Status Verifier::CompareRange(uint32_t lane, size_t at) {
              : ListDifferences(lane, at);
 }
 
+// Each side checks a file whose last unit it is asked for.
+Status Verifier::CompareUnit(uint32_t lane, size_t at) {
+  const FilePair& pair = pairs_[at];
+  Channel* left = left_.link->lane(lane);
+  Channel* right = right_.link->lane(lane);
+  UnitDigestRequest request;
+  request.range_id = pair.left;
+  Status status = left->SendMessage(FrameType::kUnitDigestRequest, request);
+  request.range_id = pair.right;
+  if (status.ok()) {
+    status = right->SendMessage(FrameType::kUnitDigestRequest, request);
+  }
+  const auto receive = [lane](const VerifySide& side, DigestReply* reply) {
+    const Status received = side.link->guard().ReceiveMessage(
+        side.link->lane(lane), FrameType::kDigestReply, reply);
+    return WithContext(received, EndStateOf(received), side.label);
+  };
+  DigestReply ours;
+  DigestReply theirs;
+  if (status.ok()) status = receive(left_, &ours);
+  if (status.ok()) status = receive(right_, &theirs);
+  if (!status.ok()) {
+    return status;
+  }
+  done_bytes_ += pair.bytes;
+  if (!(ours.content == theirs.content)) {
+    std::lock_guard<std::mutex> lock(mu_);
+    DifferenceSummary* const difference = AddDifference({at + 1, 0});
+    if (difference != nullptr) {
+      difference->file = CloneFileName(pair.file);
+      difference->what = "file differs";
+    }
+  }
+  return status;
+}
+
 Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   const Range& range = left_.plan.ranges[at];
   const std::string& family =
@@ -306,18 +369,27 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
 void Verifier::AddDifference(const Place& place, const std::string& family,
                              const Slice& key, const char* what) {
   std::lock_guard<std::mutex> lock(mu_);
+  DifferenceSummary* const difference = AddDifference(place);
+  if (difference != nullptr) {
+    difference->column_family = family;
+    difference->key =
+        Slice(key.data(), std::min(key.size(), kMaxShownKeyBytes)).ToString();
+    difference->key_bytes = key.size();
+    difference->what = what;
+  }
+}
+
+// REQUIRES: mu_ is held.
+DifferenceSummary* Verifier::AddDifference(const Place& place) {
   differences_++;
   const size_t most = options_.max_differences_shown;
   if (most == 0 || (first_.size() >= most && first_.rbegin()->first < place)) {
-    return;
+    return nullptr;
   }
-  first_[place] = {
-      family, Slice(key.data(), std::min(key.size(), kMaxShownKeyBytes))
-                  .ToString(),
-      key.size(), what};
-  if (first_.size() > most) {
+  if (first_.size() == most) {
     first_.erase(std::prev(first_.end()));
   }
+  return &first_[place];
 }
 
 // A record counts if it was there before the side was pinned and still is: a
@@ -340,7 +412,7 @@ void Verifier::ReadRecords(bool pinned) {
 }
 
 void Verifier::SayWhatIsCompared() const {
-  std::string text = "comparing";
+  std::string text = as_files() ? "comparing the files of" : "comparing";
   for (const VerifySide* side : {&left_, &right_}) {
     text += (side == &left_ ? " " : " with ") + side->label + " " +
             side->judged.address.ToString() + " at sequence " +
@@ -352,10 +424,11 @@ void Verifier::SayWhatIsCompared() const {
 }
 
 void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
-  const std::vector<Range>& ranges = left_.plan.ranges;
-  for (size_t at = (*next)++; at < ranges.size() && !failure_.failed();
+  const size_t parts = as_files() ? pairs_.size() : left_.plan.ranges.size();
+  for (size_t at = (*next)++; at < parts && !failure_.failed();
        at = (*next)++) {
-    const Status status = CompareRange(lane, at);
+    const Status status =
+        as_files() ? CompareUnit(lane, at) : CompareRange(lane, at);
     if (EndStateOf(status) == EndState::kDeadPeer) {
       left_.link->AwaitLastWords();
       right_.link->AwaitLastWords();
@@ -369,12 +442,13 @@ void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
 Status Verifier::Run(Summary* summary) {
   summary->started_at = NowRfc3339();
   ReadRecords(/*pinned=*/false);
-  Status status;
-  Status right_status;
-  std::thread right_opener([&] { right_status = OpenSide(&right_); });
-  status = OpenSide(&left_);
-  right_opener.join();
-  status = status.ok() ? right_status : status;
+  Status status = OpenSides();
+  bool ends_well = false;
+  if (status.ok() && as_files()) {
+    status = MatchFiles();
+    ends_well = !status.ok();  // no failure of a side
+  }
+  has_compared_ = status.ok() || !as_files();
   const uint32_t lanes =
       std::min(left_.plan.opened.lanes, right_.plan.opened.lanes);
   for (VerifySide* side : {&left_, &right_}) {
@@ -386,7 +460,7 @@ Status Verifier::Run(Summary* summary) {
   ReadRecords(/*pinned=*/true);
   if (status.ok()) {
     SayWhatIsCompared();
-    status = MatchFamilies();
+    status = as_files() ? status : MatchFamilies();
   }
   if (status.ok()) {
     std::atomic<size_t> next{0};
@@ -396,7 +470,7 @@ Status Verifier::Run(Summary* summary) {
   if (!status.ok()) {
     failure_.Set(status, "verify");
   }
-  HangUp(summary);
+  HangUp(ends_well ? Status::OK() : failure_.status(), summary);
   FillSummary(lanes, summary);
   finished_ = !failure_.failed();
   return Judge(summary);
@@ -413,16 +487,19 @@ Status Verifier::Judge(Summary* summary) const {
   const Verdict verdict =
       JudgeDifference(left_.judged, right_.judged, options_.selection);
   summary->next = verdict.next;
-  return MakeStatus(verdict.state,
-                    std::to_string(differences_) +
-                        (differences_ == 1 ? " difference in "
-                                           : " differences in ") +
-                        std::to_string(entries_left_) + " left and " +
-                        std::to_string(entries_right_) + " right entries; " +
-                        verdict.reason);
+  return MakeStatus(
+      verdict.state,
+      std::to_string(differences_) +
+          (differences_ == 1 ? " difference in " : " differences in ") +
+          (as_files() ? std::to_string(pairs_.size()) +
+                            " parts of files with the same identity"
+                      : std::to_string(entries_left_) + " left and " +
+                            std::to_string(entries_right_) +
+                            " right entries") +
+          "; " + verdict.reason);
 }
 
-void Verifier::HangUp(Summary* summary) {
+void Verifier::HangUp(const Status& status, Summary* summary) {
   for (VerifySide* side : {&left_, &right_}) {
     summary->wire_bytes += side->link->wire_bytes();
     if (side->link->session() != nullptr) {
@@ -431,7 +508,7 @@ void Verifier::HangUp(Summary* summary) {
                                               : &summary->target_versions;
       versions->software = source.software;
       versions->rocksdb = source.rocksdb_version;
-      side->link->End(failure_.status(), "verify");
+      side->link->End(status, "verify");
     }
   }
 }
@@ -455,6 +532,15 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
   summary->lanes = lanes;
   summary->entries = entries_left_;
   summary->key_value_bytes = key_value_bytes_;
+  if (has_compared_) {
+    summary->compared = as_files() ? "files" : "entries";
+  }
+  std::set<std::string> files;
+  for (const FilePair& pair : pairs_) {
+    files.insert(CloneFileName(pair.file));
+    summary->bytes_compared += pair.bytes;
+  }
+  summary->files_compared = files.size();
   summary->entries_left = entries_left_;
   summary->entries_right = entries_right_;
   summary->differences = differences_;

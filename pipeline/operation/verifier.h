@@ -1,5 +1,9 @@
-// Compares two sides entry by entry: first digests per interval, then the keys
-// of intervals whose digests differ.
+// Compares two sides in one of two ways.
+//
+// As files: if both sides have the same files (by identity), digests of the
+// bytes of each, which the sides read and check. It needs no comparator.
+// Entry by entry: first digests per interval, then the keys of intervals whose
+// digests differ.
 #pragma once
 
 #include <atomic>
@@ -12,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/operation/file_pairs.h"
 #include "pipeline/operation/verdict.h"
 #include "pipeline/target/session/first_failure.h"
 #include "pipeline/target/session/source_link.h"
@@ -29,11 +34,13 @@ struct VerifySide {
   std::unique_ptr<SourceLink> link;
 };
 
+enum class ComparedAs { kFiles, kEntries };
+
 // Threads: Run() from one, once; Cancel() and progress() from any.
 class Verifier {
  public:
   // Borrows the dialers.
-  Verifier(const VerifyOptions& options, Dialer* left,
+  Verifier(const VerifyOptions& options, ComparedAs compared, Dialer* left,
            const std::string& left_name, Dialer* right,
            const std::string& right_name);
   ~Verifier();
@@ -44,26 +51,36 @@ class Verifier {
   void Cancel();
   Progress progress() const;
   std::string error_where() const { return failure_.where(); }
+  // Whether Run() found both sides fit to be compared in this way.
+  bool has_compared() const { return has_compared_; }
 
  private:
+  bool as_files() const { return compared_ == ComparedAs::kFiles; }
   [[nodiscard]] rocksdb::Status OpenSide(VerifySide* side);
+  [[nodiscard]] rocksdb::Status OpenSides();
   [[nodiscard]] rocksdb::Status OpenLanes(VerifySide* side, uint32_t lanes);
   [[nodiscard]] rocksdb::Status MatchFamilies();
+  [[nodiscard]] rocksdb::Status MatchFiles();
   void RunLane(uint32_t lane, std::atomic<size_t>* next);
+  [[nodiscard]] rocksdb::Status CompareUnit(uint32_t lane, size_t at);
   [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane, size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
-  void HangUp(Summary* summary);
+  // Tells both sides how it ended.
+  void HangUp(const rocksdb::Status& status, Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
   // Position of a difference among all: 0 for families of one side only, then
   // n + 1 for the keys of range n.
   using Place = std::pair<uint64_t, uint64_t>;
   void AddDifference(const Place& place, const std::string& family,
                      const rocksdb::Slice& key, const char* what);
+  // Null: only counts it.
+  DifferenceSummary* AddDifference(const Place& place);
   void ReadRecords(bool pinned);
   void SayWhatIsCompared() const;
   [[nodiscard]] rocksdb::Status Judge(Summary* summary) const;
 
   const VerifyOptions options_;
+  const ComparedAs compared_;
   const std::chrono::steady_clock::time_point started_;
   FirstFailure failure_;
   VerifySide left_;
@@ -71,6 +88,8 @@ class Verifier {
   // The right side's family of each left one.
   std::vector<uint32_t> right_family_;
   std::vector<const rocksdb::Comparator*> orders_;
+  std::vector<FilePair> pairs_;  // as files
+  std::atomic<bool> has_compared_{false};
   std::atomic<uint64_t> planned_bytes_{0};
   std::atomic<uint64_t> done_bytes_{0};
   std::atomic<uint64_t> entries_{0};

@@ -14,6 +14,48 @@ class VerifyOperation : public Operation {
   explicit VerifyOperation(const VerifyOptions& options) : options_(options) {}
 
   Status Run(Summary* summary) override {
+    Outcome outcome;
+    if (IsWhole()) {
+      outcome = Compare(ComparedAs::kFiles, summary);
+    }
+    if (!outcome.compared && !Ends(outcome.status)) {
+      outcome = CompareEntries(outcome.status, summary);
+    }
+    FinishSummary(outcome.status, outcome.where, summary);
+    return outcome.status;
+  }
+  void Cancel() override { slot_.Cancel(); }
+  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
+  Progress progress() const override { return slot_.progress(); }
+
+ private:
+  struct Outcome {
+    Status status;
+    std::string where = "verify";
+    bool compared = false;  // or there is no use in another way
+  };
+
+  bool IsWhole() const {
+    return options_.selection.families.empty() &&
+           options_.selection.interval == KeyInterval();
+  }
+
+  // Whether sides that could not be compared as files cannot be asked again.
+  static bool Ends(const Status& status) {
+    switch (EndStateOf(status)) {
+      case EndState::kOk:
+      case EndState::kRefused:
+      case EndState::kIncompatible:
+      case EndState::kCorrupt:
+      case EndState::kSourceError:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  Status OpenEndpoints(std::unique_ptr<Endpoint>* left,
+                       std::unique_ptr<Endpoint>* right) const {
     PullOptions common;
     common.snapshot_dir = options_.snapshot_dir;
     common.wal_dir = options_.wal_dir;
@@ -22,34 +64,51 @@ class VerifyOperation : public Operation {
     common.stall_timeout = options_.stall_timeout;
     common.registry = options_.registry;
     common.log = options_.log;
+    const Status status = Endpoint::Open(
+        EndpointFor(options_.left, options_.lanes, common), left);
+    common.wal_dir.clear();
+    return status.ok() ? Endpoint::Open(EndpointFor(options_.right,
+                                                    options_.lanes, common),
+                                        right)
+                       : status;
+  }
+
+  Outcome Compare(ComparedAs compared, Summary* summary) {
+    *summary = Summary();
     std::unique_ptr<Endpoint> left;
     std::unique_ptr<Endpoint> right;
-    Status status = Endpoint::Open(
-        EndpointFor(options_.left, options_.lanes, common), &left);
-    common.wal_dir.clear();
-    if (status.ok()) {
-      status = Endpoint::Open(
-          EndpointFor(options_.right, options_.lanes, common), &right);
+    Outcome outcome;
+    outcome.status = OpenEndpoints(&left, &right);
+    if (!outcome.status.ok()) {
+      outcome.compared = true;  // it would be the same in any way
+      return outcome;
     }
-    std::string where = "verify";
-    if (status.ok()) {
-      Verifier verifier(options_, left->dialer(), left->name(),
-                        right->dialer(), right->name());
-      status = slot_.Set(&verifier) ? verifier.Run(summary)
-                                    : CancelledBeforeStart();
-      if (!verifier.error_where().empty()) {
-        where = verifier.error_where();
-      }
-      slot_.Clear(verifier.progress());
+    Verifier verifier(options_, compared, left->dialer(), left->name(),
+                      right->dialer(), right->name());
+    outcome.status = slot_.Set(&verifier) ? verifier.Run(summary)
+                                          : CancelledBeforeStart();
+    if (!verifier.error_where().empty()) {
+      outcome.where = verifier.error_where();
     }
-    FinishSummary(status, where, summary);
-    return status;
+    outcome.compared = verifier.has_compared();
+    slot_.Clear(verifier.progress());
+    return outcome;
   }
-  void Cancel() override { slot_.Cancel(); }
-  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
-  Progress progress() const override { return slot_.progress(); }
 
- private:
+  // `no_files`: why their files could not be compared; OK: a part was asked
+  // for.
+  Outcome CompareEntries(const Status& no_files, Summary* summary) {
+    Outcome outcome = Compare(ComparedAs::kEntries, summary);
+    const EndState state = EndStateOf(outcome.status);
+    if (!no_files.ok() && (state == EndState::kRefused ||
+                           state == EndState::kIncompatible)) {
+      outcome.status = MakeStatus(
+          state, MessageOf(outcome.status) +
+                     "; nor can the files be compared: " + MessageOf(no_files));
+    }
+    return outcome;
+  }
+
   const VerifyOptions options_;
   WorkerSlot<Verifier> slot_;
 };

@@ -165,10 +165,11 @@ TEST_CASE("A record counts only if it is that of the directory that was pinned",
   const bool exchanged = GENERATE(false, true);
   write_record("first");
   SourceLies lies;
+  int opens = 0;  // for the files, and for the entries
   lies.opened = [&](Opened* opened) {
     opened->snapshot_sequence = 2;
     if (exchanged) {
-      write_record("second");
+      write_record("another, " + std::to_string(++opens));
     }
   };
   EntriesReply nothing;

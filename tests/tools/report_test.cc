@@ -129,7 +129,7 @@ TEST_CASE("A verify's report says what was compared, and equal or what "
       "3 differences; because");
   summary.differences = 3;
   summary.first_differences = {
-      {"default", std::string("\0k", 2), 2, "value differs"}};
+      {"default", std::string("\0k", 2), 2, "value differs", ""}};
   summary.next = "sstferry pull /a /b\x1b";
   const std::string report = VerifyReport(summary);
   INFO(report);
@@ -149,7 +149,7 @@ TEST_CASE("A verify's report cuts long keys and names and says how long they "
   summary.differences = 1;
   summary.first_differences = {{std::string(4096, 'f'),
                                 std::string(kMaxShownKeyBytes, '\0'), 262'144,
-                                "only left"}};
+                                "only left", ""}};
   const std::string report = VerifyReport(summary);
   INFO(report);
   REQUIRE(report.size() < 1200);

@@ -109,6 +109,7 @@ TEST_CASE("serve, pull, verify and plan work over TLS without --insecure",
   REQUIRE(server.process().Wait(std::chrono::seconds(5)) == 0);
   REQUIRE(server.process().err().find("(CN=target): OK, ") !=
           std::string::npos);
+  INFO(server.process().err());
   REQUIRE(server.process().err().find("warning") == std::string::npos);
 }
 

@@ -266,6 +266,7 @@ struct DifferenceSummary {
   std::string key;         // its first kMaxShownKeyBytes
   uint64_t key_bytes = 0;  // of the whole key
   std::string what;        // "only left", "only right", "value differs", ...
+  std::string file;        // compared as files: its name, and no key
 };
 
 // One side of a comparison, as pinned for it.
@@ -360,6 +361,9 @@ struct Summary {
   // verify
   ComparedSide left;
   ComparedSide right;
+  std::string compared;  // "files": both sides have the same; "entries"
+  uint64_t files_compared = 0;  // tables and blob files, of each side
+  uint64_t bytes_compared = 0;
   uint64_t entries_left = 0;
   uint64_t entries_right = 0;
   uint64_t differences = 0;

@@ -78,7 +78,9 @@ std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
 // serves.
 std::unique_ptr<Operation> MakePlan(const PullOptions& options);
 
-// Compares two sides entry by entry. kDifferent when they differ.
+// Compares two sides: by the bytes of their files if both have the same files
+// and all of each side is compared, else entry by entry. kDifferent when they
+// differ.
 std::unique_ptr<Operation> MakeVerify(const VerifyOptions& options);
 
 }  // namespace sstferry

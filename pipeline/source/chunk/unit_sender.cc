@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "format/clone/data_file_check.h"
 #include "format/end_state.h"
+#include "pipeline/base/file_source.h"
 #include "pipeline/source/chunk/body_reader.h"
 
 namespace sstferry {
@@ -35,6 +37,26 @@ Status ReadUnit(BodyReader* reader, const CloneUnit& unit, uint64_t first_byte,
   }
   return status;
 }
+
+// Tells of each read, and may be stopped.
+class ToldSource : public ByteSource {
+ public:
+  ToldSource(const ByteSource& source,
+             const std::function<bool(uint64_t)>& on_read)
+      : source_(source), on_read_(on_read) {}
+
+  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
+                            Slice* out) const override {
+    return on_read_(n) ? source_.Read(offset, n, scratch, out)
+                       : MakeStatus(EndState::kCancelled,
+                                    "clone: stopped on request");
+  }
+  uint64_t size() const override { return source_.size(); }
+
+ private:
+  const ByteSource& source_;
+  const std::function<bool(uint64_t)>& on_read_;
+};
 
 }  // namespace
 
@@ -77,6 +99,22 @@ Status DigestUnit(const std::string& path, const CloneUnit& unit,
   }
   *digest = stream.Finish();
   return status;
+}
+
+Status CheckUnitFile(const std::string& path, const CloneFile& file,
+                     const std::function<bool(uint64_t)>& on_read) {
+  if (file.kind != CloneFileKind::kTable &&
+      file.kind != CloneFileKind::kBlob) {
+    return Status::OK();
+  }
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(), path,
+                                   &source, EndState::kSourceError);
+  SstFileFacts facts;
+  if (status.ok()) {
+    status = CheckDataFile(ToldSource(*source, on_read), file.kind, {}, &facts);
+  }
+  return WithContext(status, EndState::kCorrupt, CloneFileName(file));
 }
 
 }  // namespace sstferry

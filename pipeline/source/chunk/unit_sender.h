@@ -1,5 +1,5 @@
 // Reads a unit of a clone, bytes of a file as they are: sends it, or tells its
-// digest.
+// digest. Checks such a file by its own checksums.
 #pragma once
 
 #include <functional>
@@ -30,5 +30,14 @@ namespace sstferry {
                                          const std::function<bool()>& cancelled,
                                          std::vector<char>* buffer,
                                          Digest128* digest);
+
+// Reads a table or a blob file and checks it by the checksums that RocksDB
+// wrote; another file has none that are checked here. `on_read` is called with
+// the number of bytes of each read, and returns false to end it.
+//   kSourceError  the file cannot be read
+//   kCorrupt      a checksum is wrong
+[[nodiscard]] rocksdb::Status CheckUnitFile(
+    const std::string& path, const CloneFile& file,
+    const std::function<bool(uint64_t)>& on_read);
 
 }  // namespace sstferry

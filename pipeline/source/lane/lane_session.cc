@@ -275,11 +275,21 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request,
                           std::to_string(request.range_id));
   }
   const CloneUnit& unit = transfer_->unit(request.range_id);
+  const auto stopped = [this, port] {
+    return transfer_->ended() || port->replaced();
+  };
   DigestReply reply;
-  const Status status = DigestUnit(
-      transfer_->unit_path(unit), unit,
-      [this, port] { return transfer_->ended() || port->replaced(); },
-      &carry_buffer_, &reply.content);
+  Status status = DigestUnit(transfer_->unit_path(unit), unit, stopped,
+                             &carry_buffer_, &reply.content);
+  // In a pull, the target checked what it has.
+  if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
+      transfer_->is_last_unit(request.range_id)) {
+    status = CheckUnitFile(transfer_->unit_path(unit),
+                           transfer_->unit_file(unit), [&](uint64_t bytes) {
+                             transfer_->CountRead(bytes);
+                             return !stopped();
+                           });
+  }
   // As with SendDigest().
   return status.ok() || port->replaced()
              ? link_->Send(FrameType::kDigestReply, reply)

@@ -364,13 +364,14 @@ Status ControlSession::FindShared(const OpenRequest& request,
                       "no snapshot of transfer " +
                           ToHex(request.held_transfer) + " is retained here");
   }
-  if (request.purpose == Purpose::kPull || found->is_clone() ||
+  if (request.purpose == Purpose::kPull ||
+      found->is_clone() != (request.mode == TransferMode::kClone) ||
       request.families != found->request().families) {
     return MakeStatus(EndState::kRefused,
                       "share the snapshot of transfer " +
                           ToHex(request.held_transfer) +
                           ": expected a verify or a plan of the same column "
-                          "families as the pull's, which is no clone");
+                          "families and by the same method as the pull's");
   }
   *held = std::move(found);
   return Status::OK();

@@ -70,19 +70,18 @@ Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
 Status CheckCloneRequest(const OpenRequest& request) {
   const bool all = request.families.empty() && !request.interval.begin &&
                    !request.interval.end;
-  return all && request.purpose != Purpose::kVerify &&
-                 request.snapshot_use != SnapshotUse::kShare
-             ? Status::OK()
+  return all ? Status::OK()
              : MakeStatus(EndState::kRefused,
-                          "a clone is of all column families and all keys, "
-                          "and for a pull or a plan only");
+                          "a clone is of all column families and all keys");
 }
 
 Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
                  const Hello& target, TransferPlan* plan) {
   const ClonedFiles& files = *snapshot.files();
   plan->notes = snapshot.notes();
-  Status status = CheckReadable(files, target);
+  Status status = request.purpose == Purpose::kVerify  // reads bytes only
+                      ? Status::OK()
+                      : CheckReadable(files, target);
   if (status.ok()) status = DescribeFamilies(snapshot, plan);
   if (!status.ok()) {
     return status;

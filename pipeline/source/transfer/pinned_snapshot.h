@@ -61,6 +61,7 @@ class PinnedSnapshot {
   void Measure();
   uint64_t pinned_bytes() const { return pinned_bytes_; }
   uint64_t read_bytes() const { return read_bytes_; }
+  void CountRead(uint64_t bytes) { read_bytes_ += bytes; }
   // When Take() began, in seconds since 1970; 0 before.
   uint64_t taken_seconds() const { return taken_seconds_; }
 

@@ -247,7 +247,7 @@ Status Transfer::AnnounceFiles(Channel* control) const {
 
 std::string Transfer::unit_path(const CloneUnit& unit) const {
   return pinned_->directory() + "/db/" +
-         CloneFileName(plan_.clone->files[unit.file]);
+         CloneFileName(unit_file(unit));
 }
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {

@@ -155,6 +155,16 @@ class Transfer {
     return plan_.units[range_id];
   }
   std::string unit_path(const CloneUnit& unit) const;
+  const CloneFile& unit_file(const CloneUnit& unit) const {
+    return plan_.clone->files[unit.file];
+  }
+  // Whether no later unit is of the same file.
+  bool is_last_unit(uint32_t range_id) const {
+    return range_id + 1 == plan_.units.size() ||
+           unit(range_id + 1).file != unit(range_id).file;
+  }
+  // Counts bytes that were read of the snapshot's files.
+  void CountRead(uint64_t bytes) { pinned_.CountRead(bytes); }
   TransferCounters* counters() { return &counters_; }
   TransferPace* pace() { return &pace_; }
   std::chrono::milliseconds peer_timeout() const {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "format/rocksdb/blob_check.h"
+#include "format/clone/data_file_check.h"
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/rocksdb_compat.h"
@@ -19,10 +19,11 @@ using rocksdb::Status;
 
 constexpr size_t kPieceBytes = 1u << 20;
 
-Status CheckTable(const ByteSource& source, std::vector<ByteSpan> checked,
-                  bool* unchecked) {
+Status CheckData(const ByteSource& source, CloneFileKind kind,
+                 std::vector<ByteSpan> checked, bool* unchecked) {
   SstFileFacts facts;
-  const Status status = CheckSstFile(source, std::move(checked), &facts);
+  const Status status =
+      CheckDataFile(source, kind, std::move(checked), &facts);
   *unchecked = facts.unchecked;
   if (status.ok() && facts.format_version > MaxReadableFormatVersion()) {
     return MakeStatus(EndState::kIncompatible,
@@ -79,13 +80,10 @@ Status CheckClonedFile(rocksdb::FileSystem* file_system,
   if (!status.ok()) {
     return status;
   }
-  uint64_t blobs = 0;
   switch (file.kind) {
     case CloneFileKind::kTable:
-      status = CheckTable(*source, std::move(checked), unchecked);
-      break;
     case CloneFileKind::kBlob:
-      status = CheckBlobFile(*source, &blobs);
+      status = CheckData(*source, file.kind, std::move(checked), unchecked);
       break;
     case CloneFileKind::kWal:
     case CloneFileKind::kManifest:

@@ -186,6 +186,47 @@ TEST_CASE("Snapshot works with track_and_verify_wals_in_manifest",
                      {{"0", "0"}, {"a", "1"}, {"b", "1"}});
 }
 
+// After a loss of power a file may end with zeros, which RocksDB takes for the
+// end of a WAL. The source skips them. Its clone would have a shorter WAL than
+// the MANIFEST says, which RocksDB does not open.
+TEST_CASE("A clone of a damaged WAL that the MANIFEST tracks is refused",
+          "[snapshot][recovery][corruption]") {
+  TempTree tree;
+  Options options = Plain();
+  options.track_and_verify_wals_in_manifest = true;
+  options.wal_recovery_mode =
+      rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
+  uint64_t last_record = 0;  // begins there
+  Die(tree / "db", [&](const std::string& alive) {
+    TestDb db(options, alive);
+    rocksdb::ColumnFamilyHandle* second = nullptr;
+    REQUIRE_OK(db->CreateColumnFamily(options, "second", &second));
+    REQUIRE_OK(db->Put(WriteOptions(), second, "a", "1"));
+    last_record = fs::file_size(WalOf(alive, 0));
+    REQUIRE_OK(db->Put(WriteOptions(), "b", "1"));
+    // Of "default" only: the WAL is needed, and not written on any more.
+    REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+    REQUIRE_OK(db->Put(WriteOptions(), "c", "1"));
+    REQUIRE_OK(db->SyncWAL());
+    REQUIRE_OK(db->DestroyColumnFamilyHandle(second));
+    CopyOpen(alive, tree / "db");
+  });
+  SnapshotOptions clone = Of(tree / "db");
+  clone.as_files = true;
+  REQUIRE_OK(TakeStatus(clone));
+  const std::string tracked = WalOf(tree / "db", 0);
+  const uint64_t bytes = fs::file_size(tracked);
+  REQUIRE(last_record < bytes);
+  fs::resize_file(tracked, last_record);
+  fs::resize_file(tracked, bytes);
+  const auto status = TakeStatus(clone);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(status.ToString().find(fs::path(tracked).filename().string() +
+                                 ": the MANIFEST says that") !=
+          std::string::npos);
+}
+
 // RocksDB 7.8 reads the first record of an earlier life of a file for ever, if
 // it recovers with kSkipAnyCorruptedRecords (log::Reader does not advance).
 TEST_CASE("Snapshot leaves what an earlier life left behind an older WAL",

@@ -273,6 +273,15 @@ TEST_CASE("Another pull than the unfinished one is refused with a sentence",
   REQUIRE(NotesMention(summary, "--durability chunk, as the pull was begun"));
 }
 
+TransferId IdOf(const Summary& pull) {
+  TransferId id{};
+  for (size_t i = 0; i < id.size(); ++i) {
+    id[i] = HexByte(pull.transfer_id[2 * i], pull.transfer_id[2 * i + 1])
+                .value_or(0);
+  }
+  return id;
+}
+
 TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
           "[target][resume]") {
   ScratchDir dir;
@@ -294,12 +303,7 @@ TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
   Summary now;
   REQUIRE_FALSE(MakeVerify(verify)->Run(&now).ok());
   REQUIRE(now.differences == 1);
-  TransferId id{};
-  for (size_t i = 0; i < id.size(); ++i) {
-    id[i] = HexByte(held.transfer_id[2 * i], held.transfer_id[2 * i + 1])
-                .value_or(0);
-  }
-  verify.left_snapshot = id;
+  verify.left_snapshot = IdOf(held);
   Summary then;
   REQUIRE_OK(MakeVerify(verify)->Run(&then));
   REQUIRE(then.differences == 0);
@@ -309,6 +313,39 @@ TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
   REQUIRE(last.chunks_resumed > 0);
   REQUIRE(EndStateOf(MakeVerify(verify)->Run(&then)) ==
           EndState::kSnapshotGone);
+}
+
+TEST_CASE("A verify compares files with the snapshot that an unfinished clone "
+          "holds",
+          "[target][resume]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  TestServer server(ServeAndHold(dir / "source"));
+  PullOptions clone = PullFrom(server.address(), dir / "copy");
+  clone.method = PullMethod::kClone;
+  REQUIRE_OK(RunPull(clone).status);
+  clone.target_dir = dir / "target";
+  const Summary held = PullAndCancel(clone, "UnitStore:RecordsSynced", 1);
+  {
+    std::unique_ptr<rocksdb::DB> db;
+    REQUIRE_OK(rocksdb::DB::Open({}, dir / "source", IntoDb(&db)));
+    REQUIRE_OK(db->Put({}, "written since", ""));
+    REQUIRE_OK(db->Close());
+  }
+  VerifyOptions verify;
+  verify.left = clone.source;
+  verify.right.directory = dir / "copy";
+  verify.left_snapshot = IdOf(held);
+  Summary then;
+  const rocksdb::Status status = MakeVerify(verify)->Run(&then);
+  INFO(status.ToString());
+  REQUIRE_OK(status);
+  REQUIRE(then.compared == "files");
+  REQUIRE(then.left.held_transfer_id == held.transfer_id);
+  // It is still there to resume from.
+  const Summary last = RunPull(clone);
+  REQUIRE_OK(last.status);
+  REQUIRE(last.transfer_id == held.transfer_id);
 }
 
 TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {

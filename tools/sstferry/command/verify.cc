@@ -40,7 +40,11 @@ std::string VerifyReport(const Summary& summary) {
   const EndState state = EndStateOf(summary.status);
   if (state == EndState::kOk) {
     return "equal: " +
-           FormatCount(summary.entries_left, "entry", "entries") +
+           (summary.compared == "files"
+                ? FormatCount(summary.files_compared, "file", "files") +
+                      " with " + FormatBytes(summary.bytes_compared) +
+                      ", byte by byte, and what the WALs hold,"
+                : FormatCount(summary.entries_left, "entry", "entries")) +
            " on both sides\n" + sides;
   }
   std::string text =
@@ -48,9 +52,12 @@ std::string VerifyReport(const Summary& summary) {
   text += Printable(MessageOf(summary.status)) + "\n" + sides;
   for (const DifferenceSummary& difference : summary.first_differences) {
     text += "  " +
-            Shown(difference.column_family, difference.column_family.size()) +
-            ": " + Shown(difference.key, difference.key_bytes) + ": " +
-            difference.what + "\n";
+            (difference.file.empty()
+                 ? Shown(difference.column_family,
+                         difference.column_family.size()) +
+                       ": " + Shown(difference.key, difference.key_bytes)
+                 : difference.file) +
+            ": " + difference.what + "\n";
   }
   const uint64_t shown = summary.first_differences.size();
   if (shown < summary.differences) {
