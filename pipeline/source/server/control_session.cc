@@ -368,8 +368,7 @@ Status ControlSession::FindShared(const OpenRequest& request,
       found->is_clone() != (request.mode == TransferMode::kClone) ||
       request.families != found->request().families) {
     return MakeStatus(EndState::kRefused,
-                      "share the snapshot of transfer " +
-                          ToHex(request.held_transfer) +
+                      "snapshot of " + ToHex(request.held_transfer) +
                           ": expected a verify or a plan of the same column "
                           "families and by the same method as the pull's");
   }
