@@ -6,18 +6,18 @@ include(CMakePackageConfigHelpers)
 file(GLOB SSTFERRY_PUBLIC_HEADERS CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/pipeline/include/sstferry/*.h)
 install(FILES ${SSTFERRY_PUBLIC_HEADERS}
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry)
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry COMPONENT dev)
 install(FILES format/end_state.h format/types.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry/format)
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sstferry/format COMPONENT dev)
 
 set_target_properties(sstferry_pipeline PROPERTIES EXPORT_NAME sstferry)
 set_target_properties(sstferry_format PROPERTIES EXPORT_NAME format)
 install(TARGETS sstferry_pipeline sstferry_format EXPORT sstferryTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 
 set(SSTFERRY_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/sstferry)
 install(EXPORT sstferryTargets NAMESPACE sstferry::
-  DESTINATION ${SSTFERRY_PACKAGE_DIR})
+  DESTINATION ${SSTFERRY_PACKAGE_DIR} COMPONENT dev)
 configure_package_config_file(cmake/sstferryConfig.cmake.in
   ${PROJECT_BINARY_DIR}/sstferryConfig.cmake
   INSTALL_DESTINATION ${SSTFERRY_PACKAGE_DIR}
@@ -29,4 +29,4 @@ write_basic_package_version_file(
 install(FILES ${PROJECT_BINARY_DIR}/sstferryConfig.cmake
               ${PROJECT_BINARY_DIR}/sstferryConfigVersion.cmake
               cmake/sstferryRocksDB.cmake
-  DESTINATION ${SSTFERRY_PACKAGE_DIR})
+  DESTINATION ${SSTFERRY_PACKAGE_DIR} COMPONENT dev)

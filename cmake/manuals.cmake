@@ -18,12 +18,14 @@ add_custom_target(commands_md
   DEPENDS ${manuals_stamp} VERBATIM)
 
 install(DIRECTORY ${PROJECT_BINARY_DIR}/man/
-  DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+  DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tool
+  FILES_MATCHING PATTERN "*.1")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/man/
-  DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 FILES_MATCHING PATTERN "*.8")
+  DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT tool
+  FILES_MATCHING PATTERN "*.8")
 install(FILES ${PROJECT_BINARY_DIR}/completions/sstferry.bash
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
-  RENAME sstferry)
+  RENAME sstferry COMPONENT tool)
 # Where zsh looks without being told: in /usr Debian keeps packages apart.
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   set(zsh_completions zsh/vendor-completions)
@@ -31,4 +33,4 @@ else()
   set(zsh_completions zsh/site-functions)
 endif()
 install(FILES ${PROJECT_BINARY_DIR}/completions/_sstferry
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/${zsh_completions})
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/${zsh_completions} COMPONENT tool)
