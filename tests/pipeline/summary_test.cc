@@ -177,7 +177,7 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   summary.entries_right = 1;
   summary.differences = 1;
   summary.first_differences = {
-      {"default", std::string("\x00\xff", 2), 2000, "only left"}};
+      {"default", std::string("\x00\xff", 2), 2000, "only left", ""}};
   summary.left = {"/a", "aa00", "id-a", 7, "", 0};
   summary.right = {"/b", "", "id-b", 8, "00ff", 0};
   summary.next = "sstferry pull /a /b";
