@@ -67,6 +67,7 @@ double BytesOf(const Summary& summary, const std::string& kind) {
 MeasuredPull::MeasuredPull(const PullArguments& arguments,
                            std::unique_ptr<Operation> pull)
     : options_(arguments.options),
+      is_shown_(arguments.metrics.listen || !arguments.metrics.file.empty()),
       file_(arguments.metrics.file),
       target_(Absolute(arguments.options.target_dir)),
       pull_(std::move(pull)),
@@ -147,6 +148,9 @@ void MeasuredPull::FillLastPull(const Summary& summary) {
 }
 
 Status MeasuredPull::Run(Summary* summary) {
+  if (!is_shown_) {
+    return pull_->Run(summary);
+  }
   ReadReplica();
   {
     const std::lock_guard<std::mutex> lock(mu_);

@@ -41,6 +41,7 @@ class MeasuredPull : public Operation {
   void CountEnd(const Summary& summary);
 
   const PullOptions options_;
+  const bool is_shown_;  // false: nobody asked for metrics
   const std::string file_;
   const std::string target_;  // the label
   const std::unique_ptr<Operation> pull_;
