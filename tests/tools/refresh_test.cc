@@ -279,7 +279,7 @@ TEST_CASE("Serve tells its service manager when it is ready and when it ends",
                static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +
                                       path.size() + 1)) == 0);
   const auto receive = [fd] {
-    char text[64];
+    char text[256];
     const ssize_t bytes = recv(fd, text, sizeof(text), 0);
     REQUIRE(bytes > 0);
     return std::string(text, static_cast<size_t>(bytes));
@@ -287,7 +287,9 @@ TEST_CASE("Serve tells its service manager when it is ready and when it ends",
   Process serve(Sstferry({"serve", "--db", world.source(), "--listen",
                           "127.0.0.1:0"}),
                 {{"NOTIFY_SOCKET", path}});
-  REQUIRE(receive() == "READY=1");
+  const std::string ready = receive();
+  INFO(ready);
+  REQUIRE(ready.starts_with("READY=1\nSTATUS=serves source on 127.0.0.1:"));
   serve.Signal(SIGTERM);
   REQUIRE(receive() == "STOPPING=1");
   REQUIRE(serve.Wait() == 0);

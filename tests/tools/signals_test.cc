@@ -96,18 +96,21 @@ TEST_CASE("A watcher that saw nothing ends without a call", "[tools]") {
 TEST_CASE("NotifyReady tells an abstract socket and reports a missing one",
           "[tools]") {
   unsetenv("NOTIFY_SOCKET");
-  REQUIRE_OK(NotifyReady());
+  REQUIRE_OK(NotifyReady("serves a\nSTOPPING=1"));
   {
     NotifySocket socket;
-    REQUIRE_OK(NotifyReady());
-    REQUIRE(socket.Receive() == "READY=1");
+    REQUIRE_OK(NotifyReady("serves a\nSTOPPING=1"));
+    // One line, whatever the names.
+    const std::string said = socket.Receive();
+    REQUIRE(said.starts_with("READY=1\nSTATUS=serves a"));
+    REQUIRE(said.find("\nSTOPPING") == std::string::npos);
   }
   setenv("NOTIFY_SOCKET", "/no/such/socket", 1);
-  REQUIRE(NotifyReady().IsIOError());
+  REQUIRE(NotifyReady("serves a\nSTOPPING=1").IsIOError());
   setenv("NOTIFY_SOCKET", "relative", 1);
-  REQUIRE(NotifyReady().IsInvalidArgument());
+  REQUIRE(NotifyReady("serves a\nSTOPPING=1").IsInvalidArgument());
   setenv("NOTIFY_SOCKET", std::string(300, '/').c_str(), 1);
-  REQUIRE(NotifyReady().IsInvalidArgument());
+  REQUIRE(NotifyReady("serves a\nSTOPPING=1").IsInvalidArgument());
   unsetenv("NOTIFY_SOCKET");
 }
 

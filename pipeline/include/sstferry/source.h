@@ -158,6 +158,10 @@ class SourceServer {
   virtual void SetMaxRate(uint64_t wire_bytes_per_sec) = 0;
   // May be called from any thread. Reads the leases beside the databases.
   virtual ServerState state() = 0;
+  // Replaces ServedDatabase::allowed of the databases with these names. Counts
+  // for what a target asks for from now on; a transfer that moves data goes on
+  // until its connection ends. May be called from any thread.
+  virtual void SetAllowed(const std::vector<ServedDatabase>& databases) = 0;
   // Waits until no connection is open. Returns false after `limit`.
   virtual bool AwaitIdle(std::chrono::milliseconds limit) = 0;
   virtual const std::string& address() const = 0;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -150,6 +151,14 @@ struct TlsFiles {
 [[nodiscard]] rocksdb::Status ListenTls(const HostPort& where,
                                         const TlsFiles& files,
                                         std::unique_ptr<Listener>* listener);
+// Reads other files, or the same once more, for all connections that are
+// accepted from then on. After a failure (kRefused) nothing has changed. May be
+// called from any thread, also when the listener is gone.
+using ReloadTls = std::function<rocksdb::Status(const TlsFiles& files)>;
+[[nodiscard]] rocksdb::Status ListenTls(const HostPort& where,
+                                        const TlsFiles& files,
+                                        std::unique_ptr<Listener>* listener,
+                                        ReloadTls* reload);
 [[nodiscard]] rocksdb::Status MakeTlsDialer(const HostPort& where,
                                             const TlsFiles& files,
                                             std::unique_ptr<Dialer>* dialer);

@@ -40,16 +40,6 @@ std::string PeerText(const Channel& channel) {
 
 }  // namespace
 
-bool MayRead(const ServedDatabase& database, const PeerIdentity* peer) {
-  return database.allowed.empty() ||
-         (peer != nullptr &&
-          std::any_of(peer->names.begin(), peer->names.end(),
-                      [&](const std::string& name) {
-                        return std::count(database.allowed.begin(),
-                                          database.allowed.end(), name) > 0;
-                      }));
-}
-
 ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
                                Channel* channel)
     : host_(host), hello_(hello), channel_(channel) {}
@@ -194,7 +184,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     case FrameType::kListRequest: {
       ListReply reply;
       for (const ServedDatabase& database : host_.options->databases) {
-        if (MayRead(database, channel_->identity())) {
+        if (host_.may_read(database, channel_->identity())) {
           reply.names.push_back(database.name);
         }
       }
@@ -266,7 +256,7 @@ Status ControlSession::TellStatus(const Frame& frame) {
   }
   std::set<std::string> names;
   for (const ServedDatabase& database : host_.options->databases) {
-    if (MayRead(database, channel_->identity()) &&
+    if (host_.may_read(database, channel_->identity()) &&
         (request.database.empty() || request.database == database.name)) {
       names.insert(database.name);
     }

@@ -15,9 +15,6 @@
 
 namespace sstferry {
 
-// Returns true if `database` allows `peer` (null: without a certificate).
-bool MayRead(const ServedDatabase& database, const PeerIdentity* peer);
-
 // The server's parts that a session uses.
 struct SessionHost {
   const ServeOptions* options = nullptr;
@@ -28,6 +25,9 @@ struct SessionHost {
                                 const PeerIdentity* peer,
                                 ServedDatabase* database)>
       find_database;
+  // True if `database` allows `peer` (null: without a certificate) now.
+  std::function<bool(const ServedDatabase& database, const PeerIdentity* peer)>
+      may_read;
   SnapshotStore* store = nullptr;
   // Logs a warning that a peer can cause.
   std::function<void(const std::string& line)> log_peer;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <list>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -39,6 +40,11 @@ class Server : public SourceServer {
                                  ServedDatabase* database) {
       return FindDatabase(name, peer, database);
     };
+    host_.may_read = [this](const ServedDatabase& database,
+                            const PeerIdentity* peer) {
+      return MayRead(database.name, peer);
+    };
+    SetAllowed(options_.databases);
     host_.store = &store_;
     host_.log_peer = [this](const std::string& line) {
       LogLimited(&peer_log_, line);
@@ -86,6 +92,14 @@ class Server : public SourceServer {
 
   void SetMaxRate(uint64_t wire_bytes_per_sec) override {
     wire_bucket_.SetRate(wire_bytes_per_sec);
+  }
+
+  void SetAllowed(const std::vector<ServedDatabase>& databases) override {
+    std::lock_guard<std::mutex> lock(allowed_mu_);
+    for (const ServedDatabase& database : databases) {
+      allowed_[database.name] = {database.allowed.begin(),
+                                 database.allowed.end()};
+    }
   }
 
   ServerState state() override {
@@ -218,10 +232,21 @@ class Server : public SourceServer {
     LaneSession(transfer, channel, hello.lane).Run();
   }
 
+  bool MayRead(const std::string& name, const PeerIdentity* peer) {
+    std::lock_guard<std::mutex> lock(allowed_mu_);
+    const std::set<std::string>& allowed = allowed_[name];
+    return allowed.empty() ||
+           (peer != nullptr &&
+            std::any_of(peer->names.begin(), peer->names.end(),
+                        [&](const std::string& one) {
+                          return allowed.count(one) > 0;
+                        }));
+  }
+
   Status FindDatabase(const std::string& name, const PeerIdentity* peer,
                       ServedDatabase* database) {
     for (const ServedDatabase& served : options_.databases) {
-      if (served.name == name && !MayRead(served, peer)) {
+      if (served.name == name && !MayRead(name, peer)) {
         return MakeStatus(EndState::kDenied,
                           "database '" + name + "' is not for " +
                               (peer == nullptr ? "a peer without a certificate"
@@ -273,6 +298,9 @@ class Server : public SourceServer {
   RateLimitedLog stranger_log_;  // of those that have not shaken hands
   RateLimitedLog peer_log_;      // of those that have
   SnapshotStore store_;
+  std::mutex allowed_mu_;
+  // Of each database, ServedDatabase::allowed. Under allowed_mu_.
+  std::map<std::string, std::set<std::string>> allowed_;
   SessionHost host_;
   std::mutex stop_mu_;
   std::atomic<bool> stopping_{false};

@@ -96,6 +96,13 @@ void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
   }
 }
 
+// A line of systemctl status need not name thousands.
+constexpr size_t kMaxStatusNames = 200;
+
+std::string Cut(const std::string& text, size_t most) {
+  return text.size() <= most ? text : text.substr(0, most) + "...";
+}
+
 void Announce(const ServeArguments& arguments, const std::string& address,
               Console* console) {
   if (arguments.tls.empty() && !IsLoopback(arguments.listen.host)) {
@@ -111,7 +118,12 @@ void Announce(const ServeArguments& arguments, const std::string& address,
     console->Log(LogLevel::kWarning,
                  "standard output: \"" + line + "\" could not be written");
   }
-  const Status notified = NotifyReady();
+  std::string names;
+  for (const ServedDatabase& database : arguments.options.databases) {
+    names += (names.empty() ? "" : ", ") + database.name;
+  }
+  const Status notified =
+      NotifyReady("serves " + Cut(names, kMaxStatusNames) + " on " + address);
   if (!notified.ok()) {
     console->Log(LogLevel::kWarning, notified.ToString());
   }
@@ -148,12 +160,29 @@ Status CheckDatabases(const ServeArguments& arguments, Console* console) {
   return Status::OK();
 }
 
-void Reload(const std::vector<std::string>& words, SourceServer* server,
-            Console* console) {
+// Nothing is changed unless everything can be.
+void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
+            SourceServer* server, Console* console) {
   ServeArguments again;
-  const Status status = ParseServe(words, &again);
+  Status status = ParseServe(words, &again);
+  if (status.ok() && again.tls.empty() == static_cast<bool>(reload_tls)) {
+    status = Status::InvalidArgument(
+        "to begin or to end TLS needs a restart of serve");
+  }
+  if (status.ok() && reload_tls) {
+    status = reload_tls(again.tls);
+  }
+  if (status.ok()) {
+    server->SetAllowed(again.options.databases);
+    LogTlsWarnings(again.tls, console);
+  }
   ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
               [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
+  if (status.ok() && reload_tls) {
+    console->Log(LogLevel::kInfo,
+                 "SIGHUP: certificates and the allow list count from now on, "
+                 "for new connections");
+  }
 }
 
 Status ShowMetrics(const HostPort& listen, ServeMetrics* metrics,
@@ -173,6 +202,7 @@ Status ShowMetrics(const HostPort& listen, ServeMetrics* metrics,
 Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
              Console* console, Ledger* ledger) {
   std::unique_ptr<Listener> listener;
+  ReloadTls reload_tls;
   LogTlsWarnings(arguments->tls, console);
   Status status = CheckDatabases(*arguments, console);
   if (!status.ok()) {
@@ -180,7 +210,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   }
   status = arguments->tls.empty()
                ? ListenTcp(arguments->listen, &listener)
-               : ListenTls(arguments->listen, arguments->tls, &listener);
+               : ListenTls(arguments->listen, arguments->tls, &listener,
+                           &reload_tls);
   if (!status.ok()) {
     return WithContext(status, EndState::kInternal,
                        "--listen " + ToString(arguments->listen));
@@ -218,7 +249,9 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
     NotifyStopping().PermitUncheckedError();  // best effort
     server->Stop();
   };
-  StopWatcher stopper(stop, [&] { Reload(words, server.get(), console); });
+  StopWatcher stopper(stop, [&] {
+    Reload(words, reload_tls, server.get(), console);
+  });
   watcher = &stopper;
   Announce(*arguments, server->address(), console);
   status = server->Run();

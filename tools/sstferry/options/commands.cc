@@ -300,8 +300,9 @@ const std::vector<OptionSpec>& CommonOptions() {
        "Print exactly one JSON object on standard output, on every exit but "
        "2."},
       {"config", "FILE", Group::kAdvanced,
-       "Read options from FILE, one \"name = value\" per line, operands by "
-       "their names in lower case. The command line wins."},
+       "Read options from FILE, operands by their names in lower case: TOML "
+       "if FILE ends with .toml, else one \"name = value\" per line. The "
+       "command line wins."},
       {"progress", "auto|always|never|json", Group::kOutput,
        "Progress on standard error: auto (one redrawn line on a terminal, "
        "otherwise a line per interval), always (redrawn), never, or json (an "

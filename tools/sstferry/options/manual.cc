@@ -177,7 +177,8 @@ std::string ServiceRoff(const std::string& version) {
          "tls\\-cert = /etc/sstferry/source.pem\n"
          "tls\\-key = /etc/sstferry/source.key\n"
          "tls\\-ca = /etc/sstferry/ca.pem\n.fi\n.RE\n.PP\n" +
-         Roff("systemctl reload makes it read max-rate and log-level again. "
+         Roff("systemctl reload makes it read max-rate, log-level, certificates "
+              "and the allow list again. "
               "systemd restarts it after a failure, but not after wrong usage "
               "(exit code 2). Log lines go to the journal: journalctl -u "
               "sstferry-serve.\n") +

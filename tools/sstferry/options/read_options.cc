@@ -9,6 +9,9 @@
 
 #include <boost/program_options.hpp>
 
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
 #include "tools/sstferry/options/arguments.h"
 #include "tools/sstferry/options/nearest.h"
 
@@ -154,6 +157,149 @@ Status ReadLine(const std::string& line, const po::options_description& known,
   }
 }
 
+Status AtLine(size_t line, const Status& status) {
+  return Status::InvalidArgument("line " + std::to_string(line) + ": " +
+                                 status.getState());
+}
+
+// The text that a command line would have for it: "yes" or "no" for a switch.
+Status TextOf(const std::string& name, const toml::node& node,
+              std::string* text) {
+  if (const auto* string = node.as_string()) {
+    *text = string->get();
+  } else if (const auto* number = node.as_integer()) {
+    *text = std::to_string(number->get());
+  } else if (const auto* truth = node.as_boolean()) {
+    *text = truth->get() ? "yes" : "no";
+  } else {
+    std::ostringstream found;
+    found << node.type();
+    return Wrong(name, "text, a whole number, true or false", found.str());
+  }
+  return Status::OK();
+}
+
+// One value, or an array of them for an option that is repeatable.
+Status ReadTomlValue(const std::string& name, const toml::node& node,
+                     const po::options_description& known,
+                     po::parsed_options* in_file) {
+  const po::option_description* spec = known.find_nothrow(name, false);
+  if (spec == nullptr) {
+    return RefusedOption(name, known, "");
+  }
+  if (IsCommandLineOnly(name)) {
+    return Status::InvalidArgument(name + ": expected on the command line only");
+  }
+  const toml::array* const array = node.as_array();
+  const size_t count = array != nullptr ? array->size() : 1;
+  for (size_t i = 0; i < count; ++i) {
+    std::string text;
+    const Status status =
+        TextOf(name, array != nullptr ? *array->get(i) : node, &text);
+    if (!status.ok()) {
+      return status;
+    }
+    const bool is_switch = spec->semantic()->max_tokens() == 0;
+    if (is_switch != (node.as_boolean() != nullptr)) {
+      return Wrong(name, is_switch ? "true or false" : "a value", text);
+    }
+    po::option option(name, {text});
+    option.unregistered = false;
+    in_file->options.push_back(option);
+  }
+  po::variables_map alone;
+  po::parsed_options of_line(&known);
+  std::copy_if(in_file->options.begin(), in_file->options.end(),
+               std::back_inserter(of_line.options),
+               [&](const po::option& o) { return o.string_key == name; });
+  return Store(of_line, &alone);
+}
+
+// [[database]] with the keys name, directory, allow and wal-dir: what --db,
+// --allow and --wal-dir say.
+Status ReadTomlDatabases(const toml::node& node,
+                         const po::options_description& known,
+                         po::parsed_options* in_file) {
+  static const Strings keys = {"name", "directory", "allow", "wal-dir"};
+  const toml::array* const tables = node.as_array();
+  if (known.find_nothrow("db", false) == nullptr || tables == nullptr ||
+      !tables->is_homogeneous<toml::table>()) {
+    return AtLine(node.source().begin.line,
+                  Wrong("database", "[[database]] in a file of serve",
+                        "something else"));
+  }
+  for (const toml::node& one : *tables) {
+    const toml::table& table = *one.as_table();
+    const std::string name = table["name"].value_or(std::string());
+    const std::string directory = table["directory"].value_or(std::string());
+    const size_t line = table.source().begin.line;
+    if (name.empty() || directory.empty()) {
+      return AtLine(line, Wrong("[[database]]", "name and directory",
+                                "only one of them"));
+    }
+    in_file->options.push_back(po::option("db", {name + "=" + directory}));
+    for (const auto& [key, value] : table) {
+      const std::string word(key.str());
+      if (std::find(keys.begin(), keys.end(), word) == keys.end()) {
+        return AtLine(value.source().begin.line,
+                      Status::InvalidArgument(
+                          word + ": unknown key of [[database]]" +
+                          DidYouMean(word, keys, "")));
+      }
+      const toml::array* const array = value.as_array();
+      for (size_t i = 0; (word == "allow" || word == "wal-dir") &&
+                         i < (array != nullptr ? array->size() : 1);
+           ++i) {
+        std::string text;
+        const Status status =
+            TextOf(word, array != nullptr ? *array->get(i) : value, &text);
+        if (!status.ok()) {
+          return AtLine(value.source().begin.line, status);
+        }
+        in_file->options.push_back(po::option(word, {name + "=" + text}));
+      }
+    }
+  }
+  return Status::OK();
+}
+
+Status ReadTomlFile(std::istream& file, const po::options_description& known,
+                    po::parsed_options* in_file) {
+  const toml::parse_result parsed = toml::parse(file);
+  if (!parsed) {
+    return AtLine(parsed.error().source().begin.line,
+                  Status::InvalidArgument(
+                      "not TOML: " + std::string(parsed.error().description())));
+  }
+  for (const auto& [key, node] : parsed.table()) {
+    const std::string name(key.str());
+    const Status status =
+        name == "database"
+            ? ReadTomlDatabases(node, known, in_file)
+            : ReadTomlValue(name, node, known, in_file);
+    if (!status.ok()) {
+      return name == "database" ? status
+                                : AtLine(node.source().begin.line, status);
+    }
+  }
+  return Status::OK();
+}
+
+Status ReadLines(std::istream& file, const po::options_description& known,
+                 po::parsed_options* in_file) {
+  size_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    const Status status = ReadLine(line, known, in_file);
+    if (!status.ok()) {
+      return AtLine(number, status);
+    }
+  }
+  return Status::OK();
+}
+
+// A file whose name ends with .toml is TOML; others hold a "NAME = VALUE" per
+// line, without quotes.
 Status ReadConfigFile(const std::string& path,
                       const po::options_description& known,
                       po::variables_map* map) {
@@ -162,21 +308,20 @@ Status ReadConfigFile(const std::string& path,
   if (std::filesystem::is_regular_file(path, error)) {
     file.open(path);
   }
-  std::string where = "--config " + path + ": ";
-  po::parsed_options in_file(&known);
-  size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    const Status status = ReadLine(line, known, &in_file);
-    if (!status.ok()) {
-      return Status::InvalidArgument(where + "line " + std::to_string(number) +
-                                     ": " + status.getState());
-    }
-  }
-  if (!file.is_open() || file.bad()) {
+  const std::string where = "--config " + path + ": ";
+  if (!file.is_open()) {
     return Wrong("--config", "a readable file", path);
   }
-  const Status status = Store(in_file, map);
+  po::parsed_options in_file(&known);
+  Status status = path.ends_with(".toml")
+                      ? ReadTomlFile(file, known, &in_file)
+                      : ReadLines(file, known, &in_file);
+  if (status.ok() && file.bad()) {
+    return Wrong("--config", "a readable file", path);
+  }
+  if (status.ok()) {
+    status = Store(in_file, map);
+  }
   return status.ok() ? status
                      : Status::InvalidArgument(where + status.getState());
 }

@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "format/printable.h"
+
 namespace sstferry {
 namespace {
 
@@ -116,7 +118,7 @@ void StopWatcher::Loop() {
 
 namespace {
 
-Status Notify(const char* message) {
+Status Notify(const std::string& message) {
   const char* name = std::getenv("NOTIFY_SOCKET");
   if (name == nullptr || *name == '\0') {
     return Status::OK();
@@ -139,7 +141,7 @@ Status Notify(const char* message) {
     return Status::IOError("NOTIFY_SOCKET: socket", std::strerror(errno));
   }
   const ssize_t sent =
-      sendto(fd, message, std::strlen(message), MSG_NOSIGNAL,
+      sendto(fd, message.data(), message.size(), MSG_NOSIGNAL,
              reinterpret_cast<const sockaddr*>(&address),
              static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length));
   const int error = errno;
@@ -151,7 +153,9 @@ Status Notify(const char* message) {
 
 }  // namespace
 
-Status NotifyReady() { return Notify("READY=1"); }
+Status NotifyReady(const std::string& status) {
+  return Notify("READY=1\nSTATUS=" + Printable(status));
+}
 
 Status NotifyStopping() { return Notify("STOPPING=1"); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "rocksdb/status.h"
@@ -46,9 +47,10 @@ class StopWatcher {
   std::thread thread_;
 };
 
-// Sends READY=1 to the socket that $NOTIFY_SOCKET names (a path, or '@' and an
-// abstract name). OK when the variable is not set.
-[[nodiscard]] rocksdb::Status NotifyReady();
+// Sends READY=1 and STATUS=`status`, a line for `systemctl status`, to the
+// socket that $NOTIFY_SOCKET names (a path, or '@' and an abstract name). OK
+// when the variable is not set.
+[[nodiscard]] rocksdb::Status NotifyReady(const std::string& status);
 // The same with STOPPING=1.
 [[nodiscard]] rocksdb::Status NotifyStopping();
 

@@ -1,0 +1,85 @@
+// SIGHUP to a server: other certificates, another allow list.
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/certificates.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+
+namespace sstferry {
+namespace {
+
+std::string Lines(const TlsFiles& files) {
+  return "tls-cert = \"" + files.cert + "\"\ntls-key = \"" + files.key +
+         "\"\ntls-ca = \"" + files.ca + "\"\n";
+}
+
+std::string PlanStatus(const std::string& url, const TlsFiles& files) {
+  Process plan(Sstferry({"plan", url, "--json", "--tls-cert", files.cert,
+                         "--tls-key", files.key, "--tls-ca", files.ca}));
+  plan.Wait();
+  const auto json = nlohmann::json::parse(plan.out(), nullptr, false);
+  INFO(plan.out() << plan.err());
+  REQUIRE(json.is_object());
+  return json["status"];
+}
+
+TEST_CASE("SIGHUP makes a server take another allow list and other "
+          "certificates, or leave both as they are",
+          "[tools][tls]") {
+  const ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 500;
+  MakeSampleDatabase(dir / "source", shape);
+  const TestPki& pki = GoodPki();
+  const ScratchDir other_files;
+  const TestCa other(other_files.path(), "Other CA");
+  const TlsFiles other_server = other.Issue(
+      {"other", {"DNS:localhost", "IP:127.0.0.1"}, -3600, 86400,
+       "serverAuth"});
+  const TlsFiles other_client =
+      other.Issue({"target", {}, -3600, 86400, "clientAuth"});
+  const std::string conf = dir / "serve.toml";
+  const auto write = [&](const TlsFiles& files, const std::string& allowed) {
+    WriteBytes(conf, Lines(files) + "[[database]]\nname = \"db\"\n" +
+                         "directory = \"" + (dir / "source") +
+                         "\"\nallow = [\"" + allowed + "\"]\n");
+  };
+  write(pki.server, "nobody");
+  ServeProcess server({"--config", conf});
+  const auto reload = [&](const std::string& says) {
+    server.process().Signal(SIGHUP);
+    const bool said = server.process().WaitForErr(says);
+    INFO(server.process().err());
+    REQUIRE(said);
+  };
+  REQUIRE(PlanStatus(server.url(), pki.client) == "DENIED");
+  write(pki.server, "target");
+  reload("for new connections");
+  REQUIRE(PlanStatus(server.url(), pki.client) == "OK");
+  REQUIRE(PlanStatus(server.url(), other_client) == "DENIED");
+
+  TlsFiles missing = other_server;
+  missing.key = dir / "missing.key";
+  write(missing, "nobody");
+  reload("nothing was changed");
+  REQUIRE(PlanStatus(server.url(), pki.client) == "OK");
+
+  write(other_server, "target");
+  server.process().Signal(SIGHUP);
+  // The lines so far do not tell these two reloads apart.
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (PlanStatus(server.url(), other_client) != "OK" &&
+         std::chrono::steady_clock::now() < until) {
+  }
+  REQUIRE(PlanStatus(server.url(), other_client) == "OK");
+  REQUIRE(PlanStatus(server.url(), pki.client) == "DENIED");
+}
+
+}  // namespace
+}  // namespace sstferry
