@@ -53,6 +53,9 @@ World::World() {
   host_.options = &options_;
   host_.wire_bucket = &bucket_;
   host_.store = store_.get();
+  host_.may_read = [](const ServedDatabase&, const PeerIdentity*) {
+    return true;
+  };
   host_.find_database = [this](const std::string& name, const PeerIdentity*,
                                ServedDatabase* found) {
     return Find(name, found);
