@@ -2,11 +2,12 @@
 //
 //   bench_change_database --dir DIR --keys N [--key-seed 1] [--generation 1]
 //       [--how random|clustered] [--overwrite-permille 10]
-//       [--delete-permille 0] [--insert-permille 0] [--at-percent 50]
+//       [--delete-permille 0] [--insert-permille 0] [--append-permille 0]
+//       [--at-percent 50]
 //       [--value-bytes 400] [--leave flushed|wal|compacted]
 //
 // Of its N keys so many are overwritten and deleted, and so many new ones
-// written: spread at random, or one run of neighbours from --at-percent on.
+// written (or appended behind all others): spread at random, or one run of neighbours from --at-percent on.
 // --leave: in a file of level 0, in the WAL alone, or merged.
 #include <algorithm>
 #include <memory>
@@ -38,6 +39,7 @@ struct ChangeOptions {
   uint64_t overwrite_permille = 10;
   uint64_t delete_permille = 0;
   uint64_t insert_permille = 0;
+  uint64_t append_permille = 0;
   uint64_t at_percent = 50;
   uint64_t value_bytes = 400;
 };
@@ -102,6 +104,12 @@ Status Write(const ChangeOptions& options, rocksdb::DB* db) {
     FillValue(options.generation, i, options.value_bytes, &value);
     s = db->Put(rocksdb::WriteOptions(), key, value);
   }
+  const uint64_t appended = share(options.append_permille);
+  for (uint64_t i = 0; s.ok() && i < appended; ++i) {
+    FillKey(options.generation, i, appended, &key);
+    FillValue(options.generation, i, options.value_bytes, &value);
+    s = db->Put(rocksdb::WriteOptions(), "\xff" + key, value);
+  }
   return s;
 }
 
@@ -140,6 +148,7 @@ int main(int argc, char** argv) {
       flags.Number("overwrite-permille", options.overwrite_permille);
   options.delete_permille = flags.Number("delete-permille", 0);
   options.insert_permille = flags.Number("insert-permille", 0);
+  options.append_permille = flags.Number("append-permille", 0);
   options.at_percent = flags.Number("at-percent", options.at_percent);
   options.value_bytes = flags.Number("value-bytes", options.value_bytes);
   options.leave = flags.Text("leave", "flushed");

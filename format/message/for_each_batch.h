@@ -1,6 +1,7 @@
-// Splits a list into batches that each fit into one payload.
+// Splits a list into batches that each fit into one payload, and joins them.
 #pragma once
 
+#include <iterator>
 #include <vector>
 
 #include "format/message/messages.h"
@@ -18,6 +19,18 @@ template <typename Item, typename Each>
     status = each(std::vector<Item>(items.begin() + at, items.begin() + next));
     at = next;
   }
+  return status;
+}
+
+// Decodes a message that holds a batch, and appends its items.
+template <typename Batch, typename Item>
+[[nodiscard]] rocksdb::Status AppendBatch(const rocksdb::Slice& payload,
+                                          std::vector<Item> Batch::*items,
+                                          std::vector<Item>* out) {
+  Batch batch;
+  const rocksdb::Status status = batch.DecodeFrom(payload);
+  out->insert(out->end(), std::make_move_iterator((batch.*items).begin()),
+              std::make_move_iterator((batch.*items).end()));
   return status;
 }
 

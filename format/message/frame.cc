@@ -51,6 +51,7 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kCloneFiles, "CloneFiles"},
     {FrameType::kFactsRequest, "FactsRequest"},
     {FrameType::kFactsReply, "FactsReply"},
+    {FrameType::kSourceRecordPart, "SourceRecordPart"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},
@@ -62,6 +63,9 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kEntriesReply, "EntriesReply"},
     {FrameType::kChunkAck, "ChunkAck"},
     {FrameType::kUnitDigestRequest, "UnitDigestRequest"},
+    {FrameType::kGroupRequest, "GroupRequest"},
+    {FrameType::kGroupReply, "GroupReply"},
+    {FrameType::kDeltaRequest, "DeltaRequest"},
 };
 
 const TypeName* FindType(uint8_t type) {

@@ -72,6 +72,7 @@ enum class FrameType : uint8_t {
   kCloneFiles = 31,    // source: some files of a clone
   kFactsRequest = 32,  // target: asks how large and how old a database is
   kFactsReply = 33,    // source
+  kSourceRecordPart = 34,  // either: what a source leaves with a target
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source
@@ -84,6 +85,9 @@ enum class FrameType : uint8_t {
   kEntriesReply = 48,  // source
   kChunkAck = 49,      // target: bytes of a rebuilt chunk that arrived
   kUnitDigestRequest = 50,  // target: digest of a clone's unit
+  kGroupRequest = 51,  // target: digests of a range's groups of entries
+  kGroupReply = 52,    // source
+  kDeltaRequest = 53,  // target: what it has in groups that differ
 };
 
 // "Hello", "ChunkData", ...; "unknown" for a value that is not in the enum.

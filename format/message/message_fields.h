@@ -92,6 +92,8 @@ inline const char* RangeNeedName(RangeNeed need) {
       return "compare";
     case RangeNeed::kUnchanged:
       return "unchanged";
+    case RangeNeed::kLookup:
+      return "lookup";
   }
   return "unknown";
 }
@@ -120,6 +122,12 @@ inline const char* PlanActionName(PlanAction action) {
       return "carry";
     case PlanAction::kSkip:
       return "skip";
+    case PlanAction::kLookup:
+      return "lookup";
+    case PlanAction::kDelta:
+      return "delta";
+    case PlanAction::kReplace:
+      return "replace";
   }
   return "unknown";
 }
@@ -158,7 +166,7 @@ void Fields(A& a, M& m) {
   Number(a, "family", m.family, kMaxFamilies - 1);
   Fields(a, m.interval);
   Number(a, "estimated_bytes", m.estimated_bytes);
-  a.Enum("need", m.need, 2, RangeNeedName);
+  a.Enum("need", m.need, kMaxRangeNeed, RangeNeedName);
 }
 
 template <typename A, FieldsOf<TargetFamily> M>
@@ -185,13 +193,18 @@ void Fields(A& a, M& m) {
   a.Digest("wal", m.wal);
 }
 
+template <typename A, FieldsOf<SourceRecordPart> M>
+void Fields(A& a, M& m) {
+  a.Bytes("bytes", m.bytes, kMaxSourceRecordPartBytes);
+}
+
 template <typename A, FieldsOf<PlanItem> M>
 void Fields(A& a, M& m) {
   Number(a, "family", m.family, kMaxFamilies - 1);
   Fields(a, m.interval);
   a.Bytes("file", m.file, kMaxIdentifierBytes);
   Number(a, "bytes", m.bytes);
-  a.Enum("action", m.action, 2, PlanActionName);
+  a.Enum("action", m.action, kMaxPlanAction, PlanActionName);
   a.Text("reason", m.reason, kMaxMessageTextBytes);
 }
 

@@ -14,6 +14,8 @@ inline const char* ChunkKindName(ChunkKind kind) {
       return "carried";
     case ChunkKind::kCloned:
       return "cloned";
+    case ChunkKind::kDelta:
+      return "delta";
   }
   return "unknown";
 }
@@ -45,7 +47,7 @@ template <typename A, FieldsOf<ChunkBegin> M>
 void Fields(A& a, M& m) {
   Number(a, "range_id", m.range_id, kMaxRanges - 1);
   Number(a, "ordinal", m.ordinal);
-  a.Enum("kind", m.kind, 2, ChunkKindName);
+  a.Enum("kind", m.kind, kMaxChunkKind, ChunkKindName);
   Number(a, "file_bytes", m.file_bytes, kMaxChunkFileBytes);
   Number(a, "first_byte", m.first_byte, kMaxChunkFileBytes);
 }
@@ -88,6 +90,39 @@ void Fields(A& a, M& m) {
   Number(a, "entries", m.entries);
   Number(a, "key_value_bytes", m.key_value_bytes);
   a.Digest("content", m.content);
+}
+
+template <typename A, FieldsOf<GroupRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  Number(a, "group_entries", m.group_entries, kMaxGroupEntries);
+}
+
+template <typename A, FieldsOf<GroupReply> M>
+void Fields(A& a, M& m) {
+  Number(a, "entries", m.entries);
+  Number(a, "key_value_bytes", m.key_value_bytes);
+  a.Digest("content", m.content);
+  a.Bool("takes_delta", m.takes_delta);
+  a.List("groups", m.groups, kMaxGroups, 16,
+         [](auto& archive, auto& item) { archive.Digest("group", item); });
+}
+
+template <typename A, FieldsOf<GroupEntry> M>
+void Fields(A& a, M& m) {
+  a.Bytes("key", m.key, kMaxKeyBytes);
+  a.Digest("digest", m.digest);
+}
+
+template <typename A, FieldsOf<DeltaRequest> M>
+void Fields(A& a, M& m) {
+  Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  a.List("groups", m.groups, kMaxGroups, 4, [](auto& archive, auto& item) {
+    Number(archive, "group", item, kMaxGroups - 1);
+  });
+  a.List("entries", m.entries, kMaxPayloadBytes / 20, 20,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+  a.Bool("complete", m.complete);
 }
 
 template <typename A, FieldsOf<EntriesRequest> M>

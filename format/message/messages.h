@@ -15,4 +15,5 @@
 #include "format/message/messages_any.h"
 #include "format/message/messages_clone.h"
 #include "format/message/messages_control.h"
+#include "format/message/messages_delta.h"
 #include "format/message/messages_lane.h"

@@ -35,10 +35,13 @@ inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
 inline constexpr uint64_t kFeatureClone = 1u << 5;
 // FactsRequest.
 inline constexpr uint64_t kFeatureFacts = 1u << 6;
+// Refreshes send single entries: types 34 and 51 to 53, delta chunks, and ranges
+// that are looked up.
+inline constexpr uint64_t kFeatureDelta = 1u << 7;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
     kFeatureWireCompression | kFeatureMarkedBlocks | kFeatureClone |
-    kFeatureFacts;
+    kFeatureFacts | kFeatureDelta;
 
 struct NamedValue {
   std::string name;

@@ -134,6 +134,13 @@ Status TargetFamilies::DecodeFrom(const Slice& payload) {
   return DecodeFields("TargetFamilies", payload, this);
 }
 
+void SourceRecordPart::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status SourceRecordPart::DecodeFrom(const Slice& payload) {
+  return DecodeFields("SourceRecordPart", payload, this);
+}
+
 void Covers::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status Covers::DecodeFrom(const Slice& payload) {
   return DecodeFields("Covers", payload, this);

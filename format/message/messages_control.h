@@ -137,7 +137,16 @@ struct Ranges {
   friend bool operator==(const Ranges&, const Ranges&) = default;
 };
 
-enum class PlanAction : uint8_t { kRebuild = 0, kCarry = 1, kSkip = 2 };
+// kLookup, kDelta and kReplace: of a refresh, by feature bit.
+enum class PlanAction : uint8_t {
+  kRebuild = 0,
+  kCarry = 1,
+  kSkip = 2,
+  kLookup = 3,   // the keys that may have changed
+  kDelta = 4,    // the entries that differ, after a comparison
+  kReplace = 5,  // everything
+};
+inline constexpr uint8_t kMaxPlanAction = 5;
 
 struct PlanItem {
   uint32_t family = 0;

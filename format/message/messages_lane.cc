@@ -6,6 +6,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 size_t EncodedBytes(const EntryDigest& item) { return 28 + item.key.size(); }
+size_t EncodedBytes(const GroupEntry& item) { return 20 + item.key.size(); }
 
 void RangeRequest::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);
@@ -51,6 +52,25 @@ Status UnitDigestRequest::DecodeFrom(const Slice& payload) {
 void DigestReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status DigestReply::DecodeFrom(const Slice& payload) {
   return DecodeFields("DigestReply", payload, this);
+}
+
+void GroupRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status GroupRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("GroupRequest", payload, this);
+}
+
+void GroupReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status GroupReply::DecodeFrom(const Slice& payload) {
+  return DecodeFields("GroupReply", payload, this);
+}
+
+void DeltaRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status DeltaRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("DeltaRequest", payload, this);
 }
 
 void EntriesRequest::EncodeTo(std::string* out) const {

@@ -22,7 +22,9 @@ enum class RangeNeed : uint8_t {
   kSend = 0,       // the chunks
   kCompare = 1,    // a digest, and the chunks if it differs
   kUnchanged = 2,  // nothing
+  kLookup = 3,     // a delta: the source knows which keys may have changed
 };
+inline constexpr uint8_t kMaxRangeNeed = 3;
 
 // A column family of the target before a refresh.
 struct TargetFamily {
@@ -97,11 +99,22 @@ struct TargetBounds {
   friend bool operator==(const TargetBounds&, const TargetBounds&) = default;
 };
 
+// Bytes that a source leaves with a target (format/record/source_record.h), or
+// gets back from it, in as many messages as needed.
+struct SourceRecordPart {
+  std::string bytes;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const SourceRecordPart&,
+                         const SourceRecordPart&) = default;
+};
+
 // All that a target sends about itself before the source plans a refresh.
 struct TargetMemory {
   std::vector<TargetFamily> families;
   std::vector<Cover> covers;  // Cover::family is an index in families
   std::vector<TargetBound> bounds;  // TargetBound::family too; in any order
+  std::string source_record;        // as the source left it; may be empty
   friend bool operator==(const TargetMemory&, const TargetMemory&) = default;
 };
 

@@ -152,6 +152,8 @@ Status AnnotateRecord(const JournalRecord& record, std::string* out) {
       return AnnotateMessage<JournalComplete>(name, payload, offset, out);
     case JournalRecordType::kOpened:
       return AnnotateMessage<Opened>(name, payload, offset, out);
+    case JournalRecordType::kSourceRecordPart:
+      return AnnotateMessage<SourceRecordPart>(name, payload, offset, out);
     case JournalRecordType::kCovers:
       return AnnotateMessage<Covers>(name, payload, offset, out);
     case JournalRecordType::kIngested:
@@ -203,6 +205,12 @@ Status AnnotateLanePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<DigestRequest>(name, payload, kAt, out);
     case FrameType::kUnitDigestRequest:
       return AnnotateMessage<UnitDigestRequest>(name, payload, kAt, out);
+    case FrameType::kGroupRequest:
+      return AnnotateMessage<GroupRequest>(name, payload, kAt, out);
+    case FrameType::kGroupReply:
+      return AnnotateMessage<GroupReply>(name, payload, kAt, out);
+    case FrameType::kDeltaRequest:
+      return AnnotateMessage<DeltaRequest>(name, payload, kAt, out);
     case FrameType::kDigestReply:
       return AnnotateMessage<DigestReply>(name, payload, kAt, out);
     case FrameType::kEntriesRequest:
@@ -264,6 +272,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<FactsReply>(name, payload, kAt, out);
     case FrameType::kTargetFamilies:
       return AnnotateMessage<TargetFamilies>(name, payload, kAt, out);
+    case FrameType::kSourceRecordPart:
+      return AnnotateMessage<SourceRecordPart>(name, payload, kAt, out);
     case FrameType::kCovers:
       return AnnotateMessage<Covers>(name, payload, kAt, out);
     case FrameType::kTargetBounds:

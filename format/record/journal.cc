@@ -122,6 +122,8 @@ const char* JournalRecordTypeName(JournalRecordType type) {
       return "CloneSet";
     case JournalRecordType::kCloneFiles:
       return "CloneFiles";
+    case JournalRecordType::kSourceRecordPart:
+      return "SourceRecordPart";
   }
   return "unknown";
 }

@@ -41,8 +41,9 @@ enum class JournalRecordType : uint8_t {
   kTargetFiles = 10,  // the target's table files when it was examined
   kCloneSet = 11,     // the CloneSet message of a clone, unchanged
   kCloneFiles = 12,   // a batch of its files, unchanged
+  kSourceRecordPart = 13,  // a SourceRecordPart message, unchanged
 };
-inline constexpr uint8_t kMaxJournalRecordType = 12;
+inline constexpr uint8_t kMaxJournalRecordType = 13;
 const char* JournalRecordTypeName(JournalRecordType type);
 
 inline constexpr char kSeedMode[] = "seed";

@@ -34,7 +34,7 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<JournalChunk> M>
 void Fields(A& a, M& m) {
   Fields(a, m.chunk);
-  a.Enum("kind", m.kind, 2, ChunkKindName);
+  a.Enum("kind", m.kind, kMaxChunkKind, ChunkKindName);
   a.Bytes("creating_database_id", m.creating_database_id, kMaxIdentifierBytes);
   a.Bytes("creating_session_id", m.creating_session_id, kMaxIdentifierBytes);
   Number(a, "original_file_number", m.original_file_number);

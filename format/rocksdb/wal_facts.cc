@@ -35,6 +35,7 @@ class WalFacts::Handler : public BatchHandler {
     ++facts_->entries_;
     WalFamily& family = facts_->families_[family_id];
     ++family.entries;
+    facts_->has_single_deletes_ |= kind == BatchEntryKind::kSingleDelete;
     const bool is_range = kind == BatchEntryKind::kDeleteRange;
     if (!family.unbounded) {
       facts_->Keep(&family, {key.ToString(),

@@ -82,6 +82,9 @@ class WalFacts {
   // recovery with allow_2pc understands it.
   bool has_prepare_sections() const { return has_prepare_sections_; }
 
+  // True if an entry is a SingleDelete.
+  bool has_single_deletes() const { return has_single_deletes_; }
+
   // True if the WALs were written with WRITE_PREPARED or WRITE_UNPREPARED:
   // there a sequence number belongs to a batch and not to an entry, so that a
   // plain open recovers other sequence numbers than were written. The evidence
@@ -112,6 +115,7 @@ class WalFacts {
   std::set<std::string> unprepared_;
   bool has_prepare_sections_ = false;
   bool counts_batches_ = false;
+  bool has_single_deletes_ = false;
 };
 
 }  // namespace sstferry

@@ -85,6 +85,7 @@ class ChunkChecker {
     facts->data_bytes = properties.data_bytes;
     facts->data_blocks = blocks_;
     facts->num_entries = properties.num_entries;
+    facts->deletions = properties.num_deletions;
     facts->format_version = reader_.footer().format_version;
     facts->checksum = reader_.footer().checksum;
     facts->index_type = properties.index_type;
@@ -107,7 +108,10 @@ class ChunkChecker {
   [[nodiscard]] Status CheckFirstKey(uint64_t offset) const;
   [[nodiscard]] Status CheckLastKey() const;
   // Number of entries without a value.
-  uint64_t point_deletions() const { return expected_.deletes_last ? 1 : 0; }
+  uint64_t point_deletions() const {
+    return expected_.is_delta ? reader_.properties().num_deletions
+                              : uint64_t{expected_.deletes_last};
+  }
   uint64_t range_deletions() const { return expected_.clears ? 1 : 0; }
   [[nodiscard]] Status CheckBlock(const SstBlockHandle& handle,
                                   const Slice& separator);
@@ -183,7 +187,7 @@ Status ChunkChecker::CheckProperties() const {
       {"merge operands", 0, properties.num_merge_operands},
       {"range deletions", range_deletions(), properties.num_range_deletions},
       {"raw key bytes (8 more than each user key)",
-       expected_.key_bytes.has_value()
+       expected_.key_bytes.has_value() && !expected_.is_delta
            ? *expected_.key_bytes + key_bytes + properties.key_trailer_bytes()
            : properties.raw_key_bytes,
        properties.raw_key_bytes},
@@ -313,8 +317,9 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
       sst::DecodeLittle64(key.data() + key.size() - kSstKeyTrailerBytes);
   const bool allowed =
       trailer == kSstTypeValue ||
-      (trailer == kSstTypeDeletion && expected_.deletes_last &&
-       UserKey(key) == expected_.largest) ||
+      (trailer == kSstTypeDeletion &&
+       (expected_.is_delta ||
+        (expected_.deletes_last && UserKey(key) == expected_.largest))) ||
       (expected_.allow_entities && trailer == kSstTypeWideColumnEntity);
   if (!allowed) {
     return Bad("internal key: expected sequence 0 and a value's type, found "
@@ -437,7 +442,7 @@ Status ChunkChecker::CheckLastKey() const {
                      ", found " + sst::HexKey(block_last_key_) +
                      At(last_.offset));
   }
-  if (expected_.largest == block_last_key_ &&
+  if (!expected_.is_delta && expected_.largest == block_last_key_ &&
       expected_.deletes_last != last_is_deletion_) {
     return Bad("last entry: expected a deletion, found a value" +
                At(last_.offset));

@@ -31,6 +31,8 @@ struct ChunkExpectation {
   // The last entry is a deletion of `largest`. No other entry is one, and
   // merge operands, which a resolved iterator does not show, do not occur.
   bool deletes_last = false;
+  // Any entry may be a deletion; the first is `smallest`, the last `largest`.
+  bool is_delta = false;
   uint64_t num_entries = 0;  // entries with values
   // Sums over these entries, user keys without trailers. Unset: not compared.
   std::optional<uint64_t> key_bytes;
@@ -55,6 +57,7 @@ struct ChunkFacts {
   uint64_t data_bytes = 0;
   uint64_t data_blocks = 0;
   uint64_t num_entries = 0;
+  uint64_t deletions = 0;
   uint32_t format_version = 0;
   SstChecksum checksum = SstChecksum::kNone;
   SstIndexType index_type = SstIndexType::kBinarySearch;

@@ -97,10 +97,15 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["ranges_sent"] = summary.ranges_sent;
   json["ranges_compared"] = summary.ranges_compared;
   json["ranges_left"] = summary.ranges_left;
+  json["ranges_delta"] = summary.ranges_delta;
+  json["ranges_looked_up"] = summary.ranges_looked_up;
+  json["entries_put"] = summary.entries_put;
+  json["entries_deleted"] = summary.entries_deleted;
   json["bytes_skipped"] = summary.bytes_skipped;
   json["chunks"] = summary.chunks;
   json["chunks_built"] = summary.chunks_built;
   json["chunks_carried"] = summary.chunks_carried;
+  json["chunks_delta"] = summary.chunks_delta;
   json["chunks_resumed"] = summary.chunks_resumed;
   json["chunks_cloned"] = summary.chunks_cloned;
   json["chunks_unchecked"] = summary.chunks_unchecked;

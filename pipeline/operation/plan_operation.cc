@@ -36,7 +36,8 @@ void FillItems(const SourcePlan& plan, Summary* summary) {
     summary->entries += family.estimated_entries;
     summary->sst_bytes += family.estimated_bytes;
   }
-  static constexpr const char* kActions[] = {"rebuild", "carry", "skip"};
+  static constexpr const char* kActions[] = {
+      "rebuild", "carry", "skip", "lookup", "delta", "replace"};
   for (const PlanItem& item : plan.items) {
     PlanItemSummary line;
     line.column_family = plan.families[item.family].description.name;

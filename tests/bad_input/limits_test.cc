@@ -10,6 +10,7 @@
 #include <future>
 #include <thread>
 
+#include "format/limits.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
@@ -193,6 +194,28 @@ TEST_CASE("A peer that asks more often than it needs is denied",
   INFO(status.ToString());
   REQUIRE(answers > 1024);
   REQUIRE(EndStateOf(status) == EndState::kDenied);
+}
+
+TEST_CASE("A lane gets groups and deltas only of ranges that are compared",
+          "[bad_input][peer][limits]") {
+  const bool groups = GENERATE(true, false);
+  const uint32_t range_id = GENERATE(0u, kMaxRanges - 1);
+  Bench bench([](ServeOptions*) {});
+  Opened opened;
+  std::unique_ptr<Channel> control;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane(bench.server->address(), opened.transfer_id, 0, &lane));
+  if (groups) {
+    REQUIRE_OK(lane->SendMessage(FrameType::kGroupRequest,
+                                 GroupRequest{range_id, 6}));
+  } else {
+    REQUIRE_OK(lane->SendMessage(FrameType::kDeltaRequest,
+                                 DeltaRequest{range_id, {7}, {}, true}));
+  }
+  const Status status = ReceiveEnd(lane.get());
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
 }
 
 TEST_CASE("A lane must show the certificate of its control connection",

@@ -38,7 +38,16 @@ bool Replaces(Scenario scenario) {
 }
 
 bool Refreshes(Scenario scenario) {
-  return scenario == Scenario::kAll || scenario == Scenario::kChunk;
+  return scenario == Scenario::kAll || scenario == Scenario::kChunk ||
+         scenario == Scenario::kAllDelta || scenario == Scenario::kChunkDelta;
+}
+
+bool SendsDelta(Scenario scenario) {
+  return scenario == Scenario::kAllDelta || scenario == Scenario::kChunkDelta;
+}
+
+bool ShowsChunks(Scenario scenario) {
+  return scenario == Scenario::kChunk || scenario == Scenario::kChunkDelta;
 }
 
 bool Clones(Scenario scenario) {
@@ -150,7 +159,8 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   const std::string mode = Setting("SSTFERRY_TEST_MODE");
   options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
   options.visibility =
-      mode == "chunk" ? Visibility::kChunk : Visibility::kAll;
+      mode.starts_with("chunk") ? Visibility::kChunk : Visibility::kAll;
+  options.single_delete = !mode.ends_with("delta");
   if (Setting("SSTFERRY_TEST_METHOD") == "clone") {
     MakeClone(&options);
   }
@@ -199,8 +209,9 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   options.snapshot_ttl = std::chrono::hours(1);
   options.replace = Replaces(scenario);
   options.mode = Refreshes(scenario) ? PullMode::kRefresh : PullMode::kSeed;
-  options.visibility = scenario == Scenario::kChunk ? Visibility::kChunk
-                                                    : Visibility::kAll;
+  options.visibility =
+      ShowsChunks(scenario) ? Visibility::kChunk : Visibility::kAll;
+  options.single_delete = !SendsDelta(scenario);
   options.restart = scenario == Scenario::kRestart;
   options.durability =
       Defers(scenario) ? Durability::kNone : Durability::kChunk;
@@ -254,7 +265,8 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
     return hits;
   }
   REQUIRE((summary.chunks_carried > 0 || Refreshes(scenario)));
-  REQUIRE(summary.chunks_built > 0);
+  REQUIRE((summary.chunks_delta > 0) == SendsDelta(scenario));
+  REQUIRE((summary.chunks_built > 0 || SendsDelta(scenario)));
   return hits;
 }
 
@@ -305,11 +317,11 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
   }
   const auto entries = EntriesOf(target());
   const bool is_new = entries == EntriesOf(source());
-  if (scenario == Scenario::kAll) {
+  if (Refreshes(scenario) && !ShowsChunks(scenario)) {
     REQUIRE((is_new || entries == before_));
     return;
   }
-  if (scenario == Scenario::kChunk) {
+  if (ShowsChunks(scenario)) {
     RequireMixed(entries);
     return;
   }

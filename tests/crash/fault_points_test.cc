@@ -133,7 +133,8 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
   for (const Scenario scenario :
        {Scenario::kFresh, Scenario::kAgain, Scenario::kRestart,
         Scenario::kUnsynced, Scenario::kReplace, Scenario::kRecorded,
-        Scenario::kFinish, Scenario::kAll, Scenario::kChunk, Scenario::kSwap,
+        Scenario::kFinish, Scenario::kAll, Scenario::kChunk,
+        Scenario::kAllDelta, Scenario::kChunkDelta, Scenario::kSwap,
         Scenario::kSwapFirst, Scenario::kSwapOwed, Scenario::kClone}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);

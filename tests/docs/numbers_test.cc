@@ -163,7 +163,8 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
       {kFeatureWireCompression, "compressed chunk data"},
       {kFeatureMarkedBlocks, "marked blocks"},
       {kFeatureClone, "clones"},
-      {kFeatureFacts, "database facts"}};
+      {kFeatureFacts, "database facts"},
+      {kFeatureDelta, "deltas"}};
   uint64_t listed = 0;
   for (const auto& [bit, name] : bits) {
     INFO(bit << ": " << name);

@@ -42,7 +42,7 @@ TEST_CASE("A journal gives back its records in order", "[format]") {
                                    Type::kIngested, Type::kTargetFiles,
                                    Type::kRangeDone, Type::kComplete,
                                    Type::kCloneSet, Type::kCloneFiles,
-                                   Type::kChunk};
+                                   Type::kSourceRecordPart, Type::kChunk};
   REQUIRE(offsets.size() == types.size() + 1);
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     JournalRecord record;

@@ -84,7 +84,9 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
                     SampleEntriesReply(), SampleChunkAck(),
-                    SampleUnitDigestRequest());
+                    SampleUnitDigestRequest(), SampleSourceRecordPart(),
+                    SampleGroupRequest(),
+                    SampleGroupReply(), SampleDeltaRequest());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
                     SampleJournalChunk(), SampleJournalUnit(),
                     SampleJournalIngested(),
@@ -101,7 +103,9 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    Covers, TargetBounds, CloneSet, CloneFiles>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
-                   EntriesReply, ChunkAck, UnitDigestRequest>();
+                   EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
+                   GroupRequest,
+                   GroupReply, DeltaRequest>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
                    JournalIngested, JournalTargetFiles, JournalRangeDone,
                    JournalComplete>();
@@ -153,7 +157,7 @@ TEST_CASE("Unknown values of enums and flags are rejected",
           "End: state: expected at most 15, found 16, offset 0");
 
   payload = Encode(SampleChunkBegin());
-  payload[8] = 3;
+  payload[8] = kMaxChunkKind + 1;
   REQUIRE(ErrorOf<ChunkBegin>(payload).find("kind") != std::string::npos);
 
   payload = Encode(SampleRangeRequest());

@@ -223,6 +223,20 @@ RangeEnd SampleRangeEnd() {
 
 UnitDigestRequest SampleUnitDigestRequest() { return UnitDigestRequest{7}; }
 
+SourceRecordPart SampleSourceRecordPart() {
+  return SourceRecordPart{std::string("\x01\0part", 6)};
+}
+
+GroupRequest SampleGroupRequest() { return GroupRequest{7, 6}; }
+
+GroupReply SampleGroupReply() {
+  return GroupReply{3, 816, {1, 2}, true, {{3, 4}, {5, 6}}};
+}
+
+DeltaRequest SampleDeltaRequest() {
+  return DeltaRequest{7, {0, 5}, {{"k1", {1, 2}}, {kNulKey, {3, 4}}}, true};
+}
+
 DigestRequest SampleDigestRequest() {
   return DigestRequest{1, {"a", std::nullopt}};
 }
@@ -351,6 +365,10 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kUnitDigestRequest, Encode(SampleUnitDigestRequest())},
       {FrameType::kFactsRequest, Encode(SampleFactsRequest())},
       {FrameType::kFactsReply, Encode(SampleFactsReply())},
+      {FrameType::kSourceRecordPart, Encode(SampleSourceRecordPart())},
+      {FrameType::kGroupRequest, Encode(SampleGroupRequest())},
+      {FrameType::kGroupReply, Encode(SampleGroupReply())},
+      {FrameType::kDeltaRequest, Encode(SampleDeltaRequest())},
   };
 }
 
@@ -373,6 +391,8 @@ std::string SampleJournal() {
                &journal);
   AppendRecord(JournalRecordType::kCloneSet, SampleCloneSet(), &journal);
   AppendRecord(JournalRecordType::kCloneFiles, SampleCloneFiles(), &journal);
+  AppendRecord(JournalRecordType::kSourceRecordPart, SampleSourceRecordPart(),
+               &journal);
   AppendRecord(JournalRecordType::kChunk, SampleJournalUnit(), &journal);
   return journal;
 }
@@ -389,6 +409,7 @@ std::vector<uint64_t> SampleJournalOffsets() {
         Encode(SampleJournalRangeDone()).size(),
         Encode(SampleJournalComplete()).size(),
         Encode(SampleCloneSet()).size(), Encode(SampleCloneFiles()).size(),
+        Encode(SampleSourceRecordPart()).size(),
         Encode(SampleJournalUnit()).size()}) {
     offsets.push_back(offsets.back() + kJournalHeaderBytes + payload_bytes);
   }
@@ -468,6 +489,11 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kDigestRequest: return DecodeAs<DigestRequest>(payload);
     case FrameType::kUnitDigestRequest:
       return DecodeAs<UnitDigestRequest>(payload);
+    case FrameType::kSourceRecordPart:
+      return DecodeAs<SourceRecordPart>(payload);
+    case FrameType::kGroupRequest: return DecodeAs<GroupRequest>(payload);
+    case FrameType::kGroupReply: return DecodeAs<GroupReply>(payload);
+    case FrameType::kDeltaRequest: return DecodeAs<DeltaRequest>(payload);
     case FrameType::kDigestReply: return DecodeAs<DigestReply>(payload);
     case FrameType::kEntriesRequest: return DecodeAs<EntriesRequest>(payload);
     case FrameType::kEntriesReply: return DecodeAs<EntriesReply>(payload);
@@ -500,6 +526,8 @@ Status DecodeRecord(const JournalRecord& record) {
       return DecodeAs<Family>(record.payload);
     case JournalRecordType::kCloneSet:
       return DecodeAs<CloneSet>(record.payload);
+    case JournalRecordType::kSourceRecordPart:
+      return DecodeAs<SourceRecordPart>(record.payload);
     case JournalRecordType::kCloneFiles:
       return DecodeAs<CloneFiles>(record.payload);
   }

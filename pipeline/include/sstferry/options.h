@@ -104,7 +104,12 @@ struct PullOptions {
   // Rate of ingestion while the target's compactions lag behind, in bytes per
   // second. 0: ingestion does not wait for compactions.
   uint64_t min_rate_bytes_per_sec = 8'000'000;
+  // The application deletes by SingleDelete, so that no put may hide another:
+  // intervals with changes are replaced, also where the source shows no sign of
+  // that.
+  bool single_delete = false;
   bool compact = true;  // compact the replaced intervals at the end
+  bool compact_deltas = true;  // and some of what deltas left above the data
   // Limit of the bytes that this compaction reads; 0: no limit. Not set: 100
   // MB/s for a database that an application has open, no limit for a directory.
   std::optional<uint64_t> compact_rate_bytes_per_sec;
@@ -316,6 +321,7 @@ struct Summary {
   uint64_t chunks = 0;
   uint64_t chunks_built = 0;
   uint64_t chunks_carried = 0;
+  uint64_t chunks_delta = 0;
   uint64_t chunks_resumed = 0;
   uint64_t chunks_cloned = 0;     // units of files
   uint64_t chunks_unchecked = 0;  // carried or cloned, without checksums
@@ -342,6 +348,12 @@ struct Summary {
   uint64_t ranges_sent = 0;
   uint64_t ranges_compared = 0;
   uint64_t ranges_left = 0;
+  // Of those sent: only the entries that differ, after a comparison, or of the
+  // keys that may have changed; and how many entries that was.
+  uint64_t ranges_delta = 0;
+  uint64_t ranges_looked_up = 0;
+  uint64_t entries_put = 0;
+  uint64_t entries_deleted = 0;
   uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged ranges
   // Upper bounds of the time for which an ingest call blocked writers of the
   // target: "p50", "p99", "max".

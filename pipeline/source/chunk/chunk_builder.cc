@@ -23,6 +23,22 @@ Status RefuseEntity(const std::string& entry) {
                             "on the target");
 }
 
+Status CheckEntry(const IntervalReader& reader, bool target_takes_entities,
+                  const std::string& where) {
+  const size_t key_bytes = reader.key().size();
+  const size_t value_bytes = reader.value().size();
+  if (key_bytes > kMaxKeyBytes || value_bytes > kMaxValueBytes) {
+    return RefuseAsChunks(
+        EndState::kRefused,
+        where + ": expected at most " + std::to_string(kMaxKeyBytes) +
+            " key and " + std::to_string(kMaxValueBytes) +
+            " value bytes, found " + std::to_string(key_bytes) + " and " +
+            std::to_string(value_bytes));
+  }
+  return target_takes_entities || !reader.is_entity() ? Status::OK()
+                                                      : RefuseEntity(where);
+}
+
 ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
                            rocksdb::ColumnFamilyHandle* family,
                            const rocksdb::Options& chunk_options,
@@ -82,7 +98,7 @@ Status ChunkBuilder::BuildChunk(IntervalReader* reader, const Range& range,
   chunk.range_id = range.id;
   chunk.ordinal = ordinal;
   chunk.smallest = reader->key().ToString();
-  Writer writer(chunk_options_);
+  ChunkWriter writer(chunk_options_);
   status = writer.Open();
   if (status.ok()) {
     status = AddEntries(reader, &writer, &chunk);
@@ -90,7 +106,7 @@ Status ChunkBuilder::BuildChunk(IntervalReader* reader, const Range& range,
   return status.ok() ? FinishChunk(&writer, &chunk) : status;
 }
 
-Status ChunkBuilder::FinishChunk(Writer* writer, ChunkEnd* chunk) {
+Status ChunkBuilder::FinishChunk(ChunkWriter* writer, ChunkEnd* chunk) {
   const Status status =
       WithContext(writer->Finish(), EndState::kInternal, "finish chunk");
   if (!status.ok()) {
@@ -100,7 +116,7 @@ Status ChunkBuilder::FinishChunk(Writer* writer, ChunkEnd* chunk) {
   return sink_->End(*chunk);
 }
 
-Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
+Status ChunkBuilder::AddEntries(IntervalReader* reader, ChunkWriter* writer,
                                 ChunkEnd* chunk) {
   uint64_t reported_entries = 0;
   uint64_t reported_bytes = 0;
@@ -108,21 +124,19 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, Writer* writer,
   while (reader->Valid()) {
     const Slice key = reader->key();
     const Slice value = reader->value();
-    if (key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) {
-      return RefuseAsChunks(
-          EndState::kRefused,
-          "column family '" + family_->GetName() + "' key " +
-              KeyForMessage(key) + ": expected at most " +
-              std::to_string(kMaxKeyBytes) + " key and " +
-              std::to_string(kMaxValueBytes) + " value bytes, found " +
-              std::to_string(key.size()) + " and " +
-              std::to_string(value.size()));
+    const bool checks = key.size() > kMaxKeyBytes ||
+                        value.size() > kMaxValueBytes ||
+                        !options_.target_takes_entities;
+    Status status;
+    if (checks) {
+      status = CheckEntry(*reader, options_.target_takes_entities,
+                          "column family '" + family_->GetName() + "' key " +
+                              KeyForMessage(key));
+      if (!status.ok()) {
+        return status;
+      }
     }
-    if (!options_.target_takes_entities && reader->is_entity()) {
-      return RefuseEntity("column family '" + family_->GetName() + "' key " +
-                          KeyForMessage(key));
-    }
-    Status status = writer->Add(*reader, key, value);
+    status = writer->Add(*reader, key, value);
     if (!status.ok()) {
       return WithContext(status, EndState::kInternal,
                          "column family '" + family_->GetName() + "' key " +

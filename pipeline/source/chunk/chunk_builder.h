@@ -21,6 +21,15 @@ namespace sstferry {
 // target cannot accept.
 [[nodiscard]] rocksdb::Status RefuseEntity(const std::string& entry);
 
+// Checks that the reader's entry can be in a chunk. `where` names its key.
+//   kRefused  key or value are too long, or it is an entity and the target
+//             takes none
+[[nodiscard]] rocksdb::Status CheckEntry(const class IntervalReader& reader,
+                                         bool target_takes_entities,
+                                         const std::string& where);
+
+class ChunkWriter;
+
 // Receives chunks. The builder calls Begin, Append..., End, Begin ... in this
 // order.
 class ChunkSink : public ByteSink {
@@ -64,7 +73,6 @@ class ChunkBuilder {
                                       const RangeRequest& request);
 
  private:
-  class Writer;
   class Tiles;
   [[nodiscard]] rocksdb::Status BuildChunk(class IntervalReader* reader,
                                            const Range& range,
@@ -76,9 +84,9 @@ class ChunkBuilder {
                                           Tiles* tiles, uint32_t range_id,
                                           uint32_t ordinal);
   void FindLoneKey(const Range& range, class IntervalReader* reader);
-  [[nodiscard]] rocksdb::Status FinishChunk(Writer* writer, ChunkEnd* chunk);
+  [[nodiscard]] rocksdb::Status FinishChunk(ChunkWriter* writer, ChunkEnd* chunk);
   [[nodiscard]] rocksdb::Status AddEntries(class IntervalReader* reader,
-                                           Writer* writer, ChunkEnd* chunk);
+                                           ChunkWriter* writer, ChunkEnd* chunk);
 
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const family_;

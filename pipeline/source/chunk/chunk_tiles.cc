@@ -3,6 +3,7 @@
 #include "format/message/key_for_message.h"
 #include "pipeline/base/interval_reader.h"
 #include "pipeline/base/tile.h"
+#include "pipeline/source/chunk/chunk_builder.h"
 #include "pipeline/source/chunk/chunk_writer.h"
 #include "pipeline/source/chunk/read_failure.h"
 
@@ -211,7 +212,7 @@ Status ChunkBuilder::BuildTile(IntervalReader* reader, Tiles* tiles,
   ChunkEnd chunk;
   chunk.range_id = range_id;
   chunk.ordinal = ordinal;
-  Writer writer(chunk_options_);
+  ChunkWriter writer(chunk_options_);
   status = writer.Open();
   const bool has_entries =
       reader->Valid() &&

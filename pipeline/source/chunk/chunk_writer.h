@@ -1,17 +1,17 @@
-// The writer of one chunk, used only by ChunkBuilder.
+// The writer of one chunk, used only by the builders of chunks.
 #pragma once
 
 #include "pipeline/base/interval_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/source/chunk/chunk_builder.h"
+#include "rocksdb/options.h"
 #include "rocksdb/sst_file_writer.h"
 
 namespace sstferry {
 
 // One SST file under construction.
-class ChunkBuilder::Writer {
+class ChunkWriter {
  public:
-  explicit Writer(const rocksdb::Options& options)
+  explicit ChunkWriter(const rocksdb::Options& options)
       : writer_(rocksdb::EnvOptions(), options, /*column_family=*/nullptr,
                 /*invalidate_page_cache=*/false) {}
 

@@ -31,7 +31,8 @@ LaneSession::LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
       channel_(channel),
       lane_(lane),
       clock_(&transfer_->counters()->stages, Stage::kIdle),
-      compressor_(transfer_->pace()->compression_level()) {}
+      compressor_(transfer_->pace()->compression_level()),
+      deltas_(transfer_.get()) {}
 
 void LaneSession::Run() {
   LanePort* port = nullptr;
@@ -115,6 +116,18 @@ Status LaneSession::Answer(const LaneRequest& asked, LanePort* port,
       status = status.ok() ? CountRequest() : status;
       return status.ok() ? SendUnitDigest(request, port) : status;
     }
+    case FrameType::kGroupRequest: {
+      GroupRequest request;
+      Status status = request.DecodeFrom(asked.payload);
+      status = status.ok() ? CountRequest() : status;
+      return status.ok() ? SendGroups(request, port) : status;
+    }
+    case FrameType::kDeltaRequest: {
+      DeltaRequest request;
+      Status status = request.DecodeFrom(asked.payload);
+      status = status.ok() && request.complete ? CountRequest() : status;
+      return status.ok() ? SendDelta(std::move(request)) : status;
+    }
     case FrameType::kEntriesRequest: {
       EntriesRequest request;
       const Status status = request.DecodeFrom(asked.payload);
@@ -196,6 +209,23 @@ std::function<void(uint64_t, uint64_t)> LaneSession::Counter() {
 Status LaneSession::BuildRange(const Range& range,
                                const RangeRequest& request) {
   const TransferFamily& family = transfer_->families()[range.family];
+  if (family.takes_delta && request.held.chunks == 1 &&
+      !request.after.has_value()) {
+    return Status::OK();  // only the end of a delta was missing
+  }
+  if (range.need == RangeNeed::kLookup) {
+    const auto [first, last] = family.changed->Find(
+        family.handle->GetComparator(), range.interval);
+    DeltaBuilder delta(transfer_->db(), family.handle, family.chunk_options,
+                       BuilderOptions(family), sink_);
+    return delta.BuildLookups(range, *family.changed, first, last);
+  }
+  ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
+                       BuilderOptions(family), sink_);
+  return builder.Build(range, request);
+}
+
+ChunkBuilderOptions LaneSession::BuilderOptions(const TransferFamily& family) {
   ChunkBuilderOptions options;
   options.chunk_bytes = transfer_->request().chunk_bytes;
   options.readahead_bytes = family.readahead_bytes;
@@ -203,9 +233,38 @@ Status LaneSession::BuildRange(const Range& range,
   options.replaces = family.replaces;
   options.cancelled = [this] { return transfer_->ended(); };
   options.on_progress = Counter();
-  ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
-                       options, sink_);
-  return builder.Build(range, request);
+  return options;
+}
+
+Status LaneSession::SendGroups(const GroupRequest& request, LanePort* port) {
+  GroupReply reply;
+  const Status status = deltas_.Index(
+      request,
+      [this, port] { return transfer_->ended() || port->replaced(); }, &reply);
+  // As with SendDigest().
+  return status.ok() || port->replaced()
+             ? link_->Send(FrameType::kGroupReply, reply)
+             : status;
+}
+
+Status LaneSession::SendDelta(DeltaRequest asked) {
+  const uint32_t range_id = asked.range_id;
+  const bool complete = asked.complete;
+  Status status = deltas_.Add(std::move(asked));
+  if (!status.ok() || !complete) {
+    return status;
+  }
+  const Range& range = transfer_->ranges()[range_id];
+  const TransferFamily& family = transfer_->families()[range.family];
+  RangeRequest request;
+  request.range_id = range_id;
+  sink_->BeginRange(request, /*rebuilt=*/true, family.handle->GetComparator());
+  status = deltas_.Build(range, BuilderOptions(family), sink_);
+  if (status.ok()) {
+    status = sink_->EndRange();
+  }
+  // As with SendRange().
+  return sink_->TakeSuperseded() ? Status::OK() : status;
 }
 
 Status LaneSession::CloneRange(const Range& range,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/source/lane/lane_compressor.h"
+#include "pipeline/source/lane/lane_deltas.h"
 #include "pipeline/source/lane/lane_sink.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "pipeline/wire/channel.h"
@@ -34,6 +35,11 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request);
   [[nodiscard]] rocksdb::Status BuildRange(const Range& range,
                                            const RangeRequest& request);
+  ChunkBuilderOptions BuilderOptions(const TransferFamily& family);
+  [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request,
+                                           LanePort* port);
+  // Takes one message of a request, and sends the delta after the last one.
+  [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
   [[nodiscard]] rocksdb::Status CloneRange(const Range& range,
                                            const RangeRequest& request);
   [[nodiscard]] rocksdb::Status CarryRange(const Range& range,
@@ -56,6 +62,7 @@ class LaneSession {
   StageClock clock_;
   std::vector<char> carry_buffer_;
   LaneCompressor compressor_;
+  LaneDeltas deltas_;
   uint64_t requests_ = 0;  // for ranges and digests
 };
 

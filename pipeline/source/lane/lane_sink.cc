@@ -73,9 +73,12 @@ Status LaneSink::End(const ChunkEnd& end) {
                           std::to_string(end.file_bytes) +
                           " bytes, found " + std::to_string(bytes));
   }
-  window_.EndChunk(end, replaced_in_ == nullptr
-                            ? end.largest
-                            : NextBegin(replaced_in_, EndOf(end)));
+  std::optional<std::string> after;
+  if (chunk.begin.kind != ChunkKind::kDelta) {
+    after = replaced_in_ == nullptr ? end.largest
+                                    : NextBegin(replaced_in_, EndOf(end));
+  }
+  window_.EndChunk(end, std::move(after));
   return Deliver();
 }
 

@@ -74,11 +74,12 @@ void LaneWindow::Add(const Slice& piece) {
   bytes_ += piece.size();
 }
 
-void LaneWindow::EndChunk(const ChunkEnd& end, const std::string& after) {
+void LaneWindow::EndChunk(const ChunkEnd& end,
+                          std::optional<std::string> after) {
   Range& range = ranges_.back();
   range.chunks.back().end = end;
   range.next_ordinal++;
-  range.after = after;
+  range.after = std::move(after);
   range.ended = !range.chunks.back().rebuilt();  // it has no other
   bytes_ += BytesOfEnd(end);
 }

@@ -45,7 +45,7 @@ class LaneWindow {
     std::deque<std::string> pieces;
     uint64_t careful_until = 0;  // in small frames
 
-    bool rebuilt() const { return begin.kind == ChunkKind::kRebuilt; }
+    bool rebuilt() const { return IsBuilt(begin.kind); }
     // Returns how much of `rest` the next frame may take.
     size_t FrameBytes(size_t rest) const {
       return frames.bytes() < careful_until
@@ -79,8 +79,8 @@ class LaneWindow {
   bool HasRoom(size_t bytes) const { return bytes_ + bytes <= kBytes; }
   // Adds to the last chunk.
   void Add(const rocksdb::Slice& piece);
-  // `after`: as in a request for the following chunk.
-  void EndChunk(const ChunkEnd& end, const std::string& after);
+  // `after`: as in a request for the following chunk; none follows a delta.
+  void EndChunk(const ChunkEnd& end, std::optional<std::string> after);
   void EndRange() { ranges_.back().ended = true; }
 
   // Drops everything before the acknowledged byte. Ignores acknowledgements of

@@ -26,6 +26,9 @@ struct FilePlan {
   std::string largest;
   uint64_t bytes = 0;
   uint64_t entries = 0;
+  uint64_t deletions = 0;        // of keys, of any kind
+  uint64_t range_deletions = 0;
+  bool is_block_based = false;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
   // Read order. Reads find the entries of the file with the smaller depth

@@ -62,6 +62,22 @@ bool SameWal(const Cover& then, const Cover& now) {
   return then.flushed == now.flushed && (!now.flushed || same_log);
 }
 
+// All that may have changed in the interval is known by key.
+bool IsKnown(const CoverComparison& how, const Cover& then) {
+  if (how.changes == nullptr || then.doubted ||
+      (then.flushed && !how.changes->knows_wal_keys)) {
+    return false;
+  }
+  for (const auto& [smallest, largest] : how.changes->cleared) {
+    if (MeetsSpan(then.interval, how.order, smallest, largest)) {
+      return false;
+    }
+  }
+  Cover old = then;
+  how.changes->old_files->Fill(&old);
+  return old.backing == then.backing;
+}
+
 Judgement Judge(const CoverComparison& how, const Cover& then,
                 const Cover& now) {
   if (how.compare == CompareMode::kFull) {
@@ -72,8 +88,12 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
     return {RangeNeed::kCompare,
             same_files ? "requested by digest" : "backed by other files"};
   }
+  if ((!same_files || !SameWal(then, now)) && IsKnown(how, then)) {
+    return {RangeNeed::kLookup, "keys of new files and of the WAL"};
+  }
   if (!same_files) {
-    return {RangeNeed::kSend, "backed by other files"};
+    return {how.takes_delta ? RangeNeed::kCompare : RangeNeed::kSend,
+            "backed by other files"};
   }
   if (!SameWal(then, now)) {
     return {RangeNeed::kCompare, "the WAL has entries of it"};
@@ -98,7 +118,8 @@ PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
   return segment;
 }
 
-// Collects segments and joins neighbouring ones that are to be sent.
+// Collects segments and joins neighbouring ones that are to be sent, or looked
+// up.
 class Segments {
  public:
   explicit Segments(const Comparator* order) : order_(order) {}
@@ -107,19 +128,29 @@ class Segments {
     if (!IsInterval(order_, segment.interval)) {
       return;
     }
-    if (!segments_.empty() && segment.need == RangeNeed::kSend &&
-        segments_.back().need == RangeNeed::kSend) {
-      segments_.back().interval.end = segment.interval.end;
-      if (segments_.back().reason != segment.reason) {
-        segments_.back().reason = "backed by other files, or unknown";
-      }
+    if (segments_.empty() || segment.need != segments_.back().need ||
+        !MayJoin(segment)) {
+      segments_.push_back(std::move(segment));
       return;
     }
-    segments_.push_back(std::move(segment));
+    PlanSegment& last = segments_.back();
+    last.interval.end = segment.interval.end;
+    last.covers.insert(last.covers.end(), segment.covers.begin(),
+                       segment.covers.end());
+    if (last.reason != segment.reason) {
+      last.reason = "backed by other files, or unknown";
+    }
   }
   std::vector<PlanSegment> Take() { return std::move(segments_); }
 
  private:
+  // The parts of a record that a selection cuts get records of their own.
+  bool MayJoin(const PlanSegment& segment) const {
+    return segment.need == RangeNeed::kSend ||
+           (segment.need == RangeNeed::kLookup && !segment.covers.empty() &&
+            !segments_.back().covers.empty());
+  }
+
   const Comparator* const order_;
   std::vector<PlanSegment> segments_;
 };
@@ -266,7 +297,7 @@ std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
     segment.need = judged.need;
     segment.reason = std::move(judged.reason);
     if (whole && judged.need != RangeNeed::kSend) {
-      segment.cover = std::move(now);
+      segment.covers.push_back(std::move(now));
     }
     at = segment.interval.end;
     segments.Add(std::move(segment));

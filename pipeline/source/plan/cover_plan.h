@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/message/messages.h"
@@ -52,10 +53,11 @@ struct PlanSegment {
   KeyInterval interval;
   RangeNeed need = RangeNeed::kSend;
   std::string reason;  // for `plan`
-  // Interval record for the target to store. None if the ranges of the segment
+  // Interval records for the target to store. None if the ranges of the segment
   // get their own, or if the segment is an unchanged part of an existing
   // record.
-  std::optional<Cover> cover;
+  // Neighbouring intervals that are looked up are one segment.
+  std::vector<Cover> covers;
 };
 
 // Returns the indexes of the segments that hold keys of [smallest, largest]:
@@ -70,6 +72,15 @@ SegmentSpan SegmentsOf(const rocksdb::Comparator* order,
                        const rocksdb::Slice& smallest,
                        const rocksdb::Slice& largest);
 
+// What is known of the changes since the target's last refresh: all keys that
+// may have changed, in intervals whose files of then are all live still.
+struct KnownChanges {
+  const Backings* old_files = nullptr;  // those of then that are live still
+  bool knows_wal_keys = false;          // of the entries of WALs of then
+  // Spans of new files with range deletions, which change more than keys.
+  std::vector<std::pair<std::string, std::string>> cleared;
+};
+
 struct CoverComparison {
   const rocksdb::Comparator* order = nullptr;
   CompareMode compare = CompareMode::kFiles;
@@ -77,6 +88,9 @@ struct CoverComparison {
   uint64_t sequence = 0;  // the snapshot's
   // The target's family is empty, so there is nothing to compare.
   bool target_is_empty = false;
+  // Single entries can be sent, so that comparing what has changed saves bytes.
+  bool takes_delta = false;
+  const KnownChanges* changes = nullptr;  // null: not known
 };
 
 // Cuts the selection into segments, in order. `known` are the interval records

@@ -115,6 +115,10 @@ Status DecideOne(const CarryRules& rules, TableSums* sums, FilePlan* file) {
     return status;
   }
   Identify(rules, reader.properties(), file);
+  file->is_block_based = true;
+  file->entries = reader.properties().num_entries;
+  file->deletions = reader.properties().num_deletions;
+  file->range_deletions = reader.properties().num_range_deletions;
   sums->merge_operands += reader.properties().num_merge_operands;
   sums->max_format_version =
       std::max(sums->max_format_version, reader.footer().format_version);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/limits.h"
+#include "format/message/for_each_batch.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/source/server/served_facts.h"
 
@@ -200,6 +201,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       return status.ok() ? TakeRequest(std::move(request)) : status;
     }
     case FrameType::kTargetFamilies:
+    case FrameType::kSourceRecordPart:
     case FrameType::kCovers:
     case FrameType::kTargetBounds:
       return TakeMemory(frame);
@@ -311,20 +313,17 @@ Status ControlSession::TakeMemory(const Frame& frame) {
   }
   Status status;
   if (frame.type == FrameType::kTargetFamilies) {
-    TargetFamilies batch;
-    status = batch.DecodeFrom(frame.payload);
-    std::move(batch.families.begin(), batch.families.end(),
-              std::back_inserter(memory_.families));
+    status = AppendBatch(frame.payload, &TargetFamilies::families,
+                         &memory_.families);
   } else if (frame.type == FrameType::kCovers) {
-    Covers batch;
-    status = batch.DecodeFrom(frame.payload);
-    std::move(batch.covers.begin(), batch.covers.end(),
-              std::back_inserter(memory_.covers));
+    status = AppendBatch(frame.payload, &Covers::covers, &memory_.covers);
+  } else if (frame.type == FrameType::kTargetBounds) {
+    status =
+        AppendBatch(frame.payload, &TargetBounds::bounds, &memory_.bounds);
   } else {
-    TargetBounds batch;
-    status = batch.DecodeFrom(frame.payload);
-    std::move(batch.bounds.begin(), batch.bounds.end(),
-              std::back_inserter(memory_.bounds));
+    SourceRecordPart part;
+    status = part.DecodeFrom(frame.payload);
+    memory_.source_record += part.bytes;
   }
   if (!status.ok()) {
     return status;

@@ -55,6 +55,9 @@ class OpenedSnapshot : public Snapshot {
   const Digest128& wal_digest() const override {
     return copy_.replay().digest;
   }
+  bool wal_holds_single_deletes() const override {
+    return copy_.replay().has_single_deletes;
+  }
   bool wal_holds_entries() const override {
     return copy_.replay().entries > 0;
   }

@@ -167,6 +167,8 @@ class Snapshot {
   // Digest of everything that recovery replayed: two snapshots of one database
   // with the same digest have the same entries from WALs. All zero: not known.
   virtual const Digest128& wal_digest() const = 0;
+  // True if the WALs that recovery replayed hold a SingleDelete.
+  virtual bool wal_holds_single_deletes() const { return false; }
   // True if recovery may have replayed entries.
   virtual bool wal_holds_entries() const = 0;
   virtual const Counters& counters() const = 0;

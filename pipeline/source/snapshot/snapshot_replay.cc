@@ -101,6 +101,7 @@ Status ReadFrom(const std::string& directory,
   }
   replay->entries = facts->entries();
   replay->has_prepare_sections = facts->has_prepare_sections();
+  replay->has_single_deletes = facts->has_single_deletes();
   replay->prepared = facts->prepared().size();
   return Status::OK();
 }

@@ -24,6 +24,7 @@ struct Replay {
   uint64_t entries = 0;
   // Recovery needs allow_2pc.
   bool has_prepare_sections = false;
+  bool has_single_deletes = false;
   uint64_t prepared = 0;  // transactions neither committed nor rolled back
   // Name of the first WAL that ends inside a record; empty: none.
   std::string torn;

@@ -227,6 +227,13 @@ Status Transfer::Announce(Channel* control, bool resumed) {
                                   Covers{std::move(batch)});
     });
   }
+  for (size_t at = 0; status.ok() && at < plan_.source_record.size();
+       at += kMaxSourceRecordPartBytes) {
+    status = control->SendMessage(
+        FrameType::kSourceRecordPart,
+        SourceRecordPart{
+            plan_.source_record.substr(at, kMaxSourceRecordPartBytes)});
+  }
   end.cover_count = static_cast<uint32_t>(plan_.covers.size());
   end.range_count = static_cast<uint32_t>(plan_.ranges.size());
   return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 
 #include "format/digest.h"
 #include "format/message/messages.h"
+#include "pipeline/source/plan/changed_keys.h"
 #include "pipeline/source/plan/cover_plan.h"
 #include "pipeline/source/plan/planner.h"
 #include "rocksdb/options.h"
@@ -23,6 +25,10 @@ struct TransferFamily {
   FamilyPlan plan;
   std::vector<PlanSegment> segments;       // until the family is cut
   std::optional<ReplacedFamily> replaces;  // refresh only
+  bool takes_delta = false;  // puts over puts are right, and the target can
+  // Where ranges are looked up: all keys that may have changed.
+  std::shared_ptr<const ChangedKeys> changed;
+  uint64_t changed_entry_bytes = 0;  // mean, of the files with these keys
   std::vector<std::string> bounds;  // preferred ends of ranges, in order
 };
 
@@ -36,6 +42,7 @@ struct TransferPlan {
   std::vector<CloneUnit> units;
   std::vector<PlanItem> items;     // only for purpose kPlan
   std::vector<Cover> covers;       // interval records for the target to store
+  std::string source_record;       // for the target to keep; may be empty
   std::vector<std::string> notes;  // of the snapshot, then of the plan
 
   // The carried file of a range; null if the range is rebuilt.

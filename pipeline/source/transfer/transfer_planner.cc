@@ -4,6 +4,7 @@
 #include <random>
 
 #include "format/limits.h"
+#include "pipeline/base/group_index.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/tile.h"
@@ -28,48 +29,39 @@ std::string OwnSessionId(rocksdb::DB* db) {
   return db->GetDbSessionId(id).ok() ? id : "";
 }
 
-// Ranges per chunk size for intervals that are compared first: small ranges, so
-// that a difference resends little.
-constexpr uint64_t kComparedPerChunk = 16;
-
-uint64_t NewNonce() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
-
-// Returns the preferred ends of a family's ranges: directly behind the last
-// keys of the target's files, in orders in which the key behind is known.
-std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
-                                  uint32_t family,
-                                  const TargetMemory& memory) {
-  std::vector<std::string> bounds;
-  for (const TargetBound& bound : memory.bounds) {
-    // A key that ends in a NUL byte is rarely an entry. It is usually a
-    // deletion that closed an earlier chunk, and closes this one's too.
-    std::string end;
-    const bool closes = !bound.key.empty() && bound.key.back() == '\0';
-    if (!closes) {
-      end = ClosedEnd(order, bound.key);
-    }
-    const bool known = closes ? FirstKeyAfter(order, bound.key, &end)
-                              : order->Compare(bound.key, end) < 0;
-    if (bound.family == family && known && end.size() <= kMaxKeyBytes) {
-      bounds.push_back(std::move(end));
-    }
+PlanAction ActionOf(const PlanSegment& segment, bool takes_delta,
+                    bool carried) {
+  switch (segment.need) {
+    case RangeNeed::kUnchanged:
+      return PlanAction::kSkip;
+    case RangeNeed::kLookup:
+      return PlanAction::kLookup;
+    case RangeNeed::kCompare:
+      return takes_delta ? PlanAction::kDelta : PlanAction::kRebuild;
+    case RangeNeed::kSend:
+      break;
   }
-  std::sort(bounds.begin(), bounds.end(),
-            [order](const std::string& a, const std::string& b) {
-              return order->Compare(a, b) < 0;
-            });
-  return bounds;
+  return takes_delta ? PlanAction::kReplace
+         : carried   ? PlanAction::kCarry
+                     : PlanAction::kRebuild;
 }
 
 }  // namespace
 
 Status TransferPlanner::Run() {
   plan_->notes = snapshot_.notes();
-  const Status status = DescribeFamilies();
-  return status.ok() ? PlanFamilies() : status;
+  // A record that is damaged, or of another build, tells nothing.
+  if (!DecodeSourceRecord(asked_.memory.source_record, &then_).ok()) {
+    then_ = SourceRecord();
+  }
+  Status status = DescribeFamilies();
+  if (status.ok()) {
+    status = PlanFamilies();
+  }
+  if (status.ok() && keeps_record()) {
+    EncodeSourceRecord(std::move(record_), &plan_->source_record);
+  }
+  return status;
 }
 
 // Checks the lengths of names, which the wire bounds and RocksDB does not.
@@ -189,7 +181,9 @@ Status TransferPlanner::PlanFamilies() {
   for (size_t i = 0; i < plan_->families.size() && status.ok(); ++i) {
     status = PlanFilesOf(i);
     if (status.ok()) {
-      CompareFamilyAt(i);
+      status = CompareFamilyAt(i);
+    }
+    if (status.ok()) {
       rebuilt_bytes += BytesToRebuild(plan_->families[i]);
     }
   }
@@ -352,55 +346,6 @@ void TransferPlanner::AddPlanItems(const TransferFamily& family) {
   }
 }
 
-Backings TransferPlanner::BackingsOf(size_t index) const {
-  const SnapshotFamily& source = snapshot_.families()[index];
-  const TransferFamily& family = plan_->families[index];
-  FamilyEvidence evidence;
-  evidence.family_id = family.handle->GetID();
-  const auto merge = snapshot_.db()->GetOptions(family.handle).merge_operator;
-  evidence.merge_operator = merge != nullptr ? merge->Name()
-                                             : source.unknown_merge_operator;
-  evidence.in_memory =
-      snapshot_.wal_not_flushed() && snapshot_.wal_holds_entries();
-  evidence.wal = snapshot_.wal_digest();
-  evidence.nonce = nonce_;
-  return Backings(family.handle->GetComparator(), &family.plan.files, evidence);
-}
-
-// Sets the family's segments and the keys that its chunks clear.
-void TransferPlanner::CompareFamilyAt(size_t index) {
-  TransferFamily& family = plan_->families[index];
-  if (nonce_ == 0) {
-    nonce_ = NewNonce();
-  }
-  CoverComparison how;
-  how.order = family.handle->GetComparator();
-  how.compare = asked_.request.compare;
-  how.selection = asked_.request.interval;
-  how.sequence = snapshot_.sequence();
-  std::vector<Cover> known;
-  if (is_refresh()) {
-    family.replaces.emplace();
-    for (size_t i = 0; i < asked_.memory.families.size(); ++i) {
-      const TargetFamily& theirs = asked_.memory.families[i];
-      if (theirs.name != family.wire.description.name) {
-        continue;
-      }
-      family.replaces = ReplacedFamily{theirs.first, theirs.last};
-      family.bounds = BoundsOf(how.order, static_cast<uint32_t>(i), asked_.memory);
-      for (const Cover& cover : asked_.memory.covers) {
-        if (cover.family == i) {
-          known.push_back(cover);
-          known.back().family = family.wire.index;
-        }
-      }
-    }
-  }
-  how.target_is_empty =
-      !family.replaces.has_value() || !family.replaces->first.has_value();
-  family.segments = CompareCovers(how, BackingsOf(index), std::move(known));
-}
-
 uint64_t TransferPlanner::BytesToRebuild(const TransferFamily& family) const {
   if (!is_refresh()) {
     return RebuiltBytes(family.plan);
@@ -462,6 +407,10 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
     AddUnchanged(segment, files, family);
     return Status::OK();
   }
+  if (segment.need == RangeNeed::kLookup) {
+    CutLookup(segment, family);
+    return Status::OK();
+  }
   const rocksdb::Comparator* const order = family->handle->GetComparator();
   FamilyPlan part;
   part.blob_factor = family->plan.blob_factor;
@@ -478,8 +427,7 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
   options.need = segment.need;
   options.bounds = &family->bounds;
   if (segment.need == RangeNeed::kCompare) {
-    target_bytes = std::max(asked_.request.chunk_bytes / kComparedPerChunk,
-                            kMinRangeBytes);
+    target_bytes = ComparedBytes(*family, part);
   }
   std::vector<CarriedFile> carried;
   Status status;
@@ -506,8 +454,9 @@ void TransferPlanner::AddCovers(const PlanSegment& segment, size_t first_range,
   if (asked_.request.purpose != Purpose::kPull) {
     return;
   }
-  if (segment.cover.has_value()) {
-    plan_->covers.push_back(*segment.cover);
+  if (!segment.covers.empty()) {
+    plan_->covers.insert(plan_->covers.end(), segment.covers.begin(),
+                         segment.covers.end());
     return;
   }
   if (segment.need == RangeNeed::kUnchanged) {
@@ -532,9 +481,7 @@ void TransferPlanner::AddSegmentItem(const TransferFamily& family,
     item.interval = plan_->ranges[i].interval;
     item.bytes = plan_->ranges[i].estimated_bytes;
     const CarriedFile* const file = plan_->CarriedAt(plan_->ranges[i].id);
-    item.action = segment.need == RangeNeed::kUnchanged ? PlanAction::kSkip
-                  : file != nullptr                     ? PlanAction::kCarry
-                                                        : PlanAction::kRebuild;
+    item.action = ActionOf(segment, family.takes_delta, file != nullptr);
     item.reason = segment.need == RangeNeed::kCompare
                       ? "if digests differ: " + segment.reason
                       : segment.reason;

@@ -8,7 +8,9 @@
 #include "format/message/messages.h"
 #include "pipeline/source/plan/cover_plan.h"
 #include "pipeline/source/plan/planner.h"
+#include "format/record/source_record.h"
 #include "pipeline/source/snapshot/snapshot.h"
+#include "pipeline/source/plan/refresh_changes.h"
 #include "pipeline/source/transfer/transfer_plan.h"
 #include "rocksdb/status.h"
 
@@ -59,11 +61,27 @@ class TransferPlanner {
                                            TransferFamily* family);
   // Finds the changed intervals of a family, and the keys that its chunks
   // clear.
-  void CompareFamilyAt(size_t index);
-  Backings BackingsOf(size_t index) const;
+  [[nodiscard]] rocksdb::Status CompareFamilyAt(size_t index);
+  // Cuts a segment whose changed keys are looked up.
+  void CutLookup(const PlanSegment& segment, TransferFamily* family);
+  // Adds the family to record_, and keeps the keys that may have changed.
+  [[nodiscard]] rocksdb::Status FindChangesOf(size_t index,
+                                              FamilyChanges* changes);
+  const SourceRecordFamily* FamilyThen(const std::string& name) const;
+  // Of `files`, or of all files of the family.
+  Backings BackingsOf(size_t index,
+                      const std::vector<FilePlan>* files = nullptr) const;
+  // What the target keeps is of whole families.
+  bool keeps_record() const {
+    return asked_.request.purpose == Purpose::kPull &&
+           (asked_.target.features & kFeatureDelta) != 0 &&
+           asked_.request.interval == KeyInterval();
+  }
   uint64_t BytesToRebuild(const TransferFamily& family) const;
   std::vector<std::vector<FilePart>> PartsOf(
       const TransferFamily& family) const;
+  uint64_t ComparedBytes(const TransferFamily& family,
+                         const FamilyPlan& part) const;
   void AddUnchanged(const PlanSegment& segment,
                     const std::vector<FilePart>& files,
                     TransferFamily* family);
@@ -88,6 +106,8 @@ class TransferPlanner {
   TransferPlan* const plan_;
   uint64_t carried_files_ = 0;
   uint64_t nonce_ = 0;  // of this plan; 0: not yet made
+  SourceRecord then_;   // that the target gave back
+  SourceRecord record_; // for the target to keep
 };
 
 }  // namespace sstferry

@@ -18,6 +18,7 @@ struct StagedChunk {
   uint32_t family = 0;
   std::string path;
   JournalChunk record;
+  uint64_t deletions = 0;  // of a delta
 };
 
 // Records received chunks in the journal and stores them. Threads: any.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "pipeline/base/stop_signal.h"
@@ -36,6 +37,11 @@ class IngestGate {
 
 // Returns the number of files in level 0; 0 if RocksDB does not tell it.
 uint64_t FilesInLevel0(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
+
+// Returns a sentence for the operator about each family with so many files in
+// level 0 that RocksDB slows down writers.
+std::vector<std::string> CrowdedLevel0(
+    rocksdb::DB* db, const std::vector<FamilyHandle>& families);
 
 // True if RocksDB delays or stops writers of one of these families, or will
 // soon: because of files in level 0, or of bytes that wait for compaction.

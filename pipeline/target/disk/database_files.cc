@@ -44,7 +44,8 @@ bool IsDatabaseFile(std::string_view name) {
                                             "COMPACTION_PROGRESS-"};
   constexpr std::string_view kSuffixes[] = {".sst",  ".ldb",   ".blob",
                                             ".log",  ".dbtmp", ".trash"};
-  constexpr std::string_view kOurs[] = {kLastTransferName, "sstferry.covers"};
+  constexpr std::string_view kOurs[] = {kLastTransferName, "sstferry.covers",
+                                         "sstferry.source"};
   const auto is_name = [name](std::string_view n) { return name == n; };
   const auto begins = [name](std::string_view prefix) {
     return name.starts_with(prefix);

@@ -57,7 +57,11 @@ Status NewDirectoryTarget::Close(JournalFile* journal) {
 
 Status NewDirectoryTarget::Record(const Summary& summary) {
   const std::string dir = context().workspace->db_dir();
-  Status status = WriteCovers(context().file_system.get(), dir, covers_);
+  Status status =
+      WriteSourceRecord(context().file_system.get(), dir, plan());
+  if (status.ok()) {
+    status = WriteCovers(context().file_system.get(), dir, covers_);
+  }
   if (status.ok()) {
     status = WriteDurably(context().file_system.get(),
                           dir + "/" + kLastTransferName,

@@ -5,6 +5,7 @@
 #include "pipeline/base/interval_reader.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/database/delta_compaction.h"
 #include "pipeline/target/database/paced_compaction.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
@@ -185,7 +186,8 @@ Status RefreshTarget::ReadRecord() {
                           kCoverFileName +
                           "; --adopt replaces all it holds nevertheless");
   }
-  return Status::OK();
+  return ReadSourceRecord(context().disk.get(), dir_, record_,
+                          &judged_.source_record);
 }
 
 // Replacing one database by another is what --adopt is for.
@@ -418,8 +420,10 @@ Status RefreshTarget::Finish() {
   StageClock clock(&state()->counters.stages, Stage::kIngest);
   Status status = ingestor_->IngestHeld(&clock);
   FaultPoint("Refresh:AllIngested");
-  if (status.ok()) {
-    NoteLevel0();
+  if (status.ok() && replica_.db != nullptr) {
+    for (const std::string& note : CrowdedLevel0(live_->db(), planned_)) {
+      context().report->Note(note);
+    }
   }
   JournalState journal;
   if (status.ok() && !is_alone()) {
@@ -438,6 +442,12 @@ Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
                         [this] { return context().failure->failed(); }, reply);
 }
 
+Status RefreshTarget::IndexRange(const Range& range, GroupIndex* index) {
+  return IndexInterval(live_->db(), planned_[range.family].handle,
+                       range.interval, kDigestReadaheadBytes,
+                       [this] { return context().failure->failed(); }, index);
+}
+
 bool RefreshTarget::is_alone() const {
   return replica_.db == nullptr &&
          std::none_of(planned_.begin(), planned_.end(),
@@ -453,26 +463,6 @@ bool RefreshTarget::is_alone() const {
 Status RefreshTarget::Distrust(const std::vector<bool>& equal) {
   DoubtUnequal(plan(), planned_, equal, &covers_);
   return WriteCovers(context().disk.get(), dir_, covers_);
-}
-
-// With dynamic level sizes a small family has no level between 0 and its last
-// one. Whoever writes to the database then waits for RocksDB's compactions.
-void RefreshTarget::NoteLevel0() {
-  for (const FamilyHandle& family : planned_) {
-    const rocksdb::Options options = live_->db()->GetOptions(family.handle);
-    const uint64_t files = FilesInLevel0(live_->db(), family.handle);
-    if (replica_.db != nullptr && !options.disable_auto_compactions &&
-        options.compaction_style == rocksdb::kCompactionStyleLevel &&
-        options.level0_slowdown_writes_trigger > 0 &&
-        files >= static_cast<uint64_t>(
-                     options.level0_slowdown_writes_trigger)) {
-      context().report->Note(
-          "column family '" + family.name + "': " + std::to_string(files) +
-          " files lie in level 0, and RocksDB slows writers down from " +
-          std::to_string(options.level0_slowdown_writes_trigger) +
-          " on, until they are compacted");
-    }
-  }
 }
 
 Status RefreshTarget::Close(JournalFile* journal) {
@@ -499,6 +489,10 @@ Status RefreshTarget::DropMissing() {
 
 Status RefreshTarget::Record(const Summary& summary) {
   Status status = DropMissing();
+  // One of another transfer than the covers counts as none.
+  if (status.ok()) {
+    status = WriteSourceRecord(context().disk.get(), dir_, plan());
+  }
   if (status.ok()) {
     status = WriteCovers(context().disk.get(), dir_, covers_);
   }
@@ -539,6 +533,10 @@ Status RefreshTarget::Settle() {
                                  replica_.db != nullptr ? kServedCompactRate
                                                         : 0),
                              context().failure->stop());
+    // RocksDB compacts an application's open database by itself.
+    if (status.ok() && options().compact_deltas && is_alone()) {
+      status = CompactDeltas(live_->db(), planned_, context().failure->stop());
+    }
     if (!status.ok()) {
       context().report->Say(
           "replaced intervals were not all compacted, which the next refresh "

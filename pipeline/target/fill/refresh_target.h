@@ -69,6 +69,8 @@ class RefreshTarget : public PullTarget {
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestRange(const Range& range,
                                             DigestReply* reply) override;
+  [[nodiscard]] rocksdb::Status IndexRange(const Range& range,
+                                           GroupIndex* index) override;
 
  protected:
   std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
@@ -98,7 +100,6 @@ class RefreshTarget : public PullTarget {
   // Families here that the source does not have.
   std::vector<std::string> Missing() const;
   void NoteMissing();
-  void NoteLevel0();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   void TakeLevels();
   // Whether nobody else can write, and nothing drops entries: see

@@ -43,6 +43,8 @@ class Reader {
         return AddToHead(record);
       case JournalRecordType::kCovers:
         return AddCovers(record);
+      case JournalRecordType::kSourceRecordPart:
+        return AddSourceRecord(record);
       case JournalRecordType::kCloneSet:
         return AddCloneSet(record);
       case JournalRecordType::kCloneFiles:
@@ -151,6 +153,16 @@ class Reader {
       }
       state_->covers.push_back(std::move(cover));
     }
+    return status;
+  }
+
+  Status AddSourceRecord(const JournalRecord& record) {
+    if (Expected() != JournalRecordType::kRange || !state_->ranges.empty()) {
+      return Contradiction(record, "out of order");
+    }
+    SourceRecordPart part;
+    const Status status = part.DecodeFrom(record.payload);
+    state_->source_record += part.bytes;
     return status;
   }
 

@@ -22,6 +22,7 @@ struct JournalState {
   Opened opened;
   std::vector<Family> families;
   std::vector<Cover> covers;
+  std::string source_record;
   std::vector<Range> ranges;
   std::optional<ClonePlan> clone;
   // By range id: the chunks recorded, by ordinal.

@@ -160,6 +160,7 @@ SourcePlan PlanOf(const JournalState& unfinished) {
   plan.families = unfinished.families;
   plan.ranges = unfinished.ranges;
   plan.covers = unfinished.covers;
+  plan.source_record = unfinished.source_record;
   plan.clone = unfinished.clone;
   plan.estimated_bytes = unfinished.planned_bytes();
   return plan;

@@ -24,6 +24,7 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
   expected.allow_entities = kIngestsEntities;
   expected.allow_marked_blocks = kReadsMarkedBlocks;
   expected.comparator = family.comparator->Name();
+  expected.is_delta = record.kind == ChunkKind::kDelta;
   if (record.kind == ChunkKind::kCarried) {
     // A carried file keeps the version it was written in.
     expected.value_bytes = end.value_bytes;
@@ -59,6 +60,7 @@ Status CheckStagedChunk(rocksdb::FileSystem* file_system,
                             ", found " +
                             std::to_string(facts.format_version));
   }
+  chunk->deletions = facts.deletions;
   chunk->record.unchecked = facts.checksum == SstChecksum::kNone;
   chunk->record.creating_database_id = facts.db_id;
   chunk->record.creating_session_id = facts.db_session_id;

@@ -125,6 +125,7 @@ class Finder {
     start.whole = journal_.whole[range.id] && at == chunks.size();
     if (!start.whole && !kept.empty() &&
         (kept.back().kind == ChunkKind::kCarried ||
+         kept.back().kind == ChunkKind::kDelta ||
          IsFamilysLast(range, kept.back().chunk))) {
       start.whole = true;
       held_->ended.push_back({range.id, start.held});
@@ -144,6 +145,10 @@ class Finder {
   void Count(const JournalChunk& record) {
     if (record.kind == ChunkKind::kRebuilt) {
       held_->chunks_built++;
+      return;
+    }
+    if (record.kind == ChunkKind::kDelta) {
+      held_->chunks_delta++;
       return;
     }
     held_->chunks_carried++;

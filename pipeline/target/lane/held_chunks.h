@@ -22,6 +22,7 @@ struct HeldChunks {
   // A carried chunk is all of its range: those whose end was not recorded.
   std::vector<JournalRangeDone> ended;
   uint64_t chunks_built = 0;
+  uint64_t chunks_delta = 0;
   uint64_t chunks_carried = 0;
   uint64_t chunks_cloned = 0;
   uint64_t chunks_unchecked = 0;

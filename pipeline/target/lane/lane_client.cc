@@ -1,5 +1,7 @@
 #include "pipeline/target/lane/lane_client.h"
 
+#include <algorithm>
+
 #include "pipeline/base/blocked_time.h"
 #include "pipeline/target/lane/tile_check.h"
 
@@ -52,6 +54,8 @@ Status LaneClient::Connect() {
   answer_chain_ = RangeDigest();
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
+    asked_[i].compares |= !asked_[i].delta.empty();
+    asked_[i].delta.clear();
     status = Ask(asked_[i], /*front=*/i == 0);
   }
   return status;
@@ -60,9 +64,12 @@ Status LaneClient::Connect() {
 Status LaneClient::Work() {
   Status status = AskAhead();
   while (status.ok() && !asked_.empty()) {
-    const Asked front = asked_.front();
-    const Range& range = (*state_->ranges)[front.range_id];
-    status = front.compares ? CompareRange(range) : ReceiveRange(range);
+    const Range& range = (*state_->ranges)[asked_.front().range_id];
+    status = asked_.front().compares ? CompareRange(range)
+                                     : ReceiveRange(range);
+    if (status.ok()) {
+      status = AskForDelta();
+    }
     if (status.ok()) {
       status = AskAhead();
     }
@@ -80,27 +87,42 @@ Status LaneClient::AskAhead() {
     const bool compares =
         (*state_->ranges)[*id].need == RangeNeed::kCompare &&
         state_->starts[*id].held.chunks == 0;
-    status = AskNext({*id, compares});
+    status = AskNext(
+        {*id, compares, RangeCompare::ChooseGroupEntries(*state_, *id), {}});
   }
   return status;
 }
 
-Status LaneClient::AskNext(const Asked& asked) {
-  asked_.push_back(asked);
+Status LaneClient::AskNext(Asked asked) {
+  const bool sends = asked.delta.empty();
+  asked_.push_back(std::move(asked));
   if (asked_.size() == 1) {
     StartRange();
   }
-  return Ask(asked, /*front=*/asked_.size() == 1);
+  return sends ? Ask(asked_.back(), /*front=*/asked_.size() == 1)
+               : AskForDelta();
+}
+
+Status LaneClient::AskForDelta() {
+  // The first that is not compared: its chunks come, or its delta is next.
+  const auto next =
+      std::find_if(asked_.begin(), asked_.end(),
+                   [](const Asked& asked) { return !asked.compares; });
+  if (next == asked_.end() || next->delta.empty()) {
+    return Status::OK();
+  }
+  const Status status = FromChannel(RangeCompare::AskForDelta(
+      next->delta, WaitLimit{state_->chunk_time}, channel_));
+  if (status.ok()) next->delta.clear();
+  return status;
 }
 
 Status LaneClient::Ask(const Asked& asked, bool front) {
   if (asked.compares) {
     const Range& range = (*state_->ranges)[asked.range_id];
-    DigestRequest request;
-    request.family = range.family;
-    request.interval = range.interval;
-    return FromChannel(channel_->SendMessage(FrameType::kDigestRequest,
-                                             request, WaitLimit{state_->chunk_time}));
+    return FromChannel(RangeCompare::Ask(*state_, range, asked.group_entries,
+                                         WaitLimit{state_->chunk_time},
+                                         channel_));
   }
   const RangeStart& start = state_->starts[asked.range_id];
   RangeRequest request;
@@ -109,7 +131,7 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
   if (front) {
     request.held += range_totals_;
   }
-  if (request.held.chunks != 0) {
+  if (request.held.chunks != 0 && !(front && range_kind_ == ChunkKind::kDelta)) {
     const TileEnd& end = front ? held_end_ : start.end;
     const Range& range = (*state_->ranges)[asked.range_id];
     request.after =
@@ -127,39 +149,38 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
 
 // Both sides read at the same time.
 Status LaneClient::CompareRange(const Range& range) {
-  if (!ours_.has_value()) {
+  if (!compare_.has_value()) {
     StageScope scope(&clock_, Stage::kCheck);
-    DigestReply ours;
-    const Status status = Final(state_->digest(range, &ours));
+    compare_.emplace(state_, &range, asked_.front().group_entries);
+    const Status status = Final(compare_->Read());
     if (!status.ok()) {
       return status;
     }
-    ours_ = ours;
     StartTime();
   }
   Frame frame;
-  DigestReply theirs;
+  CompareResult result = CompareResult::kEqual;
+  Asked next{range.id, /*compares=*/false,
+             asked_.front().group_entries, {}};
   Status status = Receive(&frame);
   if (status.ok()) {
-    status = Expect(frame, FrameType::kDigestReply);
+    status = Expect(frame, RangeCompare::ReplyType(*state_));
   }
   if (status.ok()) {
-    status = Damaged(theirs.DecodeFrom(frame.payload));
+    status = Damaged(compare_->TakeReply(frame.payload, &result, &next.delta));
   }
   if (!status.ok()) {
     return status;
   }
-  const bool equal =
-      ours_->entries == theirs.entries && ours_->content == theirs.content;
   state_->ranges_compared++;
   state_->counters.received_bytes++;  // progress
   retry_.ChunkDone();
-  if (equal) {
+  if (result == CompareResult::kEqual) {
     status = Final(EndRange(range, Totals()));
   }
   asked_.pop_front();
   StartRange();
-  return equal ? status : AskNext({range.id, /*compares=*/false});
+  return result == CompareResult::kEqual ? status : AskNext(std::move(next));
 }
 
 // What the lane knows of the range at its front, before a byte of it came.
@@ -170,13 +191,13 @@ void LaneClient::StartRange() {
   range_held_ = start.held;
   held_end_ = start.end;
   range_totals_ = Totals();
-  range_carried_ = false;
+  range_kind_ = ChunkKind::kRebuilt;
   planned_done_ =
       asked_.empty() ? 0
                      : std::min(start.held.sst_bytes,
                                 (*state_->ranges)[asked_.front().range_id]
                                     .estimated_bytes);
-  ours_.reset();
+  compare_.reset();
   open_.reset();
   answer_totals_ = Totals();
   answer_chain_ = RangeDigest();
@@ -279,22 +300,15 @@ Status LaneClient::ReceiveRange(const Range& range) {
 }
 
 Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
-  if (end.range_id != range.id || !(end.totals == answer_totals_) ||
-      !(end.chain == answer_chain_.Finish())) {
-    return MakeStatus(
-        EndState::kCorrupt,
-        "end of range " + std::to_string(range.id) + ": expected " +
-            std::to_string(end.totals.entries) + " entries in " +
-            std::to_string(end.totals.chunks) + " chunks, found " +
-            std::to_string(answer_totals_.entries) + " in " +
-            std::to_string(answer_totals_.chunks));
+  Status status =
+      CheckTotals(range, end, answer_totals_, answer_chain_.Finish());
+  // A lookup may find nothing to send.
+  if (status.ok() && state_->replaces && range_kind_ != ChunkKind::kDelta &&
+      range.need != RangeNeed::kLookup) {
+    status = CheckCleared(*state_, range, next_ordinal(), held_end_);
   }
-  if (state_->replaces) {
-    const Status cleared =
-        CheckCleared(*state_, range, next_ordinal(), held_end_);
-    if (!cleared.ok()) {
-      return cleared;
-    }
+  if (!status.ok()) {
+    return status;
   }
   Totals totals = range_held_;
   totals += range_totals_;

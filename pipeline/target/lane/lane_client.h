@@ -11,6 +11,7 @@
 #include "pipeline/target/disk/staging_file.h"
 #include "pipeline/target/lane/lane_retry.h"
 #include "pipeline/target/lane/pull_state.h"
+#include "pipeline/target/lane/range_compare.h"
 #include "pipeline/target/lane/unit_check.h"
 #include "pipeline/wire/channel.h"
 
@@ -49,14 +50,20 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status Work();
-  // A range and what it was asked for: its digest, or its chunks.
+  // A range and what it was asked for: digests, or chunks.
   struct Asked {
     uint32_t range_id = 0;
     bool compares = false;
+    uint32_t group_entries = 1;  // where it compares
+    // Until they are sent: the messages that ask for a delta.
+    std::vector<DeltaRequest> delta;
   };
 
   [[nodiscard]] rocksdb::Status AskAhead();
-  [[nodiscard]] rocksdb::Status AskNext(const Asked& asked);
+  [[nodiscard]] rocksdb::Status AskNext(Asked asked);
+  // Sends what is to be asked for a delta, while the source sends no chunk:
+  // both could else wait for each other to read.
+  [[nodiscard]] rocksdb::Status AskForDelta();
   // The front range's: counts it as whole, or asks for its chunks.
   [[nodiscard]] rocksdb::Status CompareRange(const Range& range);
   [[nodiscard]] rocksdb::Status EndRange(const Range& range,
@@ -84,8 +91,6 @@ class LaneClient {
                                         uint64_t bytes);
   [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
                                             StagedChunk* chunk);
-  [[nodiscard]] rocksdb::Status CheckTurn(const Range& range,
-                                          const ChunkBegin& begin) const;
   void CountChunk(const StagedChunk& chunk);
   [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
                                               const RangeEnd& end);
@@ -116,8 +121,7 @@ class LaneClient {
   StagingBuffer buffer_;
   WireDecompressor decompressor_;
   std::deque<Asked> asked_;     // in the order asked
-  // Of the front range, where it is to be compared and was read here.
-  std::optional<DigestReply> ours_;
+  std::optional<RangeCompare> compare_;  // of the front range
   Clock::time_point until_;     // of the chunk at hand, on this connection
 
   // Of the chunk that comes next.
@@ -129,7 +133,8 @@ class LaneClient {
   Totals range_held_;
   Totals range_totals_;
   TileEnd held_end_;
-  bool range_carried_ = false;  // its one chunk, or unit, has come
+  // Of its last chunk; one that is not rebuilt is the only one.
+  ChunkKind range_kind_ = ChunkKind::kRebuilt;
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;
   // Of the answer being received: what came since the range was asked for.

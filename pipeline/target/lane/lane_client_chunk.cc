@@ -25,35 +25,11 @@ constexpr uint64_t kAcknowledgeBytes = 1u << 20;
 
 }  // namespace
 
-Status LaneClient::CheckTurn(const Range& range,
-                             const ChunkBegin& begin) const {
-  if (begin.range_id != range.id || begin.ordinal != next_ordinal()) {
-    return MakeStatus(EndState::kCorrupt,
-                      "chunk: expected range " + std::to_string(range.id) +
-                          " chunk " + std::to_string(next_ordinal()) +
-                          ", found range " + std::to_string(begin.range_id) +
-                          " chunk " + std::to_string(begin.ordinal));
-  }
-  if (begin.kind == ChunkKind::kCloned || state_->clone != nullptr) {
-    return CheckUnitTurn(state_->clone, begin, next_ordinal());
-  }
-  const bool carried = begin.kind == ChunkKind::kCarried;
-  if (carried && !state_->takes_carried) {
-    return MakeStatus(EndState::kCorrupt,
-                      "chunk: expected a rebuilt one as agreed, found a "
-                      "carried one");
-  }
-  if (range_carried_ || (carried && next_ordinal() != 0)) {
-    return MakeStatus(EndState::kCorrupt,
-                      "chunk: expected a carried one to be the only one of "
-                      "its range, found another");
-  }
-  return Status::OK();
-}
-
 // A new chunk's file, or the open one's where the source goes on with it.
 Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
-  const Status status = CheckTurn(range, begin);
+  const Status status =
+      CheckTurn(*state_, range, begin, next_ordinal(),
+                range_kind_ != ChunkKind::kRebuilt);
   if (!status.ok()) {
     return Damaged(status);
   }
@@ -133,7 +109,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   }
   answer_chain_.AddChunk(end.digest);
   held_end_ = EndOf(end);
-  range_carried_ = begin.kind != ChunkKind::kRebuilt;
+  range_kind_ = begin.kind;
   CountChunk(chunk);
   status = Final(state_->store->Add(std::move(chunk), &clock_));
   // The source may forget all that lies before the next chunk.
@@ -149,6 +125,14 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
   std::lock_guard<std::mutex> lock(state_->mu);
   if (chunk.record.kind == ChunkKind::kRebuilt) {
     state_->chunks_built++;
+    return;
+  }
+  if (chunk.record.kind == ChunkKind::kDelta) {
+    state_->chunks_delta++;
+    state_->ranges_delta +=
+        (*state_->ranges)[end.range_id].need == RangeNeed::kCompare ? 1 : 0;
+    state_->entries_put += end.entries;
+    state_->entries_deleted += chunk.deletions;
     return;
   }
   state_->chunks_unchecked += chunk.record.unchecked ? 1 : 0;
@@ -277,7 +261,7 @@ Status LaneClient::BadChunk(const Status& status) {
 
 Status LaneClient::Acknowledge(const Range& range) {
   const uint64_t bytes = open_->file.bytes();
-  if (open_->begin.kind != ChunkKind::kRebuilt ||
+  if (!IsBuilt(open_->begin.kind) ||
       bytes - open_->acknowledged_bytes < kAcknowledgeBytes) {
     return Status::OK();
   }
@@ -322,7 +306,7 @@ Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   }
   const Status status =
       CheckChunkBounds(*state_, range, next_ordinal(), held_end_,
-                       chunk->record.chunk);
+                       chunk->record);
   if (!status.ok()) {
     return BadChunk(status);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "format/message/messages.h"
+#include "pipeline/base/group_index.h"
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/target/clone/clone_layout.h"
@@ -65,8 +66,11 @@ struct PullState {
   // What this side has of a range.
   std::function<rocksdb::Status(const Range& range, DigestReply* reply)>
       digest;
+  std::function<rocksdb::Status(const Range& range, GroupIndex* index)> index;
+  TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
   bool takes_carried = false;  // agreed on with the source
+  bool takes_delta = false;    // the same; a refresh in place
   // Of a clone: where its units lie; else null.
   CloneLayout* clone = nullptr;
   std::string staging_dir;
@@ -94,9 +98,14 @@ struct PullState {
   mutable std::mutex mu;
   std::vector<Totals> family_totals;  // under mu
   std::vector<HeldRange> ended;       // under mu: ranges that are whole
+  std::vector<Totals> family_compared;  // under mu: by groups; bytes estimated
   uint64_t chunks_built = 0;          // under mu
   uint64_t chunks_carried = 0;        // under mu
   uint64_t chunks_cloned = 0;         // under mu
+  uint64_t chunks_delta = 0;          // under mu
+  uint64_t ranges_delta = 0;          // under mu: by comparison
+  uint64_t entries_put = 0;           // under mu: by deltas
+  uint64_t entries_deleted = 0;       // under mu: the same
   uint64_t chunks_unchecked = 0;      // under mu
   uint64_t sst_bytes_carried = 0;     // under mu
 };

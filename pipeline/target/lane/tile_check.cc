@@ -3,6 +3,7 @@
 #include "format/message/key_for_message.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/base/tile.h"
+#include "pipeline/target/lane/unit_check.h"
 
 namespace sstferry {
 namespace {
@@ -57,18 +58,58 @@ bool IsTile(const Comparator* order, const Range& range,
                              : chunk.entries == 1 && may_hold);
 }
 
+// It leaves the rest of its range as it is.
+bool IsDelta(const Comparator* order, const Range& range,
+             const ChunkEnd& chunk) {
+  return !chunk.clears && !chunk.deletes_last &&
+         BeginsAtOrBefore(range.interval, order, chunk.smallest);
+}
+
 }  // namespace
+
+Status CheckTurn(const PullState& state, const Range& range,
+                 const ChunkBegin& begin, uint64_t ordinal, bool whole) {
+  if (begin.range_id != range.id || begin.ordinal != ordinal) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected range " + std::to_string(range.id) +
+                          " chunk " + std::to_string(ordinal) +
+                          ", found range " + std::to_string(begin.range_id) +
+                          " chunk " + std::to_string(begin.ordinal));
+  }
+  if (begin.kind == ChunkKind::kCloned || state.clone != nullptr) {
+    return CheckUnitTurn(state.clone, begin, ordinal);
+  }
+  const bool carried = begin.kind == ChunkKind::kCarried;
+  const bool delta = begin.kind == ChunkKind::kDelta;
+  if ((carried && !state.takes_carried) ||
+      (delta && (!state.takes_delta || range.need == RangeNeed::kSend))) {
+    return MakeStatus(EndState::kCorrupt,
+                      std::string("chunk: expected a rebuilt one as agreed, "
+                                  "found a ") +
+                          (delta ? "delta" : "carried one"));
+  }
+  if (whole || ((carried || delta) && ordinal != 0)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected a carried one, or a delta, to be the "
+                      "only one of its range, found another");
+  }
+  return Status::OK();
+}
 
 Status CheckChunkBounds(const PullState& state, const Range& range,
                         uint64_t ordinal, const TileEnd& before,
-                        const ChunkEnd& chunk) {
+                        const JournalChunk& record) {
+  const ChunkEnd& chunk = record.chunk;
   const Comparator* const order = state.families[range.family].comparator;
+  const bool delta = record.kind == ChunkKind::kDelta;
   const bool of_its_kind =
-      state.replaces ? IsTile(order, range, chunk)
-                     : !chunk.clears && !chunk.deletes_last;
+      delta            ? IsDelta(order, range, chunk)
+      : state.replaces ? IsTile(order, range, chunk)
+                       : !chunk.clears && !chunk.deletes_last;
   if (of_its_kind && chunk.range_id == range.id && chunk.ordinal == ordinal &&
       order->Compare(chunk.smallest, chunk.largest) <= 0 &&
-      BeginsWhereItMust(state, range, ordinal, before, chunk.smallest) &&
+      (delta ||
+       BeginsWhereItMust(state, range, ordinal, before, chunk.smallest)) &&
       EndsInside(order, range, chunk)) {
     return Status::OK();
   }
@@ -78,6 +119,21 @@ Status CheckChunkBounds(const PullState& state, const Range& range,
           std::string(state.replaces ? ", without a gap" : "") + ", found " +
           KeyForMessage(chunk.smallest) + " to " +
           KeyForMessage(chunk.largest));
+}
+
+Status CheckTotals(const Range& range, const RangeEnd& end,
+                   const Totals& found, const Digest128& chain) {
+  return end.range_id == range.id && end.totals == found && end.chain == chain
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "end of range " + std::to_string(range.id) +
+                              ": expected " +
+                              std::to_string(end.totals.entries) +
+                              " entries in " +
+                              std::to_string(end.totals.chunks) +
+                              " chunks, found " +
+                              std::to_string(found.entries) + " in " +
+                              std::to_string(found.chunks));
 }
 
 Status CheckCleared(const PullState& state, const Range& range,

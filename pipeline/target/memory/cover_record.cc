@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "format/record/source_record.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/target/disk/durable.h"
 #include "rocksdb/file_system.h"
@@ -254,6 +255,35 @@ Status WriteCovers(rocksdb::FileSystem* file_system, const std::string& dir,
              : status;
 }
 
+Status ReadSourceRecord(rocksdb::FileSystem* file_system,
+                        const std::string& dir, const CoverFile& covers,
+                        std::string* record) {
+  const std::string path = dir + "/" + kSourceRecordName;
+  record->clear();
+  std::string text;
+  Status status = rocksdb::ReadFileToString(file_system, path, &text);
+  if (status.IsNotFound() || status.IsPathNotFound()) {
+    return Status::OK();
+  }
+  TransferId transfer_id{};
+  if (status.ok()) {
+    status = DecodeSourceRecordFile(text, &transfer_id, record);
+  }
+  if (status.IsCorruption() ||
+      (status.ok() && transfer_id != covers.transfer_id)) {
+    record->clear();
+    return Status::OK();
+  }
+  return status.ok() ? status : WithContext(status, EndStateOf(status), path);
+}
+
+Status WriteSourceRecord(rocksdb::FileSystem* file_system,
+                         const std::string& dir, const SourcePlan& plan) {
+  std::string text;
+  EncodeSourceRecordFile(plan.opened.transfer_id, plan.source_record, &text);
+  return WriteDurably(file_system, dir + "/" + kSourceRecordName, text);
+}
+
 void ThinBounds(std::vector<TargetBound>* bounds) {
   const auto bytes = [bounds] {
     size_t sum = 0;
@@ -340,6 +370,9 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
     }
   }
   ThinBounds(&memory->bounds);
+  if (is_known) {
+    memory->source_record = judged.source_record;
+  }
 }
 
 Status RecordCovers(const PullOptions& options, const SourcePlan& plan,

@@ -36,6 +36,17 @@ std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan);
                                           const std::string& dir,
                                           CoverFile covers);
 
+// The same for the source's record (format/record/source_record.h) in the file
+// sstferry.source: *record is empty if there is none, or one of another
+// transfer than `covers`, or a damaged one.
+[[nodiscard]] rocksdb::Status ReadSourceRecord(rocksdb::FileSystem* file_system,
+                                               const std::string& dir,
+                                               const CoverFile& covers,
+                                               std::string* record);
+[[nodiscard]] rocksdb::Status WriteSourceRecord(
+    rocksdb::FileSystem* file_system, const std::string& dir,
+    const SourcePlan& plan);
+
 // The tables of one column family when the target was judged.
 struct JudgedFamily {
   std::string name;
@@ -46,6 +57,7 @@ struct JudgedFamily {
 // A target as a refresh found it.
 struct JudgedTarget {
   CoverFile record;  // interval records, doubted where files have changed
+  std::string source_record;  // what the source left, of the same transfer
   std::vector<JudgedFamily> families;
 };
 

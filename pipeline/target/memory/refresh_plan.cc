@@ -90,6 +90,8 @@ Status ReadTargetMemory(const PullOptions& options, TargetMemory* memory,
            std::find(asked.begin(), asked.end(), family.name) == asked.end();
   });
   JudgedTarget judged;
+  status = ReadSourceRecord(rocksdb::FileSystem::Default().get(),
+                            options.target_dir, record, &judged.source_record);
   if (status.ok()) {
     status = JudgeCovers(record, live->db(), families, &judged);
     DescribeTarget(options, judged, memory);

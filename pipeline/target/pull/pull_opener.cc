@@ -241,11 +241,15 @@ Status PullOpener::PrepareTarget() {
   }
   const SourceSession* const session = context_->link->session();
   state->family_totals.assign(plan_->families.size(), Totals());
+  state->family_compared = state->family_totals;
   state->ranges = &plan_->ranges;
   state->starts.assign(plan_->ranges.size(), RangeStart());
   state->takes_carried = options().carry != CarryMode::kNever &&
                          session != nullptr &&
                          (session->source().features & kFeatureCarry) != 0;
+  state->takes_delta = state->replaces && session != nullptr &&
+                       (session->source().features & kFeatureDelta) != 0;
+  state->transfer_id = plan_->opened.transfer_id;
   state->staging_dir = context_->workspace->staging_dir();
   if (context_->work->is_resuming()) {
     status = context_->target->Reopen();
@@ -356,6 +360,7 @@ void PullOpener::CountHeld(const HeldChunks& held) {
                     : std::min(range.estimated_bytes, start.held.sst_bytes);
   }
   state->chunks_built = held.chunks_built;
+  state->chunks_delta = held.chunks_delta;
   state->chunks_carried = held.chunks_carried;
   state->chunks_cloned = held.chunks_cloned;
   state->chunks_unchecked = held.chunks_unchecked;

@@ -197,11 +197,14 @@ void PullReporter::FillCounters(Summary* summary) const {
   const Totals& held = result_.held;
   summary->chunks_built = state.chunks_built;
   summary->chunks_carried = state.chunks_carried;
+  summary->chunks_delta = state.chunks_delta;
+  summary->entries_put = state.entries_put;
+  summary->entries_deleted = state.entries_deleted;
   summary->chunks_unchecked = state.chunks_unchecked;
   summary->sst_bytes_carried = state.sst_bytes_carried;
   summary->chunks_cloned = state.chunks_cloned;
   summary->chunks = summary->chunks_built + summary->chunks_carried +
-                    summary->chunks_cloned;
+                    summary->chunks_delta + summary->chunks_cloned;
   summary->chunks_resumed = held.chunks;
   summary->sst_bytes_resumed = held.sst_bytes;
   summary->key_value_bytes_resumed = held.key_value_bytes;
@@ -223,12 +226,15 @@ void PullReporter::FillRanges(Summary* summary) const {
     const bool skipped = range.totals.chunks == 0 &&
                          (state.clone != nullptr ||
                           ranges[range.range_id].need != RangeNeed::kSend);
+    summary->ranges_looked_up +=
+        ranges[range.range_id].need == RangeNeed::kLookup ? 1 : 0;
     summary->ranges_unchanged += skipped ? 1 : 0;
     summary->ranges_sent += skipped ? 0 : 1;
     summary->bytes_skipped +=
         skipped ? ranges[range.range_id].estimated_bytes : 0;
   }
   summary->ranges_compared = state.ranges_compared;
+  summary->ranges_delta = state.ranges_delta;
   summary->ranges_left = ranges.size() - state.ended.size();
 }
 

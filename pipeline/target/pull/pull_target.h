@@ -125,6 +125,10 @@ class PullTarget {
   // What it holds of a range, between Create() or Reopen() and Close().
   [[nodiscard]] virtual rocksdb::Status DigestRange(const Range& range,
                                                     DigestReply* reply) = 0;
+  // The same by groups. REQUIRES: it is refreshed in place.
+  [[nodiscard]] virtual rocksdb::Status IndexRange(const Range&, GroupIndex*) {
+    return MakeStatus(EndState::kInternal, "compare: nothing to compare");
+  }
 
   // Where its chunks go, from OpenStore() to CloseStore(); else null.
   ChunkStore* store() const { return store_.get(); }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "format/limits.h"
 #include "format/message/for_each_batch.h"
 #include "pipeline/target/clone/direct_file.h"
 #include "pipeline/target/disk/access.h"
@@ -209,6 +210,13 @@ Status PullWorkspace::AppendPlan() {
       return journal_->Append(JournalRecordType::kCovers,
                               Covers{std::move(batch)});
     });
+  }
+  for (size_t at = 0; status.ok() && at < plan.source_record.size();
+       at += kMaxSourceRecordPartBytes) {
+    status = journal_->Append(
+        JournalRecordType::kSourceRecordPart,
+        SourceRecordPart{
+            plan.source_record.substr(at, kMaxSourceRecordPartBytes)});
   }
   for (const Range& range : plan.ranges) {
     if (status.ok()) {

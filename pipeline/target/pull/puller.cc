@@ -51,6 +51,9 @@ void Puller::FillState() {
   state_.digest = [this](const Range& range, DigestReply* reply) {
     return target_->DigestRange(range, reply);
   };
+  state_.index = [this](const Range& range, GroupIndex* index) {
+    return target_->IndexRange(range, index);
+  };
 }
 
 void Puller::FillContext(const PullTargetFactory& make_target) {
@@ -73,6 +76,7 @@ SourceLinkOptions Puller::LinkOptions() {
   link.peer_timeout = options_.peer_timeout;
   link.stall_timeout = options_.stall_timeout;
   link.retry_for = options_.retry_for;
+  link.without_features = options_.single_delete ? kFeatureDelta : 0;
   link.first_answer_within = options_.wait_for_source.value_or(
       std::min(kFirstAnswer, options_.retry_for));
   link.log = options_.log;

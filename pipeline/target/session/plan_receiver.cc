@@ -161,6 +161,15 @@ Status PlanReceiver::Take(const Frame& frame) {
       const Status status = batch.DecodeFrom(frame.payload);
       return status.ok() ? AddCovers(std::move(batch)) : status;
     }
+    case FrameType::kSourceRecordPart: {
+      SourceRecordPart part;
+      const Status status = part.DecodeFrom(frame.payload);
+      plan_.source_record += part.bytes;
+      return plan_.source_record.size() <= kMaxSourceRecordBytes
+                 ? status
+                 : Malformed("expected a source record of at most " +
+                             std::to_string(kMaxSourceRecordBytes) + " bytes");
+    }
     case FrameType::kPlanEnd:
       return TakeEnd(frame);
     default:

@@ -21,6 +21,7 @@ struct SourcePlan {
   std::vector<Range> ranges;
   std::vector<PlanItem> items;
   std::vector<Cover> covers;  // what to remember; of a pull
+  std::string source_record;  // to give back to the source at a refresh
   std::optional<ClonePlan> clone;  // range I is the files' unit I
   // Chunks leave out something that the database holds; a clone would not.
   bool leaves_out = false;

@@ -67,8 +67,9 @@ Status SourceSession::DialControl(Clock::time_point until,
     }
   }
   HelloAck ack;
-  status = ShakeHands(options_.handshakes, dialed.get(), MakeHello(), limit,
-                      &ack);
+  Hello hello = MakeHello();
+  hello.features &= ~options_.without_features;
+  status = ShakeHands(options_.handshakes, dialed.get(), hello, limit, &ack);
   std::lock_guard<std::mutex> lock(mu_);
   dialed_.reset();
   if (status.ok()) {

@@ -1,14 +1,31 @@
 #include "pipeline/target/session/tell_source.h"
 
+#include "format/limits.h"
 #include "format/message/for_each_batch.h"
 
 namespace sstferry {
 
 using rocksdb::Status;
 
-Status SendMemory(Channel* channel, const TargetMemory& memory) {
+Status SendMemory(Channel* channel, const TargetMemory& memory,
+                  uint64_t features) {
   const WaitLimit limit = WaitLimit::Within(kSendLimit);
-  Status status = ForEachBatch(
+  Status status;
+  // Before the families, whose number tells the source when it has all.
+  const size_t record_bytes =
+      (features & kFeatureDelta) != 0 ? memory.source_record.size() : 0;
+  for (size_t at = 0; status.ok() && at < record_bytes;
+       at += kMaxSourceRecordPartBytes) {
+    status = channel->SendMessage(
+        FrameType::kSourceRecordPart,
+        SourceRecordPart{
+            memory.source_record.substr(at, kMaxSourceRecordPartBytes)},
+        limit);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  status = ForEachBatch(
       memory.families, [&](std::vector<TargetFamily> batch) {
         return channel->SendMessage(FrameType::kTargetFamilies,
                                     TargetFamilies{std::move(batch)}, limit);

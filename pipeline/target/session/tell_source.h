@@ -14,9 +14,11 @@ namespace sstferry {
 // for one longer than this.
 inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
-// Follows an OpenRequest for a refresh: what the target holds and remembers.
+// Follows an OpenRequest for a refresh: what the target holds and remembers, as
+// far as a source with these feature bits takes it.
 [[nodiscard]] rocksdb::Status SendMemory(Channel* channel,
-                                         const TargetMemory& memory);
+                                         const TargetMemory& memory,
+                                         uint64_t features);
 
 // Ranges that are whole at the target. A source that was asked again on another
 // connection, perhaps another process, need not have sent them. The reader of

@@ -69,7 +69,8 @@ TEST_CASE("What the same files back is unchanged, and remembered as before",
   REQUIRE(segments.size() == 3);
   for (size_t i = 0; i < 3; ++i) {
     REQUIRE(segments[i].need == RangeNeed::kUnchanged);
-    REQUIRE(segments[i].cover == ThreeCovers(kFiles)[i]);
+    REQUIRE(segments[i].covers ==
+            std::vector<Cover>{ThreeCovers(kFiles)[i]});
   }
 }
 
@@ -81,7 +82,7 @@ TEST_CASE("What other files back is sent", "[source][refresh]") {
   REQUIRE(segments[0].need == RangeNeed::kUnchanged);
   REQUIRE(segments[1].need == RangeNeed::kSend);
   REQUIRE(segments[1].interval == KeyInterval{"d", "g"});
-  REQUIRE_FALSE(segments[1].cover.has_value());
+  REQUIRE(segments[1].covers.empty());
   REQUIRE(segments[2].need == RangeNeed::kUnchanged);
 }
 
@@ -96,8 +97,8 @@ TEST_CASE("A comparison by digest compares all, known and unknown",
   for (const PlanSegment& segment : segments) {
     REQUIRE(segment.need == RangeNeed::kCompare);
   }
-  REQUIRE(segments[1].cover.has_value());
-  REQUIRE_FALSE(segments[2].cover.has_value());
+  REQUIRE(segments[1].covers.size() == 1);
+  REQUIRE(segments[2].covers.empty());
   // A target that holds nothing is not asked for digests.
   CoverComparison how;
   how.order = rocksdb::BytewiseComparator();
@@ -131,7 +132,7 @@ TEST_CASE("What only the snapshot's own flush lies over is compared, unless it "
   REQUIRE(segments[0].need == RangeNeed::kCompare);
   REQUIRE(segments[1].need == RangeNeed::kCompare);
   REQUIRE(segments[2].need == RangeNeed::kUnchanged);
-  REQUIRE(segments[0].cover->flushed);
+  REQUIRE(segments[0].covers.at(0).flushed);
 
   auto again = files;
   again[1].identity = "own of another night";
@@ -157,7 +158,7 @@ TEST_CASE("What a target doubts is compared, and a file without identity never "
   covers[1].doubted = true;
   const auto segments = Compare(kFiles, covers);
   REQUIRE(segments[1].need == RangeNeed::kCompare);
-  REQUIRE_FALSE(segments[1].cover->doubted);
+  REQUIRE_FALSE(segments[1].covers.at(0).doubted);
   auto nameless = kFiles;
   nameless[2].identity.clear();
   REQUIRE(Compare(nameless, ThreeCovers(nameless))[2].need ==
@@ -317,8 +318,8 @@ TEST_CASE("Segments tile the selection, whatever a target says it remembers",
         RC_ASSERT((segments[i].need != RangeNeed::kSend ||
                    segments[i - 1].need != RangeNeed::kSend));
       }
-      if (segments[i].cover.has_value()) {
-        RC_ASSERT(segments[i].cover->interval == interval);
+      if (!segments[i].covers.empty()) {
+        RC_ASSERT(segments[i].covers[0].interval == interval);
       }
     }
     for (const FilePlan& file : kFiles) {

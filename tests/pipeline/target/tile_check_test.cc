@@ -29,7 +29,9 @@ struct Case {
     chunk.clears = clears;
     chunk.deletes_last = deletes_last;
     chunk.entries = entries;
-    return CheckChunkBounds(state, range, ordinal, before, chunk).ok();
+    JournalChunk record;
+    record.chunk = chunk;
+    return CheckChunkBounds(state, range, ordinal, before, record).ok();
   }
   bool Ends(uint64_t chunks, const TileEnd& last) {
     return CheckCleared(state, range, chunks, last).ok();

@@ -43,10 +43,16 @@ std::string ServedNames(const Summary& summary) {
   return text;
 }
 
-// "carry: 12 files, 800.0 MB; rebuild: 3 files, 20.0 MB".
+// "carry: 12 files, 800.0 MB; rebuild: 3 files, 20.0 MB"; of a refresh "skip: 7
+// intervals, 400.0 MB; ...": bytes of intervals, of which less is sent.
 std::string Actions(const Summary& summary) {
+  const bool refresh = summary.mode == "refresh";
+  std::vector<const char*> actions = {"carry", "rebuild"};
+  if (refresh) {
+    actions = {"skip", "lookup", "delta", "replace"};
+  }
   std::string text;
-  for (const char* action : {"carry", "rebuild"}) {
+  for (const char* action : actions) {
     uint64_t count = 0;
     uint64_t bytes = 0;
     for (const PlanItemSummary& item : summary.items) {
@@ -56,7 +62,7 @@ std::string Actions(const Summary& summary) {
       }
     }
     text += (text.empty() ? "" : "; ") + std::string(action) + ": " +
-            FormatCount(count, "file") + ", " + FormatBytes(static_cast<double>(bytes));
+            FormatCount(count, refresh ? "interval" : "file") + ", " + FormatBytes(static_cast<double>(bytes));
   }
   return text + "\n";
 }

@@ -116,16 +116,21 @@ std::vector<OptionSpec> RefreshOptionSpecs() {
        "new database replaces the directory while nothing has it open). "
        "Default: all."},
       {"compare", "files|digest|full", Group::kRefresh,
-       "How all and chunk find what changed: files (skip what files and WALs "
-       "of both sides prove unchanged, compare the rest: finds every write, "
-       "but no bytes that a disk changed), digest (read and compare everything "
-       "on both sides) or full (send everything). Default: files."},
+       "How all and chunk find what changed: files (by files and WALs of both "
+       "sides, and comparison where these prove nothing: finds every write, but "
+       "no bytes that a disk changed), digest (compare everything on both "
+       "sides) or full (send everything). Default: files."},
       {"drop-missing", nullptr, Group::kRefresh,
        "Drop column families that the source no longer has. With all and "
        "chunk; not with --cf, --begin or --end."},
-      {"compact", "paced|none", Group::kRefresh,
-       "Compact the replaced intervals at the end (paced) or not (none). With "
-       "all and chunk. Default: paced."},
+      {"single-delete", nullptr, Group::kRefresh,
+       "The application deletes keys by SingleDelete: replace intervals with "
+       "changes, and send no single entries. A source that shows a "
+       "SingleDelete needs no option. With all and chunk."},
+      {"compact", "auto|paced|none", Group::kRefresh,
+       "Compact at the end the replaced intervals and a part of what single "
+       "entries left above the data (auto), the replaced intervals (paced), or "
+       "nothing (none). With all and chunk. Default: auto."},
       {"compact-rate", "BYTES", Group::kRefresh,
        "Read at most BYTES per second in that compaction. Default: no limit."},
       {"min-rate", "BYTES", Group::kRefresh,

@@ -29,11 +29,13 @@ Status ReadCompare(const OptionTexts& texts, CompareMode* out) {
 }
 
 Status ReadCompaction(const OptionTexts& texts, PullOptions* options) {
-  const std::string text = texts.Get("compact", "paced");
-  options->compact = text == "paced";
-  Status status = text == "paced" || text == "none"
+  const std::string text = texts.Get("compact", "auto");
+  options->compact = text != "none";
+  options->compact_deltas = text == "auto";
+  options->single_delete = texts.IsSet("single-delete");
+  Status status = text == "auto" || text == "paced" || text == "none"
                       ? Status::OK()
-                      : Wrong("--compact", "paced or none", text);
+                      : Wrong("--compact", "auto, paced or none", text);
   if (status.ok() && texts.Has("compact-rate")) {
     uint64_t rate = 0;
     status = ParseByteCount("--compact-rate", texts.Get("compact-rate"), &rate);
@@ -60,6 +62,11 @@ Status RefuseForOthers(const OptionTexts& texts, Visibility visibility) {
       return Wrong(std::string("--") + name,
                    "--visibility all or chunk with it", texts.Get(name));
     }
+  }
+  if (swap && texts.IsSet("single-delete")) {
+    return Status::InvalidArgument(
+        "--single-delete: expected --visibility all or chunk with it; a swap "
+        "lays no entry above another");
   }
   return swap && texts.IsSet("drop-missing")
              ? Status::InvalidArgument(
@@ -113,7 +120,7 @@ Status RefuseForSeed(const OptionTexts& texts) {
                    texts.Get(name));
     }
   }
-  for (const char* name : {"adopt", "drop-missing"}) {
+  for (const char* name : {"adopt", "drop-missing", "single-delete"}) {
     if (texts.IsSet(name)) {
       return Status::InvalidArgument(std::string("--") + name +
                                      ": expected --mode refresh with it");

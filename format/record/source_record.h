@@ -1,0 +1,56 @@
+// What a source leaves with a target that it has made current, so that it can
+// find the keys that may have changed when the target comes again. The target
+// stores the bytes as they are, in the file `sstferry.source` of its directory.
+// Normative text: format/FORMAT.md, "Source records".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/digest.h"
+#include "format/limits.h"
+#include "format/types.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+inline constexpr char kSourceRecordName[] = "sstferry.source";
+inline constexpr char kSourceRecordMagic[9] = "SFSOURC1";
+
+struct SourceRecordFamily {
+  std::string name;
+  // The source's application uses SingleDelete: a put must not hide another.
+  bool single_deletes = false;
+  // All files were searched for that.
+  bool searched = false;
+  // `keys` are those of all entries that the snapshot replayed from WALs.
+  bool knows_keys = false;
+  // Digests of the table files that held the family, without those which the
+  // snapshot flushed.
+  std::vector<Digest128> files;
+  std::vector<std::string> keys;
+  friend bool operator==(const SourceRecordFamily&,
+                         const SourceRecordFamily&) = default;
+};
+
+struct SourceRecord {
+  std::vector<SourceRecordFamily> families;
+  friend bool operator==(const SourceRecord&, const SourceRecord&) = default;
+};
+
+// Appends the record. If it would be too large, leaves out keys, then files.
+void EncodeSourceRecord(SourceRecord record, std::string* out);
+// Corruption: not exactly one whole record.
+[[nodiscard]] rocksdb::Status DecodeSourceRecord(const rocksdb::Slice& bytes,
+                                                 SourceRecord* record);
+
+// The file at the target: the record, and the transfer that it is of.
+// REQUIRES: at most kMaxSourceRecordBytes.
+void EncodeSourceRecordFile(const TransferId& transfer_id,
+                            const rocksdb::Slice& record, std::string* out);
+[[nodiscard]] rocksdb::Status DecodeSourceRecordFile(
+    const rocksdb::Slice& file, TransferId* transfer_id, std::string* record);
+
+}  // namespace sstferry

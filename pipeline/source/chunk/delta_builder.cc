@@ -1,0 +1,188 @@
+#include "pipeline/source/chunk/delta_builder.h"
+
+#include "format/limits.h"
+#include "format/message/key_for_message.h"
+#include "pipeline/source/chunk/chunk_writer.h"
+#include "pipeline/source/chunk/read_failure.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+// Entries between two calls of `cancelled`.
+constexpr uint64_t kLookInterval = 64;
+
+}  // namespace
+
+DeltaBuilder::DeltaBuilder(rocksdb::DB* db,
+                           rocksdb::ColumnFamilyHandle* family,
+                           const rocksdb::Options& chunk_options,
+                           const ChunkBuilderOptions& options, ChunkSink* sink)
+    : db_(db),
+      family_(family),
+      options_(options),
+      sink_(sink),
+      file_system_(MakeSinkFileSystem(sink)),
+      env_(rocksdb::NewCompositeEnv(file_system_)),
+      chunk_options_(chunk_options) {
+  chunk_options_.env = env_.get();
+}
+
+DeltaBuilder::~DeltaBuilder() = default;
+
+Status DeltaBuilder::BuildDifferences(const Range& range,
+                                      const std::vector<KeyInterval>& spans,
+                                      const std::vector<GroupEntry>& entries,
+                                      GroupIndex* index) {
+  chunk_ = ChunkEnd();
+  chunk_.range_id = range.id;
+  next_ = 0;
+  Status status;
+  for (size_t i = 0; i < spans.size() && status.ok(); ++i) {
+    status = MergeSpan(spans[i], entries, index);
+  }
+  if (status.ok()) {
+    status = DeleteBefore(nullptr, entries);
+  }
+  return status.ok() ? Finish() : status;
+}
+
+Status DeltaBuilder::BuildLookups(const Range& range, const ChangedKeys& keys,
+                                  size_t first, size_t last) {
+  chunk_ = ChunkEnd();
+  chunk_.range_id = range.id;
+  // Reading ahead would read what lies between the keys.
+  IntervalReader reader(db_, family_, range.interval, /*readahead_bytes=*/0);
+  Status status;
+  for (size_t i = first; i < last && status.ok(); ++i) {
+    const Slice key = keys.key(i);
+    reader.SeekFrom(key);
+    const bool found = reader.Valid() && reader.key() == key;
+    status = ReadFailure(reader.status(),
+                         "read column family '" + family_->GetName() + "'");
+    if (status.ok()) {
+      status = found ? Put(reader) : Delete(key);
+    }
+    if (status.ok()) {
+      status = Poll();
+    }
+  }
+  return status.ok() ? Finish() : status;
+}
+
+Status DeltaBuilder::MergeSpan(const KeyInterval& span,
+                               const std::vector<GroupEntry>& entries,
+                               GroupIndex* index) {
+  IntervalReader reader(db_, family_, span, options_.readahead_bytes);
+  std::string scratch;
+  Status status;
+  for (reader.SeekToBegin(); reader.Valid() && status.ok(); reader.Next()) {
+    const Slice key = reader.key();
+    status = DeleteBefore(&key, entries);
+    bool same = false;
+    if (status.ok() && next_ < entries.size() && key == entries[next_].key) {
+      bool entity = false;
+      const Slice value = reader.DigestValue(&scratch, &entity);
+      same = index->DigestOfEntry(key, value, entity) == entries[next_].digest;
+      ++next_;
+    }
+    if (status.ok() && !same) {
+      status = Put(reader);
+    }
+    if (status.ok()) {
+      status = Poll();
+    }
+  }
+  return status.ok() ? ReadFailure(reader.status(),
+                                   "read column family '" +
+                                       family_->GetName() + "'")
+                     : status;
+}
+
+Status DeltaBuilder::DeleteBefore(const Slice* key,
+                                  const std::vector<GroupEntry>& entries) {
+  const rocksdb::Comparator* const order = family_->GetComparator();
+  Status status;
+  while (status.ok() && next_ < entries.size() &&
+         (key == nullptr || order->Compare(entries[next_].key, *key) < 0)) {
+    status = Delete(entries[next_++].key);
+    if (status.ok()) {
+      status = Poll();
+    }
+  }
+  return status;
+}
+
+Status DeltaBuilder::Poll() {
+  return ++steps_ % kLookInterval == 0 && options_.cancelled &&
+                 options_.cancelled()
+             ? MakeStatus(EndState::kCancelled, "build: stopped on request")
+             : Status::OK();
+}
+
+Status DeltaBuilder::Open(const Slice& first) {
+  if (writer_ != nullptr) {
+    return Status::OK();
+  }
+  ChunkBegin begin;
+  begin.range_id = chunk_.range_id;
+  begin.kind = ChunkKind::kDelta;
+  Status status = sink_->Begin(begin);
+  if (status.ok()) {
+    writer_ = std::make_unique<ChunkWriter>(chunk_options_);
+    chunk_.smallest = first.ToString();
+    status = writer_->Open();
+  }
+  return status;
+}
+
+Status DeltaBuilder::Put(const IntervalReader& reader) {
+  const Slice key = reader.key();
+  const Slice value = reader.value();
+  const std::string where =
+      "column family '" + family_->GetName() + "' key " + KeyForMessage(key);
+  Status status = CheckEntry(reader, options_.target_takes_entities, where);
+  if (status.ok()) {
+    status = Open(key);
+  }
+  if (status.ok()) {
+    status = WithContext(writer_->Add(reader, key, value), EndState::kInternal,
+                         where);
+  }
+  if (status.ok()) {
+    chunk_.entries++;
+    chunk_.key_bytes += key.size();
+    chunk_.value_bytes += value.size();
+    chunk_.largest.assign(key.data(), key.size());
+    if (options_.on_progress) {
+      options_.on_progress(1, key.size() + value.size());
+    }
+  }
+  return status;
+}
+
+Status DeltaBuilder::Delete(const Slice& key) {
+  Status status = Open(key);
+  if (status.ok()) {
+    status = WithContext(writer_->Delete(key), EndState::kInternal,
+                         "delete " + KeyForMessage(key));
+  }
+  chunk_.largest.assign(key.data(), key.size());
+  return status;
+}
+
+Status DeltaBuilder::Finish() {
+  if (writer_ == nullptr) {
+    return Status::OK();
+  }
+  Status status =
+      WithContext(writer_->Finish(), EndState::kInternal, "finish chunk");
+  chunk_.file_bytes = writer_->file_bytes();
+  writer_.reset();
+  return status.ok() ? sink_->End(chunk_) : status;
+}
+
+}  // namespace sstferry

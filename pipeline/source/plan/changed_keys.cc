@@ -1,0 +1,114 @@
+#include "pipeline/source/plan/changed_keys.h"
+
+#include <algorithm>
+
+#include "format/limits.h"
+#include "format/sst/sst_reader.h"
+#include "pipeline/base/file_source.h"
+
+namespace sstferry {
+
+using rocksdb::Comparator;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+namespace {
+
+constexpr size_t kTrailerBytes = 8;
+constexpr uint8_t kTypeSingleDeletion = 0x07;
+constexpr size_t kPlaceBytes = 8;
+
+using KeyVisitor = std::function<Status(const Slice& key, uint8_t type)>;
+
+// Visits user key and type of every entry.
+Status ForEachKey(const FilePlan& file, const std::function<bool()>& cancelled,
+                  const KeyVisitor& visit) {
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(),
+                                   file.path, &source,
+                                   EndState::kSourceError);
+  SstReader reader;
+  if (status.ok()) {
+    status = reader.Open(source.get());
+  }
+  if (status.ok()) {
+    status = reader.ForEachIndexEntry([&](const SstIndexEntry& block) {
+      if (cancelled && cancelled()) {
+        return MakeStatus(EndState::kCancelled, "while planning");
+      }
+      return reader.ForEachEntry(
+          block.handle, [&](const Slice& key, const Slice&) {
+            const size_t bytes = key.size() - kTrailerBytes;
+            return visit(Slice(key.data(), bytes),
+                         static_cast<uint8_t>(key[bytes]));
+          });
+    });
+  }
+  return status.ok() ? status
+                     : WithContext(status, EndStateOf(status), file.path);
+}
+
+}  // namespace
+
+bool ChangedKeys::Add(const Slice& key) {
+  if (key.empty() || key.size() > kMaxKeyBytes ||
+      bytes_.size() + key.size() + kPlaceBytes * (places_.size() + 1) >
+      kMaxChangedKeyBytes) {
+    return false;
+  }
+  places_.emplace_back(static_cast<uint32_t>(bytes_.size()),
+                       static_cast<uint32_t>(key.size()));
+  bytes_.append(key.data(), key.size());
+  return true;
+}
+
+Status ChangedKeys::AddFile(const FilePlan& file,
+                            const std::function<bool()>& cancelled, bool* fits,
+                            bool* single_deletes) {
+  *fits = true;
+  return ForEachKey(file, cancelled, [&](const Slice& key, uint8_t type) {
+    *single_deletes |= type == kTypeSingleDeletion;
+    *fits = *fits && Add(key);
+    return Status::OK();
+  });
+}
+
+void ChangedKeys::Sort(const Comparator* order) {
+  const auto slice = [this](const std::pair<uint32_t, uint32_t>& place) {
+    return Slice(bytes_.data() + place.first, place.second);
+  };
+  std::sort(places_.begin(), places_.end(),
+            [&](const auto& a, const auto& b) {
+              return order->Compare(slice(a), slice(b)) < 0;
+            });
+  places_.erase(std::unique(places_.begin(), places_.end(),
+                            [&](const auto& a, const auto& b) {
+                              return order->Compare(slice(a), slice(b)) == 0;
+                            }),
+                places_.end());
+}
+
+std::pair<size_t, size_t> ChangedKeys::Find(
+    const Comparator* order, const KeyInterval& interval) const {
+  const auto below = [&](const std::string& bound) {
+    const auto found = std::partition_point(
+        places_.begin(), places_.end(), [&](const auto& place) {
+          return order->Compare(
+                     Slice(bytes_.data() + place.first, place.second),
+                     bound) < 0;
+        });
+    return static_cast<size_t>(found - places_.begin());
+  };
+  return {interval.begin.has_value() ? below(*interval.begin) : 0,
+          interval.end.has_value() ? below(*interval.end) : places_.size()};
+}
+
+Status FindSingleDelete(const FilePlan& file,
+                        const std::function<bool()>& cancelled, bool* found) {
+  return ForEachKey(file, cancelled, [found](const Slice&, uint8_t type) {
+    *found |= type == kTypeSingleDeletion;
+    return Status::OK();
+  });
+}
+
+}  // namespace sstferry

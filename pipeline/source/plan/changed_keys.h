@@ -1,0 +1,61 @@
+// The keys of a family that may have changed since a target's last refresh: all
+// keys of the files that are new since then, and others that are added.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/types.h"
+#include "pipeline/source/plan/carry_rules.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Memory of the keys of one family.
+inline constexpr uint64_t kMaxChangedKeyBytes = 48u << 20;
+
+// Threads: one; Find() and key() any, once sorted.
+class ChangedKeys {
+ public:
+  // Adds a key. Returns false if there is no room left, or if it is none that a
+  // chunk holds together with others: empty, or too long.
+  [[nodiscard]] bool Add(const rocksdb::Slice& key);
+
+  // Adds the keys of all entries of a file, whatever their type; *fits is false
+  // if one could not be added. Sets *single_deletes if one is a SingleDelete,
+  // else leaves it.
+  //   kCorrupt, kSourceError  the file is damaged or cannot be read
+  //   kCancelled              cancelled() returned true
+  [[nodiscard]] rocksdb::Status AddFile(const FilePlan& file,
+                                        const std::function<bool()>& cancelled,
+                                        bool* fits, bool* single_deletes);
+
+  // Sorts, and drops equal keys.
+  void Sort(const rocksdb::Comparator* order);
+
+  size_t size() const { return places_.size(); }
+  rocksdb::Slice key(size_t index) const {
+    return rocksdb::Slice(bytes_.data() + places_[index].first,
+                          places_[index].second);
+  }
+  // Returns the indexes [first, last) of the keys in the interval. REQUIRES:
+  // sorted.
+  std::pair<size_t, size_t> Find(const rocksdb::Comparator* order,
+                                 const KeyInterval& interval) const;
+
+ private:
+  std::string bytes_;
+  std::vector<std::pair<uint32_t, uint32_t>> places_;  // offset, length
+};
+
+// Sets *found if the file has an entry that is a SingleDelete. Errors as of
+// ChangedKeys::AddFile().
+[[nodiscard]] rocksdb::Status FindSingleDelete(
+    const FilePlan& file, const std::function<bool()>& cancelled, bool* found);
+
+}  // namespace sstferry

@@ -1,0 +1,51 @@
+// Finds out, for one family of a refresh, which keys may have changed since the
+// target's last refresh, and what the target is to keep for the next one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "format/record/source_record.h"
+#include "pipeline/source/plan/changed_keys.h"
+#include "pipeline/source/plan/cover_plan.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Input: what the snapshot holds of the family, and what the source left with
+// the target last time. Ownership: borrows all.
+struct ChangeQuestion {
+  const rocksdb::Comparator* order = nullptr;
+  const std::vector<FilePlan>* files = nullptr;
+  const SourceRecordFamily* then = nullptr;  // null: nothing is known
+  // Entries of WALs are in memory, and no file has them.
+  bool in_memory = false;
+  bool wal_single_deletes = false;  // WALs hold a SingleDelete
+  std::function<bool()> cancelled;  // may be null
+};
+
+// Sets *found if the source's application uses SingleDelete, as far as files,
+// WALs and `then` show. Errors as of ChangedKeys::AddFile().
+[[nodiscard]] rocksdb::Status UsesSingleDelete(const ChangeQuestion& question,
+                                               bool* found);
+
+// What FindChanges() finds.
+struct FamilyChanges {
+  // Null: not known, or too many to look up.
+  std::shared_ptr<ChangedKeys> keys;
+  uint64_t new_bytes = 0;  // of the files with these keys
+  uint64_t new_entries = 0;
+  std::vector<FilePlan> old_files;  // of the last refresh, live still
+  KnownChanges known;               // but for its old_files
+};
+
+[[nodiscard]] rocksdb::Status FindChanges(const ChangeQuestion& question,
+                                          FamilyChanges* changes);
+
+// Fills files and keys of *family for the next refresh.
+[[nodiscard]] rocksdb::Status RecordFamily(const ChangeQuestion& question,
+                                           SourceRecordFamily* family);
+
+}  // namespace sstferry

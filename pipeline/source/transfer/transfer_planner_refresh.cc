@@ -1,0 +1,222 @@
+// What a refresh compares, looks up and leaves out.
+#include <algorithm>
+#include <random>
+
+#include "format/limits.h"
+#include "pipeline/base/group_index.h"
+#include "pipeline/base/tile.h"
+#include "pipeline/source/transfer/transfer_planner.h"
+#include "rocksdb/merge_operator.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Ranges per chunk size for intervals that are compared first: small ranges, so
+// that a difference resends little.
+constexpr uint64_t kComparedPerChunk = 16;
+
+// Entries of a range of which both sides compare groups: a quarter of what an
+// index keeps, because this is an estimate.
+constexpr uint64_t kEntriesPerCompared = kMaxIndexEntries / 4;
+// Where RocksDB has not read how many entries a file has.
+constexpr uint64_t kAssumedEntryBytes = 64;
+
+// Keys that one range looks up.
+constexpr size_t kLeastLookups = 2048;
+constexpr size_t kMostLookups = 65536;
+
+uint64_t NewNonce() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// Returns the preferred ends of a family's ranges: directly behind the last
+// keys of the target's files, in orders in which the key behind is known.
+std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
+                                  uint32_t family,
+                                  const TargetMemory& memory) {
+  std::vector<std::string> bounds;
+  for (const TargetBound& bound : memory.bounds) {
+    // A key that ends in a NUL byte is rarely an entry. It is usually a
+    // deletion that closed an earlier chunk, and closes this one's too.
+    std::string end;
+    const bool closes = !bound.key.empty() && bound.key.back() == '\0';
+    if (!closes) {
+      end = ClosedEnd(order, bound.key);
+    }
+    const bool known = closes ? FirstKeyAfter(order, bound.key, &end)
+                              : order->Compare(bound.key, end) < 0;
+    if (bound.family == family && known && end.size() <= kMaxKeyBytes) {
+      bounds.push_back(std::move(end));
+    }
+  }
+  std::sort(bounds.begin(), bounds.end(),
+            [order](const std::string& a, const std::string& b) {
+              return order->Compare(a, b) < 0;
+            });
+  return bounds;
+}
+
+}  // namespace
+
+Backings TransferPlanner::BackingsOf(
+    size_t index, const std::vector<FilePlan>* files) const {
+  const SnapshotFamily& source = snapshot_.families()[index];
+  const TransferFamily& family = plan_->families[index];
+  FamilyEvidence evidence;
+  evidence.family_id = family.handle->GetID();
+  const auto merge = snapshot_.db()->GetOptions(family.handle).merge_operator;
+  evidence.merge_operator = merge != nullptr ? merge->Name()
+                                             : source.unknown_merge_operator;
+  evidence.in_memory =
+      snapshot_.wal_not_flushed() && snapshot_.wal_holds_entries();
+  evidence.wal = snapshot_.wal_digest();
+  evidence.nonce = nonce_;
+  return Backings(family.handle->GetComparator(),
+                  files != nullptr ? files : &family.plan.files, evidence);
+}
+
+// Sets the family's segments and the keys that its chunks clear.
+Status TransferPlanner::CompareFamilyAt(size_t index) {
+  TransferFamily& family = plan_->families[index];
+  if (nonce_ == 0) {
+    nonce_ = NewNonce();
+  }
+  CoverComparison how;
+  how.order = family.handle->GetComparator();
+  how.compare = asked_.request.compare;
+  how.selection = asked_.request.interval;
+  how.sequence = snapshot_.sequence();
+  FamilyChanges changes;
+  const Status found = FindChangesOf(index, &changes);
+  if (!found.ok()) {
+    return found;
+  }
+  how.takes_delta = family.takes_delta;
+  const Backings backings = BackingsOf(index);
+  const Backings old_files = BackingsOf(index, &changes.old_files);
+  changes.known.old_files = &old_files;
+  if (family.takes_delta && changes.keys != nullptr) {
+    how.changes = &changes.known;
+    family.changed = changes.keys;
+    family.changed_entry_bytes =
+        changes.new_bytes / std::max<uint64_t>(1, changes.new_entries);
+  }
+  std::vector<Cover> known;
+  if (is_refresh()) {
+    family.replaces.emplace();
+    for (size_t i = 0; i < asked_.memory.families.size(); ++i) {
+      const TargetFamily& theirs = asked_.memory.families[i];
+      if (theirs.name != family.wire.description.name) {
+        continue;
+      }
+      family.replaces = ReplacedFamily{theirs.first, theirs.last};
+      family.bounds = BoundsOf(how.order, static_cast<uint32_t>(i), asked_.memory);
+      for (const Cover& cover : asked_.memory.covers) {
+        if (cover.family == i) {
+          known.push_back(cover);
+          known.back().family = family.wire.index;
+        }
+      }
+    }
+  }
+  how.target_is_empty =
+      !family.replaces.has_value() || !family.replaces->first.has_value();
+  family.segments = CompareCovers(how, backings, std::move(known));
+  return Status::OK();
+}
+
+const SourceRecordFamily* TransferPlanner::FamilyThen(
+    const std::string& name) const {
+  for (const SourceRecordFamily& family : then_.families) {
+    if (family.name == name) {
+      return &family;
+    }
+  }
+  return nullptr;
+}
+
+Status TransferPlanner::FindChangesOf(size_t index, FamilyChanges* changes) {
+  TransferFamily& family = plan_->families[index];
+  ChangeQuestion question;
+  question.order = family.handle->GetComparator();
+  question.files = &family.plan.files;
+  question.then = FamilyThen(family.wire.description.name);
+  question.in_memory =
+      snapshot_.wal_not_flushed() && snapshot_.wal_holds_entries();
+  question.wal_single_deletes = snapshot_.wal_holds_single_deletes();
+  question.cancelled = [this] { return asked_.ended(); };
+  SourceRecordFamily record;
+  record.name = family.wire.description.name;
+  const bool takes_delta =
+      is_refresh() && (asked_.target.features & kFeatureDelta) != 0 &&
+      asked_.request.compare != CompareMode::kFull;
+  Status status;
+  if (takes_delta) {
+    status = UsesSingleDelete(question, &record.single_deletes);
+    record.searched = !record.single_deletes;
+    family.takes_delta = !record.single_deletes;
+  }
+  if (status.ok() && family.takes_delta &&
+      asked_.request.compare == CompareMode::kFiles) {
+    status = FindChanges(question, changes);
+  }
+  if (status.ok() && keeps_record()) {
+    status = RecordFamily(question, &record);
+    record_.families.push_back(std::move(record));
+  }
+  return status;
+}
+
+// The keys of one range make one file at the target.
+void TransferPlanner::CutLookup(const PlanSegment& segment,
+                                TransferFamily* family) {
+  const ChangedKeys& keys = *family->changed;
+  const auto [first, last] =
+      keys.Find(family->handle->GetComparator(), segment.interval);
+  const size_t each = std::clamp<size_t>((last - first) / (2 * asked_.lanes),
+                                         kLeastLookups, kMostLookups);
+  std::optional<std::string> begin = segment.interval.begin;
+  for (size_t at = first; at < last || at == first; at += each) {
+    const size_t next = std::min(last, at + each);
+    Range range;
+    range.id = static_cast<uint32_t>(plan_->ranges.size());
+    range.family = family->wire.index;
+    range.interval.begin = begin;
+    range.interval.end = next < last ? std::optional(keys.key(next).ToString())
+                                     : segment.interval.end;
+    range.need = RangeNeed::kLookup;
+    range.estimated_bytes = (next - at) * family->changed_entry_bytes;
+    begin = range.interval.end;
+    family->plan.estimated_bytes += range.estimated_bytes;
+    family->plan.estimated_entries += next - at;
+    plan_->ranges.push_back(std::move(range));
+  }
+}
+
+// The size of a range that is compared: small where a difference sends all of
+// it, else as large as the keys in memory allow, since each makes a file.
+uint64_t TransferPlanner::ComparedBytes(const TransferFamily& family,
+                                        const FamilyPlan& part) const {
+  const uint64_t small = std::max(
+      asked_.request.chunk_bytes / kComparedPerChunk, kMinRangeBytes);
+  uint64_t bytes = 0;
+  uint64_t entries = 0;
+  for (const FilePlan& file : part.files) {
+    bytes += file.bytes;
+    entries += file.entries;
+  }
+  const uint64_t by_entries =
+      (entries == 0 ? kAssumedEntryBytes : bytes / entries) *
+      kEntriesPerCompared;
+  const uint64_t most = asked_.request.chunk_bytes / 16 * 15;
+  return family.takes_delta
+             ? std::clamp(std::min(by_entries,
+                                   bytes / (asked_.lanes * kRangesPerLane)),
+                          std::min(small, most), most)
+             : small;
+}
+
+}  // namespace sstferry

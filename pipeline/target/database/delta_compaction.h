@@ -1,0 +1,24 @@
+// Compacts what refreshes laid above the data by deltas: a little each night,
+// so that readers look into few levels, and old entries do not stay for ever.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/target/database/live_tables.h"
+#include "rocksdb/db.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Of leveled families. First merges the files above the last level into one
+// level. Then merges with the last level those of its files above which there is
+// more than 15 % of their size, the fullest first, up to 8 % of the family.
+//   kCancelled  `stop` came first
+[[nodiscard]] rocksdb::Status CompactDeltas(
+    rocksdb::DB* db, const std::vector<FamilyHandle>& families,
+    StopSignal* stop);
+
+}  // namespace sstferry

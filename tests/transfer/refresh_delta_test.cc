@@ -1,0 +1,343 @@
+// Refreshes that send single entries: of the keys that may have changed where
+// these are known, and of groups that differ where both sides compare.
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "format/record/source_record.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/support/catch.h"
+#include "tests/support/refreshed.h"
+#include "tests/support/sample_bytes.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kKeys = 20'000;
+
+rocksdb::DBOptions KeepingWal() {
+  rocksdb::DBOptions options;
+  options.avoid_flush_during_recovery = true;
+  options.avoid_flush_during_shutdown = true;
+  return options;
+}
+
+void Fill(const std::string& dir) {
+  OpenDb db(dir, OneFamily(Quiet()));
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    db.Put(NumberedKey(i), RandomBytes(100, i));
+  }
+  db.Flush();
+  db.Compact();
+}
+
+using Play = std::function<void(OpenDb* db)>;
+
+// Opens the source, plays, and flushes.
+void Change(const std::string& dir, const Play& play) {
+  OpenDb db(dir, OneFamily(Quiet()));
+  play(&db);
+  db.Flush();
+}
+
+// A source, and a target that is equal to it.
+struct Pair {
+  TempDir dir;
+  std::string source = dir / "source";
+  std::string target = dir / "target";
+  Pair() {
+    Fill(source);
+    REQUIRE_OK(Refresh(source, target).status);
+  }
+  Ferried Run(PullOptions options = {}) {
+    Ferried refreshed = Refresh(source, target, options);
+    REQUIRE_OK(refreshed.status);
+    ExpectSameEntries(source, target);
+    return refreshed;
+  }
+};
+
+void Scatter(OpenDb* db) {
+  for (uint64_t i = 0; i < kKeys; i += 200) {
+    db->Put(NumberedKey(i), "changed " + std::to_string(i));
+    db->Delete(NumberedKey(i + 50));
+    db->Put(NumberedKey(i) + "-new", "new");
+  }
+}
+
+TEST_CASE("Scattered changes in a new file are looked up by their keys",
+          "[transfer][refresh][delta]") {
+  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+  Pair pair;
+  Change(pair.source, Scatter);
+  PullOptions options;
+  options.visibility = visibility;
+  const Ferried refreshed = pair.Run(options);
+  const Summary& summary = refreshed.summary;
+  REQUIRE(summary.ranges_looked_up == summary.ranges);
+  REQUIRE(summary.ranges_compared == 0);
+  REQUIRE(summary.entries_put == 200);
+  REQUIRE(summary.entries_deleted == 100);
+  REQUIRE(summary.chunks_delta == summary.chunks);
+  REQUIRE(summary.sst_bytes < 40'000);
+  // And once more: the deltas are part of what the target remembers.
+  const Ferried again = pair.Run();
+  REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
+  REQUIRE(again.summary.sst_bytes == 0);
+}
+
+TEST_CASE("Scattered changes of a compacted source are found by groups",
+          "[transfer][refresh][delta]") {
+  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+  Pair pair;
+  Change(pair.source, [](OpenDb* db) {
+    Scatter(db);
+    db->Flush();
+    db->Compact();
+  });
+  PullOptions options;
+  options.visibility = visibility;
+  const Ferried refreshed = pair.Run(options);
+  const Summary& summary = refreshed.summary;
+  REQUIRE(summary.ranges_compared == summary.ranges);
+  REQUIRE(summary.ranges_delta > 0);
+  REQUIRE(summary.entries_put == 200);
+  REQUIRE(summary.entries_deleted == 100);
+  REQUIRE(summary.chunks_built == 0);
+  REQUIRE(summary.chunks_carried == 0);
+}
+
+TEST_CASE("A comparison by digest sends what differs, and nothing else",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  {
+    OpenDb target(pair.target, OneFamily(Quiet()));
+    target.Put("foreign", "x");
+    target.Put(NumberedKey(7), "x");
+    target.Delete(NumberedKey(9));
+  }
+  PullOptions options;
+  options.compare = CompareMode::kDigest;
+  const Ferried refreshed = pair.Run(options);
+  REQUIRE(refreshed.summary.entries_put == 2);
+  REQUIRE(refreshed.summary.entries_deleted == 1);
+}
+
+TEST_CASE("What an application wrote to the target is found by groups",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  {
+    OpenDb target(pair.target, OneFamily(Quiet()));
+    target.DeleteRange(NumberedKey(100), NumberedKey(110));
+    target.Put(NumberedKey(5000) + "x", "foreign");
+  }
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.entries_put == 10);
+  REQUIRE(refreshed.summary.entries_deleted == 1);
+}
+
+TEST_CASE("A range deletion in a new file is compared, not looked up",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  Change(pair.source, [](OpenDb* db) {
+    db->DeleteRange(NumberedKey(300), NumberedKey(320));
+    db->Put(NumberedKey(310), "above it");
+  });
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.ranges_looked_up == 0);
+  REQUIRE(refreshed.summary.entries_put == 1);
+  REQUIRE(refreshed.summary.entries_deleted == 19);
+}
+
+TEST_CASE("Keys of a WAL are looked up again after the source lost its WAL",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  const std::string saved = pair.dir / "saved";
+  fs::copy(pair.source, saved, fs::copy_options::recursive);
+  {
+    OpenDb db(pair.source, OneFamily(Quiet()), KeepingWal());
+    Scatter(&db);
+  }
+  const Ferried with_wal = pair.Run();
+  REQUIRE(with_wal.summary.entries_put == 200);
+  // All recorded files, and no trace of what the WAL held.
+  fs::remove_all(pair.source);
+  fs::rename(saved, pair.source);
+  const Ferried without = pair.Run();
+  REQUIRE(without.summary.ranges_looked_up > 0);
+  REQUIRE(without.summary.entries_put == 200);
+  REQUIRE(without.summary.entries_deleted == 100);
+}
+
+TEST_CASE("A file that the source lost is compared, not looked up",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  const std::string saved = pair.dir / "saved";
+  fs::copy(pair.source, saved, fs::copy_options::recursive);
+  Change(pair.source, Scatter);
+  pair.Run();
+  fs::remove_all(pair.source);
+  fs::rename(saved, pair.source);
+  Change(pair.source, [](OpenDb* db) { db->Put(NumberedKey(1), "one"); });
+  const Ferried without = pair.Run();
+  REQUIRE(without.summary.ranges_looked_up == 0);
+  REQUIRE(without.summary.entries_put == 201);
+  REQUIRE(without.summary.entries_deleted == 100);
+}
+
+TEST_CASE("A range deletion in a lost WAL is found by comparison",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  const std::string saved = pair.dir / "saved";
+  fs::copy(pair.source, saved, fs::copy_options::recursive);
+  {
+    OpenDb db(pair.source, OneFamily(Quiet()), KeepingWal());
+    db.DeleteRange(NumberedKey(300), NumberedKey(320));
+  }
+  pair.Run();
+  fs::remove_all(pair.source);
+  fs::rename(saved, pair.source);
+  const Ferried without = pair.Run();
+  REQUIRE(without.summary.ranges_looked_up == 0);
+  REQUIRE(without.summary.entries_put == 20);
+}
+
+TEST_CASE("A source that uses SingleDelete has its intervals replaced",
+          "[transfer][refresh][delta]") {
+  const bool in_wal = GENERATE(false, true);
+  Pair pair;
+  {
+    OpenDb db(pair.source, OneFamily(Quiet()), KeepingWal());
+    REQUIRE_OK(db->SingleDelete({}, NumberedKey(5)));
+    if (!in_wal) {
+      db.Flush();
+    }
+  }
+  const Ferried first = pair.Run();
+  REQUIRE(first.summary.chunks_delta == 0);
+  // Remembered, also when no file shows it any more.
+  Change(pair.source, [](OpenDb* db) {
+    db->Compact();
+    db->Put(NumberedKey(6), "once more");
+  });
+  const Ferried second = pair.Run();
+  REQUIRE(second.summary.chunks_delta == 0);
+  OpenDb target(pair.target, OneFamily(Quiet()));
+  REQUIRE_OK(target->SingleDelete({}, NumberedKey(6)));
+  target.Flush();
+  target.Compact();
+  std::string value;
+  REQUIRE(target->Get({}, NumberedKey(6), &value).IsNotFound());
+}
+
+TEST_CASE("A damaged record of the source costs a comparison, no more",
+          "[transfer][refresh][delta]") {
+  const std::string damage = GENERATE("", "SFSOURC1", "gone");
+  Pair pair;
+  const std::string path = pair.target + "/" + kSourceRecordName;
+  if (damage == "gone") {
+    REQUIRE(fs::remove(path));
+  } else {
+    std::ofstream(path) << damage;
+  }
+  Change(pair.source, Scatter);
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.ranges_looked_up == 0);
+  REQUIRE(refreshed.summary.entries_put == 200);
+}
+
+TEST_CASE("Many changes are compared, since that costs less than look-ups",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  Change(pair.source, [](OpenDb* db) {
+    for (uint64_t i = 0; i < kKeys; i += 5) {
+      db->Put(NumberedKey(i), "changed");
+    }
+  });
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.ranges_looked_up == 0);
+  REQUIRE(refreshed.summary.entries_put == kKeys / 5);
+}
+
+TEST_CASE("Where nearly everything differs, intervals are replaced",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  Change(pair.source, [](OpenDb* db) {
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      db->Put(NumberedKey(i), "changed");
+    }
+  });
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.chunks_delta == 0);
+  REQUIRE(refreshed.summary.chunks_built + refreshed.summary.chunks_carried >
+          0);
+}
+
+TEST_CASE("The empty key is refreshed by itself",
+          "[transfer][refresh][delta]") {
+  const bool compacted = GENERATE(false, true);
+  Pair pair;
+  const auto put = [compacted](const std::string& value) {
+    return [compacted, value](OpenDb* db) {
+      db->Put("", value);
+      db->Put(NumberedKey(3), value);
+      if (compacted) {
+        db->Flush();
+        db->Compact();
+      }
+    };
+  };
+  Change(pair.source, put("1"));
+  pair.Run();
+  Change(pair.source, put("2"));
+  pair.Run();
+  Change(pair.source, [](OpenDb* db) { db->Delete(""); });
+  pair.Run();
+}
+
+TEST_CASE("A refresh of a key interval sends single entries, too",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  Change(pair.source, Scatter);
+  PullOptions options;
+  options.selection.interval = {NumberedKey(1000), NumberedKey(3010)};
+  const Ferried partly = Refresh(pair.source, pair.target, options);
+  REQUIRE_OK(partly.status);
+  REQUIRE(partly.summary.entries_put == 22);
+  REQUIRE(partly.summary.entries_deleted == 10);
+  pair.Run();
+}
+
+TEST_CASE("Merge operands are sent as the value that a reader sees",
+          "[transfer][refresh][delta]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions merging = Quiet();
+  merging.merge_operator = MergeOperatorNamed("stringappend");
+  const Families families = OneFamily(merging);
+  {
+    OpenDb db(dir / "source", families);
+    for (uint64_t i = 0; i < 1000; ++i) {
+      db.Merge(NumberedKey(i), "a");
+    }
+    db.Flush();
+  }
+  REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
+  {
+    OpenDb db(dir / "source", families);
+    db.Merge(NumberedKey(10), "b");
+    db.Flush();
+  }
+  const Ferried refreshed = Refresh(dir / "source", dir / "target");
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(refreshed.summary.ranges_looked_up > 0);
+  REQUIRE(refreshed.summary.entries_put == 1);
+  OpenDb target(dir / "target", families);
+  std::string value;
+  REQUIRE_OK(target->Get({}, NumberedKey(10), &value));
+  REQUIRE(value == "a,b");
+}
+
+}  // namespace
+}  // namespace sstferry::test
