@@ -40,9 +40,12 @@ Status DeltaBuilder::BuildDifferences(const Range& range,
   chunk_ = ChunkEnd();
   chunk_.range_id = range.id;
   next_ = 0;
+  // One reader for all spans: they are close to each other.
+  IntervalReader reader(db_, family_, range.interval,
+                        options_.readahead_bytes);
   Status status;
   for (size_t i = 0; i < spans.size() && status.ok(); ++i) {
-    status = MergeSpan(spans[i], entries, index);
+    status = MergeSpan(spans[i], entries, index, &reader);
   }
   if (status.ok()) {
     status = DeleteBefore(nullptr, entries);
@@ -75,28 +78,32 @@ Status DeltaBuilder::BuildLookups(const Range& range, const ChangedKeys& keys,
 
 Status DeltaBuilder::MergeSpan(const KeyInterval& span,
                                const std::vector<GroupEntry>& entries,
-                               GroupIndex* index) {
-  IntervalReader reader(db_, family_, span, options_.readahead_bytes);
+                               GroupIndex* index, IntervalReader* reader) {
+  const rocksdb::Comparator* const order = family_->GetComparator();
   std::string scratch;
   Status status;
-  for (reader.SeekToBegin(); reader.Valid() && status.ok(); reader.Next()) {
-    const Slice key = reader.key();
+  for (reader->SeekFrom(*span.begin); reader->Valid() && status.ok();
+       reader->Next()) {
+    const Slice key = reader->key();
+    if (span.end.has_value() && order->Compare(key, *span.end) >= 0) {
+      break;
+    }
     status = DeleteBefore(&key, entries);
     bool same = false;
     if (status.ok() && next_ < entries.size() && key == entries[next_].key) {
       bool entity = false;
-      const Slice value = reader.DigestValue(&scratch, &entity);
+      const Slice value = reader->DigestValue(&scratch, &entity);
       same = index->DigestOfEntry(key, value, entity) == entries[next_].digest;
       ++next_;
     }
     if (status.ok() && !same) {
-      status = Put(reader);
+      status = Put(*reader);
     }
     if (status.ok()) {
       status = Poll();
     }
   }
-  return status.ok() ? ReadFailure(reader.status(),
+  return status.ok() ? ReadFailure(reader->status(),
                                    "read column family '" +
                                        family_->GetName() + "'")
                      : status;

@@ -30,7 +30,7 @@ class DeltaBuilder {
 
   // Sends one chunk with every difference between the entries of `spans` and
   // the target's `entries`, or none if there is no difference.
-  // REQUIRES: both in key order, inside the range. A key of `entries` outside
+  // REQUIRES: both in key order, inside the range; each span has a begin. A key of `entries` outside
   // of the spans is not in the snapshot. `index` computes digests.
   //   kRefused      an entry that cannot be moved, naming the key
   //   kCorrupt, kSourceError  reading failed; also the sink's own errors
@@ -50,7 +50,7 @@ class DeltaBuilder {
       const rocksdb::Slice* key, const std::vector<GroupEntry>& entries);
   [[nodiscard]] rocksdb::Status MergeSpan(
       const KeyInterval& span, const std::vector<GroupEntry>& entries,
-      GroupIndex* index);
+      GroupIndex* index, IntervalReader* reader);
   [[nodiscard]] rocksdb::Status Put(const IntervalReader& reader);
   [[nodiscard]] rocksdb::Status Delete(const rocksdb::Slice& key);
   [[nodiscard]] rocksdb::Status Open(const rocksdb::Slice& first);

@@ -427,7 +427,7 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
   options.need = segment.need;
   options.bounds = &family->bounds;
   if (segment.need == RangeNeed::kCompare) {
-    target_bytes = ComparedBytes(*family, part);
+    target_bytes = ComparedBytes(*family);
   }
   std::vector<CarriedFile> carried;
   Status status;

@@ -80,8 +80,7 @@ class TransferPlanner {
   uint64_t BytesToRebuild(const TransferFamily& family) const;
   std::vector<std::vector<FilePart>> PartsOf(
       const TransferFamily& family) const;
-  uint64_t ComparedBytes(const TransferFamily& family,
-                         const FamilyPlan& part) const;
+  uint64_t ComparedBytes(const TransferFamily& family) const;
   void AddUnchanged(const PlanSegment& segment,
                     const std::vector<FilePart>& files,
                     TransferFamily* family);

@@ -198,13 +198,12 @@ void TransferPlanner::CutLookup(const PlanSegment& segment,
 
 // The size of a range that is compared: small where a difference sends all of
 // it, else as large as the keys in memory allow, since each makes a file.
-uint64_t TransferPlanner::ComparedBytes(const TransferFamily& family,
-                                        const FamilyPlan& part) const {
+uint64_t TransferPlanner::ComparedBytes(const TransferFamily& family) const {
   const uint64_t small = std::max(
       asked_.request.chunk_bytes / kComparedPerChunk, kMinRangeBytes);
   uint64_t bytes = 0;
   uint64_t entries = 0;
-  for (const FilePlan& file : part.files) {
+  for (const FilePlan& file : family.plan.files) {
     bytes += file.bytes;
     entries += file.entries;
   }

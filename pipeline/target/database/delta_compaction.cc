@@ -14,6 +14,11 @@ using rocksdb::Status;
 constexpr double kMostAbove = 0.15;
 // Of the bytes of a family, in one night.
 constexpr double kMostRewritten = 0.08;
+// Levels above the last one that stay as they are.
+constexpr size_t kMostLevels = 2;
+// Of a file above the last level: about as much as lies above one file there, so
+// that few files are rewritten together.
+constexpr uint64_t kLeastFileBytes = 256u << 10;
 // Files in level 0 of a family that has no other level above its last one.
 constexpr size_t kMostInLevel0 = 4;
 
@@ -60,8 +65,9 @@ Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   rocksdb::CompactionOptions options;
   options.compression = rocksdb::kDisableCompressionOption;  // the family's
-  options.output_file_size_limit =
-      db->GetOptions(family).target_file_size_base;
+  options.output_file_size_limit = std::max<uint64_t>(
+      kLeastFileBytes,
+      levels.upper_bytes / std::max<size_t>(1, levels.bottom.size()));
   std::vector<std::string> names;
   for (const LiveTable& table : levels.upper) {
     names.push_back(table.name);
@@ -84,35 +90,44 @@ Status CompactSpan(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   return db->CompactRange(options, family, &begin, &end);
 }
 
+// A file of the last level, what lies above it as a share of its bytes, and the
+// bytes of the last level that are rewritten with it.
+struct Candidate {
+  const LiveTable* table = nullptr;
+  double share = 0;
+  uint64_t rewritten_bytes = 0;
+};
+
 // Returns the files of the last level that have too much above them, the
 // fullest first.
-std::vector<LiveTable> Full(const Levels& levels,
+std::vector<Candidate> Full(const Levels& levels,
                             const rocksdb::Comparator* order) {
-  std::vector<std::pair<double, const LiveTable*>> shares;
+  // By file above: bytes of the last level under it.
+  std::vector<uint64_t> under(levels.upper.size(), 0);
+  for (size_t i = 0; i < levels.upper.size(); ++i) {
+    for (const LiveTable& bottom : levels.bottom) {
+      under[i] += Meet(bottom, levels.upper[i], order) ? bottom.bytes : 0;
+    }
+  }
+  std::vector<Candidate> full;
   for (const LiveTable& bottom : levels.bottom) {
-    uint64_t above = 0;
-    for (const LiveTable& upper : levels.upper) {
-      const auto under = static_cast<uint64_t>(std::count_if(
-          levels.bottom.begin(), levels.bottom.end(),
-          [&](const LiveTable& other) { return Meet(other, upper, order); }));
-      if (Meet(bottom, upper, order)) {
-        above += upper.bytes / std::max<uint64_t>(1, under);
+    Candidate found;
+    found.table = &bottom;
+    for (size_t i = 0; i < levels.upper.size(); ++i) {
+      if (Meet(bottom, levels.upper[i], order)) {
+        found.share += static_cast<double>(levels.upper[i].bytes) /
+                       static_cast<double>(under[i]);
+        found.rewritten_bytes += under[i];
       }
     }
-    const double share = static_cast<double>(above) /
-                         static_cast<double>(std::max<uint64_t>(
-                             1, bottom.bytes));
-    if (share > kMostAbove) {
-      shares.emplace_back(share, &bottom);
+    if (found.share > kMostAbove) {
+      full.push_back(found);
     }
   }
-  std::sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) {
-    return a.first > b.first;
-  });
-  std::vector<LiveTable> full;
-  for (const auto& [share, table] : shares) {
-    full.push_back(*table);
-  }
+  std::sort(full.begin(), full.end(),
+            [](const Candidate& a, const Candidate& b) {
+              return a.share > b.share;
+            });
   return full;
 }
 
@@ -130,7 +145,7 @@ Status CompactFamily(rocksdb::DB* db, const FamilyHandle& family,
     return many ? db->CompactRange({}, family.handle, nullptr, nullptr)
                 : status;
   }
-  if (levels.used_above > 1) {
+  if (levels.used_above > kMostLevels) {
     status = MergeUpper(db, family.handle, levels);
     if (status.ok()) {
       tables.clear();
@@ -143,12 +158,13 @@ Status CompactFamily(rocksdb::DB* db, const FamilyHandle& family,
       static_cast<double>(levels.bottom_bytes + levels.upper_bytes));
   uint64_t rewritten = 0;
   const rocksdb::Comparator* const order = family.handle->GetComparator();
-  for (const LiveTable& table : Full(levels, order)) {
-    if (!status.ok() || stop->stopped() || rewritten + table.bytes > most) {
+  for (const Candidate& full : Full(levels, order)) {
+    if (!status.ok() || stop->stopped() ||
+        rewritten + full.rewritten_bytes > most) {
       break;
     }
-    status = CompactSpan(db, family.handle, table);
-    rewritten += table.bytes;
+    status = CompactSpan(db, family.handle, *full.table);
+    rewritten += full.rewritten_bytes;
   }
   return status;
 }
