@@ -2,6 +2,7 @@
 // the same bytes: each message has one encoding.
 #include <cstdlib>
 
+#include "format/record/source_record.h"
 #include "tests/format/samples.h"
 
 namespace {
@@ -42,5 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,
            JournalRange, JournalChunk, JournalIngested, JournalTargetFiles,
            JournalRangeDone, JournalComplete>(data[0], payload);
+  SourceRecord record;
+  if (DecodeSourceRecord(payload, &record).ok()) {
+    std::string again;
+    EncodeSourceRecord(std::move(record), &again);
+    if (again != payload) {
+      abort();  // what was read is not what was written
+    }
+  }
   return 0;
 }
