@@ -47,6 +47,15 @@ std::string Levels(const Summary& summary) {
   return text.empty() ? "no files" : text;
 }
 
+// Of deltas: ", 39600 entries put and 12 deleted".
+std::string SingleEntries(const Summary& summary) {
+  return summary.chunks_delta == 0
+             ? ""
+             : ", " + std::to_string(summary.entries_put) +
+                   " entries put and " +
+                   std::to_string(summary.entries_deleted) + " deleted";
+}
+
 // "; placed 1 chunk in L0, 20 in L5; 3.0 MB left to compact": where a refresh
 // in place put its chunks, and what RocksDB owes for it.
 std::string Placement(const Summary& summary) {
@@ -84,7 +93,7 @@ std::string TargetLine(const Summary& summary) {
   return text + "; ranges: " + std::to_string(summary.ranges_unchanged) +
          " unchanged, " + std::to_string(summary.ranges_compared) +
          " compared, " + std::to_string(summary.ranges_sent) + " sent" +
-         Placement(summary) + "\n";
+         SingleEntries(summary) + Placement(summary) + "\n";
 }
 
 // What moved, in one line.
