@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kTrailerBytes = 8;
 constexpr uint8_t kTypeSingleDeletion = 0x07;
-constexpr size_t kPlaceBytes = 8;
 
 using KeyVisitor = std::function<Status(const Slice& key, uint8_t type)>;
 
@@ -52,8 +51,7 @@ Status ForEachKey(const FilePlan& file, const std::function<bool()>& cancelled,
 
 bool ChangedKeys::Add(const Slice& key) {
   if (key.empty() || key.size() > kMaxKeyBytes ||
-      bytes_.size() + key.size() + kPlaceBytes * (places_.size() + 1) >
-      kMaxChangedKeyBytes) {
+      bytes() + key.size() + sizeof(places_[0]) > most_bytes_) {
     return false;
   }
   places_.emplace_back(static_cast<uint32_t>(bytes_.size()),

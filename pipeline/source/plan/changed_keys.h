@@ -16,12 +16,16 @@
 
 namespace sstferry {
 
-// Memory of the keys of one family.
+// Memory of the keys of all families of one plan.
 inline constexpr uint64_t kMaxChangedKeyBytes = 48u << 20;
 
 // Threads: one; Find() and key() any, once sorted.
 class ChangedKeys {
  public:
+  // Takes at most so many bytes of memory.
+  explicit ChangedKeys(uint64_t most_bytes = kMaxChangedKeyBytes)
+      : most_bytes_(most_bytes) {}
+
   // Adds a key. Returns false if there is no room left, or if it is none that a
   // chunk holds together with others: empty, or too long.
   [[nodiscard]] bool Add(const rocksdb::Slice& key);
@@ -39,6 +43,9 @@ class ChangedKeys {
   void Sort(const rocksdb::Comparator* order);
 
   size_t size() const { return places_.size(); }
+  uint64_t bytes() const {
+    return bytes_.size() + places_.size() * sizeof(places_[0]);
+  }
   rocksdb::Slice key(size_t index) const {
     return rocksdb::Slice(bytes_.data() + places_[index].first,
                           places_[index].second);
@@ -49,6 +56,7 @@ class ChangedKeys {
                                  const KeyInterval& interval) const;
 
  private:
+  const uint64_t most_bytes_;
   std::string bytes_;
   std::vector<std::pair<uint32_t, uint32_t>> places_;  // offset, length
 };

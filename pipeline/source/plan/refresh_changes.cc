@@ -18,10 +18,6 @@ using DigestSet = std::set<std::pair<uint64_t, uint64_t>>;
 // To look a key up costs about as much as to read so many entries on both
 // sides.
 constexpr uint64_t kEntriesPerLookup = 8;
-// Keys of WALs that a target keeps; beyond, the next refresh compares.
-constexpr uint64_t kMaxKeptKeys = 400'000;
-constexpr uint64_t kMaxKeptKeyBytes = 8u << 20;
-
 // The digest of a file that stays the same as long as it is live; none if it
 // has no identity, or is the snapshot's own.
 std::optional<Digest128> DigestOfFile(const FilePlan& file) {
@@ -103,7 +99,7 @@ Status FindChanges(const ChangeQuestion& question, FamilyChanges* changes) {
       entries) {
     return Status::OK();
   }
-  auto keys = std::make_shared<ChangedKeys>();
+  auto keys = std::make_shared<ChangedKeys>(question.room_bytes);
   bool fits = true;
   for (const std::string& key : question.then->keys) {
     fits = fits && keys->Add(key);
@@ -127,8 +123,7 @@ Status FindChanges(const ChangeQuestion& question, FamilyChanges* changes) {
 Status RecordFamily(const ChangeQuestion& question,
                     SourceRecordFamily* family) {
   family->knows_keys = !question.in_memory;
-  ChangedKeys keys;
-  uint64_t bytes = 0;
+  ChangedKeys keys(question.kept_room_bytes);
   for (const FilePlan& file : *question.files) {
     const std::optional<Digest128> digest = DigestOfFile(file);
     if (digest.has_value()) {
@@ -138,7 +133,7 @@ Status RecordFamily(const ChangeQuestion& question,
       continue;
     }
     bool fits = file.is_block_based && file.range_deletions == 0 &&
-                keys.size() + file.entries <= kMaxKeptKeys;
+                file.entries <= question.kept_room_bytes / sizeof(uint64_t);
     bool single_deletes = false;
     const Status status =
         fits ? keys.AddFile(file, question.cancelled, &fits, &single_deletes)
@@ -151,12 +146,7 @@ Status RecordFamily(const ChangeQuestion& question,
   }
   keys.Sort(question.order);
   for (size_t i = 0; i < keys.size() && family->knows_keys; ++i) {
-    bytes += keys.key(i).size() + 4;
-    family->knows_keys = bytes <= kMaxKeptKeyBytes;
     family->keys.push_back(keys.key(i).ToString());
-  }
-  if (!family->knows_keys) {
-    family->keys.clear();
   }
   return Status::OK();
 }

@@ -14,6 +14,10 @@
 
 namespace sstferry {
 
+// Keys of WALs that a target keeps, of all families; beyond, the next refresh
+// compares.
+inline constexpr uint64_t kMaxKeptKeyBytes = 8u << 20;
+
 // Input: what the snapshot holds of the family, and what the source left with
 // the target last time. Ownership: borrows all.
 struct ChangeQuestion {
@@ -23,6 +27,9 @@ struct ChangeQuestion {
   // Entries of WALs are in memory, and no file has them.
   bool in_memory = false;
   bool wal_single_deletes = false;  // WALs hold a SingleDelete
+  // Memory that is left for keys to look up, and for keys to be kept.
+  uint64_t room_bytes = kMaxChangedKeyBytes;
+  uint64_t kept_room_bytes = kMaxKeptKeyBytes;
   std::function<bool()> cancelled;  // may be null
 };
 

@@ -107,6 +107,8 @@ class TransferPlanner {
   uint64_t nonce_ = 0;  // of this plan; 0: not yet made
   SourceRecord then_;   // that the target gave back
   SourceRecord record_; // for the target to keep
+  uint64_t changed_bytes_ = 0;  // of keys to look up, so far
+  uint64_t kept_bytes_ = 0;     // of keys in record_
 };
 
 }  // namespace sstferry

@@ -147,6 +147,8 @@ Status TransferPlanner::FindChangesOf(size_t index, FamilyChanges* changes) {
   question.in_memory =
       snapshot_.wal_not_flushed() && snapshot_.wal_holds_entries();
   question.wal_single_deletes = snapshot_.wal_holds_single_deletes();
+  question.room_bytes -= changed_bytes_;
+  question.kept_room_bytes -= kept_bytes_;
   question.cancelled = [this] { return asked_.ended(); };
   SourceRecordFamily record;
   record.name = family.wire.description.name;
@@ -162,9 +164,13 @@ Status TransferPlanner::FindChangesOf(size_t index, FamilyChanges* changes) {
   if (status.ok() && family.takes_delta &&
       asked_.request.compare == CompareMode::kFiles) {
     status = FindChanges(question, changes);
+    changed_bytes_ += changes->keys != nullptr ? changes->keys->bytes() : 0;
   }
   if (status.ok() && keeps_record()) {
     status = RecordFamily(question, &record);
+    for (const std::string& key : record.keys) {
+      kept_bytes_ += key.size() + sizeof(uint64_t);
+    }
     record_.families.push_back(std::move(record));
   }
   return status;
