@@ -16,8 +16,8 @@ namespace {
 constexpr uint64_t kGroupBytes = 1700;
 constexpr uint64_t kFirstGroupEntries = 8;
 constexpr uint64_t kMostGroupEntries = 256;
-// From this share of different groups on, in ranges of at least so many, whole
-// entries cost less than the digests that would save some of them.
+// Where all groups differ, and from this share of them on in ranges of at least
+// so many, whole entries cost less than the digests that would save some.
 constexpr size_t kLeastGroups = 64;
 constexpr double kMostDifferent = 0.98;
 
@@ -126,9 +126,11 @@ CompareResult RangeCompare::CompareGroups(
   }
   const std::vector<size_t> here = Missing(index_->groups(), theirs.groups);
   const std::vector<size_t> there = Missing(theirs.groups, index_->groups());
-  if (index_->groups().size() >= kLeastGroups &&
-      static_cast<double>(here.size()) >
-          kMostDifferent * static_cast<double>(index_->groups().size())) {
+  const size_t groups = index_->groups().size();
+  const bool all = groups != 0 && here.size() == groups;
+  if (all || (groups >= kLeastGroups &&
+              static_cast<double>(here.size()) >
+                  kMostDifferent * static_cast<double>(groups))) {
     return CompareResult::kReplace;
   }
   delta->emplace_back();
