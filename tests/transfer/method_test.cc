@@ -69,6 +69,9 @@ std::unique_ptr<rocksdb::TransactionDB> OpenTransactions(
     const std::string& path, rocksdb::TxnDBWritePolicy policy) {
   rocksdb::Options options{rocksdb::DBOptions(), Quiet()};
   options.create_if_missing = true;
+  // Its thread would write into LOG while a pull must leave the source as it is.
+  options.stats_persist_period_sec = 0;
+  options.stats_dump_period_sec = 0;
   rocksdb::TransactionDBOptions kind;
   kind.write_policy = policy;
   rocksdb::TransactionDB* db = nullptr;
