@@ -30,8 +30,9 @@ class DeltaBuilder {
 
   // Sends one chunk with every difference between the entries of `spans` and
   // the target's `entries`, or none if there is no difference.
-  // REQUIRES: both in key order, inside the range; each span has a begin. A key of `entries` outside
-  // of the spans is not in the snapshot. `index` computes digests.
+  // REQUIRES: both in key order, inside the range; each span has a begin. A key
+  // of `entries` outside of the spans is not in the snapshot. `index` computes
+  // digests.
   //   kRefused      an entry that cannot be moved, naming the key
   //   kCorrupt, kSourceError  reading failed; also the sink's own errors
   [[nodiscard]] rocksdb::Status BuildDifferences(

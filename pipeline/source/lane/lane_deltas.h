@@ -17,7 +17,7 @@
 namespace sstferry {
 
 // Ownership: borrows the transfer. Threads: the lane's serving thread.
-// Memory:    the indexes of two ranges, and what the target has said of one.
+// Memory:    the indexes of three ranges, and what the target has said of one.
 class LaneDeltas {
  public:
   explicit LaneDeltas(Transfer* transfer) : transfer_(transfer) {}
