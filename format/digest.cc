@@ -1,11 +1,7 @@
 #include "format/digest.h"
 
-// Gives the definition of the streaming states, which are then members: no
-// separate allocation that could fail.
-#define XXH_STATIC_LINKING_ONLY
-#include <xxhash.h>
-
 #include "format/coding.h"
+#include "format/xxh.h"
 
 namespace sstferry {
 

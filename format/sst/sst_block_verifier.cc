@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-#define XXH_STATIC_LINKING_ONLY
-#include <xxhash.h>
-
 #include "format/crc32c.h"
 #include "format/sst/sst_block.h"
+#include "format/xxh.h"
 
 namespace sstferry {
 

@@ -2,11 +2,10 @@
 
 #include <cstring>
 
-#include <xxhash.h>
-
 #include "format/crc32c.h"
 #include "format/end_state.h"
 #include "format/sst/sst_coding.h"
+#include "format/xxh.h"
 
 namespace sstferry {
 
