@@ -17,9 +17,13 @@ namespace {
 // Entries between two calls of `cancelled`.
 constexpr uint64_t kCancelInterval = 1024;
 
+constexpr size_t kDigestBytes = 16;
+
 void PutDigest(std::string* out, const Digest128& digest) {
-  PutFixed64(out, digest.low);
-  PutFixed64(out, digest.high);
+  char bytes[kDigestBytes];
+  EncodeFixed64(bytes, digest.low);
+  EncodeFixed64(bytes + 8, digest.high);
+  out->append(bytes, sizeof(bytes));
 }
 
 uint64_t SeedOf(const TransferId& salt) {
@@ -31,12 +35,13 @@ uint64_t SeedOf(const TransferId& salt) {
 
 GroupIndex::GroupIndex(const TransferId& salt, uint32_t group_entries,
                        Keep keep)
-    : salt_(salt),
+    : salt_bytes_(salt.size()),
       seed_(SeedOf(salt)),
       least_entries_(std::max<uint32_t>(1, group_entries / 2)),
       most_entries_(4 * group_entries),
       divisor_(group_entries - least_entries_ + 1),
-      keep_(keep) {}
+      keep_(keep),
+      scratch_(reinterpret_cast<const char*>(salt.data()), salt.size()) {}
 
 Slice GroupIndex::key(size_t kept) const {
   const uint32_t begin = kept == 0 ? 0 : key_ends_[kept - 1];
@@ -45,15 +50,19 @@ Slice GroupIndex::key(size_t kept) const {
 
 Digest128 GroupIndex::DigestOfEntry(const Slice& key, const Slice& value,
                                     bool is_entity) {
-  scratch_.assign(reinterpret_cast<const char*>(salt_.data()), salt_.size());
-  PutFixed8(&scratch_, is_entity ? 1 : 0);
-  PutBytes(&scratch_, key);
-  scratch_.append(value.data(), value.size());
+  // Behind the salt, which stays. Sizes are alike from entry to entry, so that
+  // this rarely fills anything.
+  scratch_.resize(salt_bytes_ + 5 + key.size() + value.size());
+  char* at = scratch_.data() + salt_bytes_;
+  *at++ = is_entity ? 1 : 0;
+  EncodeFixed32(at, static_cast<uint32_t>(key.size()));
+  at = std::copy_n(key.data(), key.size(), at + 4);
+  std::copy_n(value.data(), value.size(), at);
   return DigestOf(scratch_);
 }
 
 bool GroupIndex::BeginsGroup(const Slice& key) const {
-  const size_t entries = group_.size() / 16;
+  const size_t entries = group_.size() / kDigestBytes;
   return entries >= most_entries_ ||
          (entries >= least_entries_ && Digest64(key, seed_) % divisor_ == 0);
 }
@@ -64,9 +73,7 @@ void GroupIndex::Add(const Slice& key, const Slice& value, bool is_entity) {
   if (begins) {
     EndGroup();
   }
-  const size_t at = group_.size();
   PutDigest(&group_, digest);
-  all_.Add(Slice(group_.data() + at, group_.size() - at));
   ++entries_;
   key_value_bytes_ += key.size() + value.size();
   if (overflown_) {
@@ -95,6 +102,7 @@ void GroupIndex::KeepKey(const Slice& key) {
 }
 
 void GroupIndex::EndGroup() {
+  all_.Add(group_);
   if (!group_.empty() && !overflown_) {
     groups_.push_back(DigestOf(group_));
   }

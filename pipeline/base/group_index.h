@@ -59,13 +59,13 @@ class GroupIndex {
   void KeepKey(const rocksdb::Slice& key);
   void Overflow();
 
-  const TransferId salt_;
+  const size_t salt_bytes_;
   const uint64_t seed_;
   const uint32_t least_entries_;  // of a group, but for the last one
   const uint32_t most_entries_;
   const uint64_t divisor_;
   const Keep keep_;
-  std::string scratch_;
+  std::string scratch_;  // the salt, and an entry behind it
   uint64_t entries_ = 0;
   uint64_t key_value_bytes_ = 0;
   Digest128Stream all_;

@@ -248,17 +248,57 @@ TEST_CASE("A damaged record of the source costs a comparison, no more",
   REQUIRE(refreshed.summary.entries_put == 200);
 }
 
-TEST_CASE("Many changes are compared, since that costs less than look-ups",
+TEST_CASE("More changes than half of the other entries are compared",
           "[transfer][refresh][delta]") {
+  const uint64_t of_ten = GENERATE(uint64_t{4}, uint64_t{6});
   Pair pair;
-  Change(pair.source, [](OpenDb* db) {
-    for (uint64_t i = 0; i < kKeys; i += 5) {
-      db->Put(NumberedKey(i), "changed");
+  Change(pair.source, [of_ten](OpenDb* db) {
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      if (i % 10 < of_ten) {
+        db->Put(NumberedKey(i), "changed");
+      }
     }
   });
   const Ferried refreshed = pair.Run();
-  REQUIRE(refreshed.summary.ranges_looked_up == 0);
-  REQUIRE(refreshed.summary.entries_put == kKeys / 5);
+  REQUIRE((refreshed.summary.ranges_looked_up != 0) == (of_ten == 4));
+  REQUIRE((refreshed.summary.ranges_compared != 0) == (of_ten == 6));
+  if (of_ten == 4) {
+    REQUIRE(refreshed.summary.entries_put == kKeys / 10 * of_ten);
+  }
+}
+
+TEST_CASE("Keys are looked up where they lie close together and far apart",
+          "[transfer][refresh][delta]") {
+  // Changes that several files hold: close together, far apart, both in turn.
+  Pair pair;
+  uint64_t puts = 0;
+  uint64_t deletions = 0;
+  Change(pair.source, [&](OpenDb* db) {
+    const auto change = [&](uint64_t i, uint64_t kind) {
+      if (kind % 3 == 0) {
+        db->Delete(NumberedKey(i));
+        ++deletions;
+      } else {
+        db->Put(NumberedKey(i) + (kind % 3 == 1 ? "" : "-new"), "changed");
+        ++puts;
+      }
+    };
+    for (uint64_t i = kKeys / 2; i < kKeys; i += 97) {
+      change(i, i);
+    }
+    db->Flush();
+    for (uint64_t i = 0; i < kKeys / 4; ++i) {
+      change(i, i);
+    }
+    db->Flush();
+    for (uint64_t i = kKeys / 4; i < kKeys / 2; i += i % 2 == 0 ? 1 : 60) {
+      change(i, i / 2);
+    }
+  });
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.ranges_looked_up == refreshed.summary.ranges);
+  REQUIRE(refreshed.summary.entries_put == puts);
+  REQUIRE(refreshed.summary.entries_deleted == deletions);
 }
 
 TEST_CASE("Where nearly everything differs, intervals are replaced",

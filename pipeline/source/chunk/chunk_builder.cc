@@ -23,20 +23,26 @@ Status RefuseEntity(const std::string& entry) {
                             "on the target");
 }
 
+std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
+                            const Slice& key) {
+  return "column family '" + family.GetName() + "' key " + KeyForMessage(key);
+}
+
 Status CheckEntry(const IntervalReader& reader, bool target_takes_entities,
-                  const std::string& where) {
+                  const rocksdb::ColumnFamilyHandle& family) {
   const size_t key_bytes = reader.key().size();
   const size_t value_bytes = reader.value().size();
   if (key_bytes > kMaxKeyBytes || value_bytes > kMaxValueBytes) {
     return RefuseAsChunks(
         EndState::kRefused,
-        where + ": expected at most " + std::to_string(kMaxKeyBytes) +
+        EntryForMessage(family, reader.key()) + ": expected at most " + std::to_string(kMaxKeyBytes) +
             " key and " + std::to_string(kMaxValueBytes) +
             " value bytes, found " + std::to_string(key_bytes) + " and " +
             std::to_string(value_bytes));
   }
-  return target_takes_entities || !reader.is_entity() ? Status::OK()
-                                                      : RefuseEntity(where);
+  return target_takes_entities || !reader.is_entity()
+             ? Status::OK()
+             : RefuseEntity(EntryForMessage(family, reader.key()));
 }
 
 ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
@@ -129,9 +135,8 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, ChunkWriter* writer,
                         !options_.target_takes_entities;
     Status status;
     if (checks) {
-      status = CheckEntry(*reader, options_.target_takes_entities,
-                          "column family '" + family_->GetName() + "' key " +
-                              KeyForMessage(key));
+      status =
+          CheckEntry(*reader, options_.target_takes_entities, *family_);
       if (!status.ok()) {
         return status;
       }
@@ -139,8 +144,7 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, ChunkWriter* writer,
     status = writer->Add(*reader, key, value);
     if (!status.ok()) {
       return WithContext(status, EndState::kInternal,
-                         "column family '" + family_->GetName() + "' key " +
-                             KeyForMessage(key));
+                         EntryForMessage(*family_, key));
     }
     chunk->entries++;
     chunk->key_bytes += key.size();

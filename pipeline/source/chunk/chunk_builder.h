@@ -21,12 +21,16 @@ namespace sstferry {
 // target cannot accept.
 [[nodiscard]] rocksdb::Status RefuseEntity(const std::string& entry);
 
-// Checks that the reader's entry can be in a chunk. `where` names its key.
+// Names an entry in a message.
+std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
+                            const rocksdb::Slice& key);
+
+// Checks that the reader's entry can be in a chunk.
 //   kRefused  key or value are too long, or it is an entity and the target
 //             takes none
-[[nodiscard]] rocksdb::Status CheckEntry(const class IntervalReader& reader,
-                                         bool target_takes_entities,
-                                         const std::string& where);
+[[nodiscard]] rocksdb::Status CheckEntry(
+    const class IntervalReader& reader, bool target_takes_entities,
+    const rocksdb::ColumnFamilyHandle& family);
 
 class ChunkWriter;
 

@@ -1,7 +1,8 @@
 #include "pipeline/source/chunk/delta_builder.h"
 
+#include <algorithm>
+
 #include "format/limits.h"
-#include "format/message/key_for_message.h"
 #include "pipeline/source/chunk/chunk_writer.h"
 #include "pipeline/source/chunk/read_failure.h"
 
@@ -14,6 +15,51 @@ namespace {
 
 // Entries between two calls of `cancelled`.
 constexpr uint64_t kLookInterval = 64;
+// A seek costs about as much as so many steps.
+constexpr int kMostSteps = 12;
+// Seeks after which steps are tried again, at most.
+constexpr int kMostSeeks = 64;
+
+// Moves a reader to ascending keys: by steps where they are close to each
+// other, else by seeks.
+class NextPlace {
+ public:
+  NextPlace(const rocksdb::Comparator* order, IntervalReader* reader)
+      : order_(order), reader_(reader) {}
+
+  // To the first entry at or behind `key`.
+  void MoveTo(const Slice& key) {
+    if (seeks_left_ > 0) {
+      --seeks_left_;
+    } else if (Step(key)) {
+      seeks_ = 0;
+      return;
+    } else {
+      seeks_ = std::min(2 * seeks_ + 1, kMostSeeks);
+      seeks_left_ = seeks_;
+    }
+    reader_->SeekFrom(key);
+    sought_ = true;
+  }
+
+ private:
+  // False: the key is too far away.
+  bool Step(const Slice& key) {
+    for (int n = 0; sought_ && n < kMostSteps && reader_->Valid(); ++n) {
+      if (order_->Compare(reader_->key(), key) >= 0) {
+        return true;
+      }
+      reader_->Next();
+    }
+    return false;
+  }
+
+  const rocksdb::Comparator* const order_;
+  IntervalReader* const reader_;
+  bool sought_ = false;
+  int seeks_ = 0;       // after the last steps that led nowhere
+  int seeks_left_ = 0;  // of these
+};
 
 }  // namespace
 
@@ -40,11 +86,12 @@ Status DeltaBuilder::BuildDifferences(const Range& range,
   chunk_ = ChunkEnd();
   chunk_.range_id = range.id;
   next_ = 0;
-  // One reader for all spans: they are close to each other.
-  IntervalReader reader(db_, family_, range.interval,
-                        options_.readahead_bytes);
+  // Reading ahead would read what lies between the spans.
+  IntervalReader reader(db_, family_, range.interval, /*readahead_bytes=*/0);
+  NextPlace place(family_->GetComparator(), &reader);
   Status status;
   for (size_t i = 0; i < spans.size() && status.ok(); ++i) {
+    place.MoveTo(*spans[i].begin);
     status = MergeSpan(spans[i], entries, index, &reader);
   }
   if (status.ok()) {
@@ -59,10 +106,11 @@ Status DeltaBuilder::BuildLookups(const Range& range, const ChangedKeys& keys,
   chunk_.range_id = range.id;
   // Reading ahead would read what lies between the keys.
   IntervalReader reader(db_, family_, range.interval, /*readahead_bytes=*/0);
+  NextPlace place(family_->GetComparator(), &reader);
   Status status;
   for (size_t i = first; i < last && status.ok(); ++i) {
     const Slice key = keys.key(i);
-    reader.SeekFrom(key);
+    place.MoveTo(key);
     const bool found = reader.Valid() && reader.key() == key;
     status = ReadFailure(reader.status(),
                          "read column family '" + family_->GetName() + "'");
@@ -82,8 +130,7 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
   const rocksdb::Comparator* const order = family_->GetComparator();
   std::string scratch;
   Status status;
-  for (reader->SeekFrom(*span.begin); reader->Valid() && status.ok();
-       reader->Next()) {
+  for (; reader->Valid() && status.ok(); reader->Next()) {
     const Slice key = reader->key();
     if (span.end.has_value() && order->Compare(key, *span.end) >= 0) {
       break;
@@ -149,15 +196,17 @@ Status DeltaBuilder::Open(const Slice& first) {
 Status DeltaBuilder::Put(const IntervalReader& reader) {
   const Slice key = reader.key();
   const Slice value = reader.value();
-  const std::string where =
-      "column family '" + family_->GetName() + "' key " + KeyForMessage(key);
-  Status status = CheckEntry(reader, options_.target_takes_entities, where);
+  Status status =
+      CheckEntry(reader, options_.target_takes_entities, *family_);
   if (status.ok()) {
     status = Open(key);
   }
   if (status.ok()) {
-    status = WithContext(writer_->Add(reader, key, value), EndState::kInternal,
-                         where);
+    status = writer_->Add(reader, key, value);
+    if (!status.ok()) {
+      status = WithContext(status, EndState::kInternal,
+                           EntryForMessage(*family_, key));
+    }
   }
   if (status.ok()) {
     chunk_.entries++;
@@ -174,8 +223,11 @@ Status DeltaBuilder::Put(const IntervalReader& reader) {
 Status DeltaBuilder::Delete(const Slice& key) {
   Status status = Open(key);
   if (status.ok()) {
-    status = WithContext(writer_->Delete(key), EndState::kInternal,
-                         "delete " + KeyForMessage(key));
+    status = writer_->Delete(key);
+    if (!status.ok()) {
+      status = WithContext(status, EndState::kInternal,
+                           "delete: " + EntryForMessage(*family_, key));
+    }
   }
   chunk_.largest.assign(key.data(), key.size());
   return status;

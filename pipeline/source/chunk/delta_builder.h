@@ -49,6 +49,7 @@ class DeltaBuilder {
   // Ends the merge of the target's entries before `key`; null: of all.
   [[nodiscard]] rocksdb::Status DeleteBefore(
       const rocksdb::Slice* key, const std::vector<GroupEntry>& entries);
+  // REQUIRES: the reader is at the first entry of the span.
   [[nodiscard]] rocksdb::Status MergeSpan(
       const KeyInterval& span, const std::vector<GroupEntry>& entries,
       GroupIndex* index, IntervalReader* reader);

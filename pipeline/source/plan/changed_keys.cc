@@ -64,6 +64,7 @@ Status ChangedKeys::AddFile(const FilePlan& file,
                             const std::function<bool()>& cancelled, bool* fits,
                             bool* single_deletes) {
   *fits = true;
+  runs_.push_back(places_.size());
   return ForEachKey(file, cancelled, [&](const Slice& key, uint8_t type) {
     *single_deletes |= type == kTypeSingleDeletion;
     *fits = *fits && Add(key);
@@ -75,10 +76,27 @@ void ChangedKeys::Sort(const Comparator* order) {
   const auto slice = [this](const std::pair<uint32_t, uint32_t>& place) {
     return Slice(bytes_.data() + place.first, place.second);
   };
-  std::sort(places_.begin(), places_.end(),
-            [&](const auto& a, const auto& b) {
-              return order->Compare(slice(a), slice(b)) < 0;
-            });
+  const auto less = [&](const auto& a, const auto& b) {
+    return order->Compare(slice(a), slice(b)) < 0;
+  };
+  const auto at = [this](size_t place) {
+    return places_.begin() + static_cast<std::ptrdiff_t>(place);
+  };
+  // In front of the first run are keys that were added one by one.
+  std::vector<size_t> ends = std::move(runs_);
+  runs_.clear();
+  ends.push_back(places_.size());
+  std::sort(at(0), at(ends.front()), less);
+  while (ends.size() > 1) {
+    std::vector<size_t> merged;
+    for (size_t i = 0; i < ends.size(); i += 2) {
+      const size_t begin = i == 0 ? 0 : ends[i - 1];
+      const size_t end = ends[std::min(i + 1, ends.size() - 1)];
+      std::inplace_merge(at(begin), at(ends[i]), at(end), less);
+      merged.push_back(end);
+    }
+    ends = std::move(merged);
+  }
   places_.erase(std::unique(places_.begin(), places_.end(),
                             [&](const auto& a, const auto& b) {
                               return order->Compare(slice(a), slice(b)) == 0;

@@ -17,7 +17,7 @@
 namespace sstferry {
 
 // Memory of the keys of all families of one plan.
-inline constexpr uint64_t kMaxChangedKeyBytes = 48u << 20;
+inline constexpr uint64_t kMaxChangedKeyBytes = 64u << 20;
 
 // Threads: one; Find() and key() any, once sorted.
 class ChangedKeys {
@@ -39,7 +39,7 @@ class ChangedKeys {
                                         const std::function<bool()>& cancelled,
                                         bool* fits, bool* single_deletes);
 
-  // Sorts, and drops equal keys.
+  // Sorts, and drops equal keys. What one file added was in order.
   void Sort(const rocksdb::Comparator* order);
 
   size_t size() const { return places_.size(); }
@@ -59,6 +59,7 @@ class ChangedKeys {
   const uint64_t most_bytes_;
   std::string bytes_;
   std::vector<std::pair<uint32_t, uint32_t>> places_;  // offset, length
+  std::vector<size_t> runs_;  // where what one file added begins
 };
 
 // Sets *found if the file has an entry that is a SingleDelete. Errors as of

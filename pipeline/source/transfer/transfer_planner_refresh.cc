@@ -182,8 +182,13 @@ void TransferPlanner::CutLookup(const PlanSegment& segment,
   const ChangedKeys& keys = *family->changed;
   const auto [first, last] =
       keys.Find(family->handle->GetComparator(), segment.interval);
+  const uint64_t fit =
+      asked_.request.chunk_bytes /
+      std::max<uint64_t>(1, family->changed_entry_bytes);
+  const size_t most =
+      std::clamp<size_t>(fit, kLeastLookups, kMostLookups);
   const size_t each = std::clamp<size_t>((last - first) / (2 * asked_.lanes),
-                                         kLeastLookups, kMostLookups);
+                                         kLeastLookups, most);
   std::optional<std::string> begin = segment.interval.begin;
   for (size_t at = first; at < last || at == first; at += each) {
     const size_t next = std::min(last, at + each);

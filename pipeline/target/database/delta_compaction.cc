@@ -19,6 +19,8 @@ constexpr size_t kMostLevels = 2;
 // Of a file above the last level: about as much as lies above one file there, so
 // that few files are rewritten together.
 constexpr uint64_t kLeastFileBytes = 256u << 10;
+// Of one merge of the levels above the last one.
+constexpr uint32_t kMergeThreads = 4;
 // Files in level 0 of a family that has no other level above its last one.
 constexpr size_t kMostInLevel0 = 4;
 
@@ -65,6 +67,7 @@ Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   rocksdb::CompactionOptions options;
   options.compression = rocksdb::kDisableCompressionOption;  // the family's
+  options.max_subcompactions = kMergeThreads;
   options.output_file_size_limit = std::max<uint64_t>(
       kLeastFileBytes,
       levels.upper_bytes / std::max<size_t>(1, levels.bottom.size()));

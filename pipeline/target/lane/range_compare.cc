@@ -1,8 +1,12 @@
 #include "pipeline/target/lane/range_compare.h"
 
 #include <algorithm>
+#include <bit>
+#include <random>
 #include <utility>
 
+#include "format/coding.h"
+#include "format/digest.h"
 #include "format/message/for_each_batch.h"
 
 namespace sstferry {
@@ -21,17 +25,52 @@ constexpr uint64_t kMostGroupEntries = 256;
 constexpr size_t kLeastGroups = 64;
 constexpr double kMostDifferent = 0.98;
 
-bool Less(const Digest128& a, const Digest128& b) {
-  return std::pair(a.high, a.low) < std::pair(b.high, b.low);
-}
+// Groups to find by their digests. A source may send any digests: places depend
+// on a number that it does not know, so that it cannot crowd them.
+class GroupSet {
+ public:
+  GroupSet(const std::vector<Digest128>& groups, uint64_t secret)
+      : groups_(groups), secret_(secret) {
+    // At most half of the places are taken.
+    places_.resize(std::bit_ceil(2 * groups.size() + 1), kNone);
+    for (uint32_t i = 0; i < groups.size(); ++i) {
+      places_[PlaceOf(groups[i])] = i;
+    }
+  }
+  bool Holds(const Digest128& group) const {
+    return places_[PlaceOf(group)] != kNone;
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  // Its own place, or the empty one where it would be put.
+  size_t PlaceOf(const Digest128& group) const {
+    const size_t mask = places_.size() - 1;
+    char bytes[16];
+    EncodeFixed64(bytes, group.low);
+    EncodeFixed64(bytes + 8, group.high);
+    size_t place = Digest64(rocksdb::Slice(bytes, sizeof(bytes)), secret_) &
+                   mask;
+    while (places_[place] != kNone && !(groups_[places_[place]] == group)) {
+      place = (place + 1) & mask;
+    }
+    return place;
+  }
+
+  const std::vector<Digest128>& groups_;
+  const uint64_t secret_;
+  std::vector<uint32_t> places_;
+};
 
 // Indexes of the groups of `mine` that `other` lacks.
 std::vector<size_t> Missing(const std::vector<Digest128>& mine,
-                            std::vector<Digest128> other) {
-  std::sort(other.begin(), other.end(), Less);
+                            const std::vector<Digest128>& other,
+                            uint64_t secret) {
+  const GroupSet others(other, secret);
   std::vector<size_t> missing;
   for (size_t i = 0; i < mine.size(); ++i) {
-    if (!std::binary_search(other.begin(), other.end(), mine[i], Less)) {
+    if (!others.Holds(mine[i])) {
       missing.push_back(i);
     }
   }
@@ -124,8 +163,11 @@ CompareResult RangeCompare::CompareGroups(
   if (!theirs.takes_delta || !index_->has_groups()) {
     return CompareResult::kReplace;
   }
-  const std::vector<size_t> here = Missing(index_->groups(), theirs.groups);
-  const std::vector<size_t> there = Missing(theirs.groups, index_->groups());
+  const uint64_t secret = std::random_device()();
+  const std::vector<size_t> here =
+      Missing(index_->groups(), theirs.groups, secret);
+  const std::vector<size_t> there =
+      Missing(theirs.groups, index_->groups(), secret);
   const size_t groups = index_->groups().size();
   const bool all = groups != 0 && here.size() == groups;
   if (all || (groups >= kLeastGroups &&
