@@ -90,6 +90,30 @@ class FaultyRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
   FaultyFileSystem* const faults_;
 };
 
+// Only its syncs.
+class FaultyPart : public rocksdb::FSRandomRWFileOwnerWrapper {
+ public:
+  FaultyPart(std::unique_ptr<rocksdb::FSRandomRWFile> file, std::string path,
+             FaultyFileSystem* faults)
+      : FSRandomRWFileOwnerWrapper(std::move(file)),
+        path_(std::move(path)),
+        faults_(faults) {}
+  IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
+    const IOStatus status = faults_->Meet(FileStep::kSync, path_);
+    return status.ok() ? FSRandomRWFileOwnerWrapper::Sync(options, dbg)
+                       : status;
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
+    const IOStatus status = faults_->Meet(FileStep::kSync, path_);
+    return status.ok() ? FSRandomRWFileOwnerWrapper::Fsync(options, dbg)
+                       : status;
+  }
+
+ private:
+  const std::string path_;
+  FaultyFileSystem* const faults_;
+};
+
 class FaultyDirectory : public FSDirectory {
  public:
   FaultyDirectory(std::unique_ptr<FSDirectory> base, std::string path,
@@ -233,6 +257,16 @@ IOStatus FaultyFileSystem::NewRandomAccessFile(
       target()->NewRandomAccessFile(name, options, file, dbg);
   if (status.ok()) {
     *file = std::make_unique<FaultyRandomFile>(std::move(*file), name, this);
+  }
+  return status;
+}
+
+IOStatus FaultyFileSystem::NewRandomRWFile(
+    const std::string& name, const FileOptions& options,
+    std::unique_ptr<rocksdb::FSRandomRWFile>* file, IODebugContext* dbg) {
+  const IOStatus status = target()->NewRandomRWFile(name, options, file, dbg);
+  if (status.ok()) {
+    *file = std::make_unique<FaultyPart>(std::move(*file), name, this);
   }
   return status;
 }

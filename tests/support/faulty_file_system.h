@@ -74,6 +74,10 @@ class FaultyFileSystem : public SyncWatchingFileSystem {
       const std::string& name, const rocksdb::FileOptions& options,
       std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
       rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus NewRandomRWFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+      rocksdb::IODebugContext* dbg) override;
   rocksdb::IOStatus NewDirectory(
       const std::string& name, const rocksdb::IOOptions& options,
       std::unique_ptr<rocksdb::FSDirectory>* directory,

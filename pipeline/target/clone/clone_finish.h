@@ -21,8 +21,8 @@ struct FinishedClone {
 };
 
 // Compares the MANIFEST with the files that came, then writes OPTIONS, IDENTITY
-// and MANIFEST into db/, durably. Everything but CURRENT is then there. May be
-// called again after a crash at any point.
+// and MANIFEST into db/. Everything but CURRENT is then there, as durable as
+// `file_system` makes it. May be called again after a crash at any point.
 // `keep_identity`: the clone is to be the database that it is a clone of.
 //   kCorrupt       the MANIFEST names other files than came, or is damaged
 //   kIncompatible  the MANIFEST has records that sstferry does not know

@@ -27,20 +27,44 @@ Status UnitStore::Add(StagedChunk chunk, StageClock* clock) {
     if (stopped_) {
       return MakeStatus(EndState::kCancelled, "clone: stopped on request");
     }
+    unsynced_files_.insert(chunk.path);
+    has_unsynced_ = true;
     unsynced_bytes_ += chunk.record.chunk.file_bytes;
     due = ++unsynced_ >= kSyncUnits || unsynced_bytes_ >= kSyncBytes;
-    if (due) {
-      unsynced_ = 0;
-      unsynced_bytes_ = 0;
-    }
   }
-  return due ? Sync(clock) : Status::OK();
+  // Another lane that syncs now leaves this unit to the next one.
+  std::unique_lock<std::mutex> one(sync_mu_, std::defer_lock);
+  if (!due || !sync_ || !one.try_lock()) {
+    return Status::OK();
+  }
+  StageScope scope(clock, Stage::kSync);
+  return SyncUnits();
 }
 
-Status UnitStore::Flush(StageClock* clock) { return Sync(clock); }
+Status UnitStore::Flush(StageClock* clock) {
+  if (!sync_) {
+    return Status::OK();
+  }
+  StageScope scope(clock, Stage::kSync);
+  std::lock_guard<std::mutex> one(sync_mu_);
+  return SyncUnits();
+}
+
+Status UnitStore::AddRecorded(const std::vector<StagedChunk>& chunks,
+                              StageClock*) {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const StagedChunk& chunk : chunks) {
+    unsynced_files_.insert(chunk.path);
+    has_unsynced_ = true;
+  }
+  return status_;
+}
 
 Status UnitStore::EndRange(const JournalRangeDone& done) {
-  return journal_->Append(JournalRecordType::kRangeDone, done);
+  const Status status = journal_->Append(JournalRecordType::kRangeDone, done);
+  std::lock_guard<std::mutex> lock(mu_);
+  has_unsynced_ = true;
+  return status;
 }
 
 void UnitStore::Stop() {
@@ -48,16 +72,22 @@ void UnitStore::Stop() {
   stopped_ = true;
 }
 
-Status UnitStore::Sync(StageClock* clock) {
-  if (!sync_) {
-    return Status::OK();
+// The lane that does it waits, the others receive.
+Status UnitStore::SyncUnits() {
+  std::set<std::string> files;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!status_.ok() || !has_unsynced_) {
+      return status_;
+    }
+    files.swap(unsynced_files_);
+    unsynced_ = 0;
+    unsynced_bytes_ = 0;
+    has_unsynced_ = false;
   }
-  StageScope scope(clock, Stage::kSync);
   FaultPoint("UnitStore:Recorded");
-  Status status = SyncDirectory(file_system_, layout_->db_dir());
-  if (status.ok()) {
-    status = SyncDirectory(file_system_, layout_->staging_dir());
-  }
+  Status status =
+      SyncAll(file_system_, files, {layout_->db_dir(), layout_->staging_dir()});
   FaultPoint("UnitStore:NamesSynced");
   if (status.ok()) status = journal_->Sync();
   FaultPoint("UnitStore:RecordsSynced");

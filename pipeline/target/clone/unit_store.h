@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace sstferry {
 
 // Ownership: borrows all.
 // Threads:   any.
-// Crash:     a unit's bytes are durable before it is handed over, its name
-//   before its record; a resume compares the bytes with the record.
+// Crash:     a unit's bytes and its name are durable before its
+//   record is; a resume compares the bytes with the record.
 class UnitStore : public ChunkStore {
  public:
   // `sync`: names and records are made durable.
@@ -32,23 +33,27 @@ class UnitStore : public ChunkStore {
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
   [[nodiscard]] rocksdb::Status EndRange(
       const JournalRangeDone& done) override;
+  // Their bytes need not be durable: the process that recorded them may have
+  // died ahead of the sync.
   [[nodiscard]] rocksdb::Status AddRecorded(
-      const std::vector<StagedChunk>&, StageClock*) override {
-    return rocksdb::Status::OK();
-  }
+      const std::vector<StagedChunk>& chunks, StageClock* clock) override;
   void Stop() override;
   void FillSummary(Summary*) const override {}
 
  private:
-  [[nodiscard]] rocksdb::Status Sync(StageClock* clock);
+  // REQUIRES: sync_mu_ is held.
+  [[nodiscard]] rocksdb::Status SyncUnits();
 
   const CloneLayout* const layout_;
   rocksdb::FileSystem* const file_system_;
   JournalFile* const journal_;
   const bool sync_;
+  std::mutex sync_mu_;  // one sync at a time; taken before mu_
   std::mutex mu_;
-  uint64_t unsynced_bytes_ = 0;  // under mu_, and all below
-  uint32_t unsynced_ = 0;
+  std::set<std::string> unsynced_files_;  // under mu_, and all below
+  uint64_t unsynced_bytes_ = 0;
+  uint32_t unsynced_ = 0;  // units
+  bool has_unsynced_ = false;  // records
   bool stopped_ = false;
   rocksdb::Status status_;
 };

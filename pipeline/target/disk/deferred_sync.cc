@@ -1,6 +1,8 @@
 #include "pipeline/target/disk/deferred_sync.h"
 
-#include "pipeline/base/rocksdb_compat.h"
+#include <utility>
+
+#include "pipeline/target/disk/durable.h"
 
 namespace sstferry {
 namespace {
@@ -24,6 +26,18 @@ class DeferredFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
   IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&,
                      IODebugContext*) override {
+    return IOStatus::OK();
+  }
+};
+
+// A file that exists, whose syncs do nothing.
+class DeferredPart : public rocksdb::FSRandomRWFileOwnerWrapper {
+ public:
+  using FSRandomRWFileOwnerWrapper::FSRandomRWFileOwnerWrapper;
+  IOStatus Sync(const IOOptions&, IODebugContext*) override {
+    return IOStatus::OK();
+  }
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
     return IOStatus::OK();
   }
 };
@@ -88,6 +102,52 @@ class DeferredSyncFileSystem : public SyncWatchingFileSystem {
 std::shared_ptr<rocksdb::FileSystem> MakeDeferredSyncFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base) {
   return std::make_shared<DeferredSyncFileSystem>(std::move(base));
+}
+
+rocksdb::Status SyncBatch::Run() {
+  const std::set<std::string> files = std::exchange(files_, {});
+  const std::set<std::string> dirs = std::exchange(dirs_, {});
+  return SyncAll(target(), files, dirs);
+}
+
+IOStatus SyncBatch::NewWritableFile(const std::string& name,
+                                    const FileOptions& options,
+                                    std::unique_ptr<FSWritableFile>* file,
+                                    IODebugContext* dbg) {
+  IOStatus status = target()->NewWritableFile(name, options, file, dbg);
+  if (status.ok()) {
+    files_.insert(name);
+    *file = std::make_unique<DeferredFile>(std::move(*file));
+  }
+  return status;
+}
+
+IOStatus SyncBatch::NewRandomRWFile(
+    const std::string& name, const FileOptions& options,
+    std::unique_ptr<rocksdb::FSRandomRWFile>* file, IODebugContext* dbg) {
+  IOStatus status = target()->NewRandomRWFile(name, options, file, dbg);
+  if (status.ok()) {
+    files_.insert(name);
+    *file = std::make_unique<DeferredPart>(std::move(*file));
+  }
+  return status;
+}
+
+IOStatus SyncBatch::NewDirectory(const std::string& name, const IOOptions&,
+                                 std::unique_ptr<FSDirectory>* directory,
+                                 IODebugContext*) {
+  dirs_.insert(name);
+  *directory = std::make_unique<DeferredDirectory>();
+  return IOStatus::OK();
+}
+
+IOStatus SyncBatch::RenameFile(const std::string& from, const std::string& to,
+                               const IOOptions& options, IODebugContext* dbg) {
+  IOStatus status = target()->RenameFile(from, to, options, dbg);
+  if (status.ok() && files_.erase(from) != 0) {
+    files_.insert(to);
+  }
+  return status;
 }
 
 }  // namespace sstferry

@@ -1,17 +1,54 @@
-// A file system that skips every sync, for --durability none: the pull syncs
-// the whole tree once, before the database gets its name.
+// File systems that skip syncs which something else makes up for later.
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
 
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Returns a file system whose Sync, Fsync and RangeSync of files and
-// directories do nothing. The caller must SyncTree() what it wrote before it
-// reports the data as durable.
+// For --durability none: returns a file system whose Sync, Fsync and RangeSync
+// of files and directories do nothing. The caller must SyncTree() what it wrote
+// before it reports the data as durable.
 std::shared_ptr<rocksdb::FileSystem> MakeDeferredSyncFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
+
+// A file system that only notes which files and directories were to be synced,
+// and syncs them when it is told to: for files that nobody relies on before
+// all of them are durable, in whatever order they become so.
+// Threads: one.
+class SyncBatch : public SyncWatchingFileSystem {
+ public:
+  using SyncWatchingFileSystem::SyncWatchingFileSystem;
+  const char* Name() const override { return "sstferry.SyncBatch"; }
+
+  // Syncs what was opened for writing since the last call, under the name that
+  // it has now, and the directories that were to be synced.
+  [[nodiscard]] rocksdb::Status Run();
+
+  rocksdb::IOStatus NewWritableFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSWritableFile>* file,
+      rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus NewRandomRWFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+      rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus NewDirectory(
+      const std::string& name, const rocksdb::IOOptions& options,
+      std::unique_ptr<rocksdb::FSDirectory>* directory,
+      rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* dbg) override;
+
+ private:
+  std::set<std::string> files_;
+  std::set<std::string> dirs_;
+};
 
 }  // namespace sstferry

@@ -6,16 +6,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/base/start_thread.h"
 
 namespace sstferry {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Of one SyncAll().
+constexpr size_t kSyncsAtOnce = 8;
+
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Status;
@@ -103,6 +113,38 @@ Status SyncDirectory(rocksdb::FileSystem* file_system,
     status = status.ok() ? closed : status;
   }
   return At("sync " + dir, status);
+}
+
+Status SyncAll(rocksdb::FileSystem* file_system,
+               const std::set<std::string>& files,
+               const std::set<std::string>& dirs) {
+  std::vector<std::string> paths(files.begin(), files.end());
+  paths.insert(paths.end(), dirs.begin(), dirs.end());
+  std::atomic<size_t> next{0};
+  std::mutex mu;
+  Status first;
+  const auto work = [&] {
+    for (size_t i = next++; i < paths.size(); i = next++) {
+      const Status status = i < files.size()
+                                ? SyncFile(file_system, paths[i])
+                                : SyncDirectory(file_system, paths[i]);
+      std::lock_guard<std::mutex> lock(mu);
+      if (first.ok()) first = status;
+    }
+  };
+  std::vector<std::thread> threads;
+  while (threads.size() + 1 < std::min(paths.size(), kSyncsAtOnce)) {
+    std::thread thread;
+    if (!StartThread(work, &thread).ok()) {
+      break;  // this one syncs all that no other does
+    }
+    threads.push_back(std::move(thread));
+  }
+  work();
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return first;
 }
 
 Status WriteDurably(rocksdb::FileSystem* file_system, const std::string& path,

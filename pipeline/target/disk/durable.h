@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "rocksdb/file_system.h"
@@ -44,6 +45,12 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 // Syncs a directory, which makes the names in it durable.
 [[nodiscard]] rocksdb::Status SyncDirectory(rocksdb::FileSystem* file_system,
                                             const std::string& dir);
+
+// Syncs these files and directories in no order, several at a time: a disk
+// takes hardly longer for them than for one. Returns the first failure.
+[[nodiscard]] rocksdb::Status SyncAll(rocksdb::FileSystem* file_system,
+                                      const std::set<std::string>& files,
+                                      const std::set<std::string>& dirs);
 
 // Writes `path` durably and atomically: temporary file, sync, rename, sync of
 // the directory. After a crash `path` holds all of `contents`, or it is as it

@@ -64,11 +64,12 @@ std::string JournalTransferId(const std::string& journal) {
 
 // True for a workspace whose pull died while it created it, or before it had
 // removed the last part: it holds nothing, or only a lock file, whose mark may
-// be torn or zeros.
+// be torn or zeros, and staging/.
 bool IsBarelyBegun(const std::string& dir) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
-    if (entry.path().filename() != "lock") {
+    const std::string name = entry.path().filename();
+    if (name != "lock" && (name != "staging" || !Workspace::IsOne(dir))) {
       return false;
     }
   }
@@ -341,10 +342,8 @@ Status Workspace::Lock() {
   status = WriteLockMark(path);
   FaultPoint("Workspace:Locked");
   // The mark is durable before anything else gets a name in the workspace.
-  if (status.ok()) {
-    status = SyncDirectory(file_system_.get(), dir_);
-  }
-  return status.ok() ? SyncDirectory(file_system_.get(), parent_) : status;
+  return status.ok() ? SyncAll(file_system_.get(), {}, {dir_, parent_})
+                     : status;
 }
 
 Status Workspace::CreateDirectory(const std::string& path) {
@@ -452,7 +451,7 @@ Status Workspace::Clear() {
   }
   swap_state_ = SwapState::kNone;
   FaultPoint("Workspace:DirectoriesMade");
-  return SyncDirectory(file_system_.get(), dir_);
+  return Status::OK();  // their names become durable with the journal's
 }
 
 Status Workspace::Discard() {
@@ -490,11 +489,18 @@ Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
 }
 
 Status Workspace::RemoveWorkspace() {
-  // The journal follows the rest, because it names the transfer. The lock is
-  // last, because its mark says that sstferry made the workspace.
-  const Status status =
-      RemoveParts({"old", "exchange", "staging", "journal", "lock"},
-                  [] { FaultPoint("Workspace:PartRemoved"); });
+  // The lock is last, because its mark says that sstferry made the workspace.
+  // Which of the two before it is gone first does not matter.
+  const auto removed_one = [] { FaultPoint("Workspace:PartRemoved"); };
+  Status status = RemoveParts({"old", "exchange"}, removed_one);
+  const auto remove = [&](const std::string& path) {
+    if (status.ok()) status = RemoveTree(file_system_.get(), path);
+    if (status.ok()) removed_one();
+  };
+  remove(staging_dir());
+  remove(journal_path());
+  if (status.ok()) status = SyncDirectory(file_system_.get(), dir_);
+  remove(dir_ + "/lock");
   if (!status.ok()) {
     return status;
   }

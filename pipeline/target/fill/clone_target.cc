@@ -291,6 +291,9 @@ Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
     }
     held->totals += start.held;
     held->chunks_cloned++;
+    held->staged.push_back({range.family,
+                            layout_->PathOf(layout_->file_of(range.id)),
+                            chunks.front()});
     held->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
     // A file that is whole was checked before its last unit was recorded. What
     // was checked of another is not: all of it is read.
@@ -318,8 +321,8 @@ std::unique_ptr<ChunkStore> CloneTarget::MakeStore(JournalFile* journal) {
 }
 
 Status CloneTarget::Finish() {
-  Status status = FinishClone(*layout_, options().keep_identity,
-                              context().file_system.get(), &finished_);
+  Status status = FinishClone(*layout_, options().keep_identity, last_files(),
+                              &finished_);
   if (status.ok()) {
     status = CheckFamilyNames();
   }
@@ -362,15 +365,14 @@ Status CloneTarget::Record(const Summary& summary) {
     status = ChooseAccess(options(), &access);
   }
   if (status.ok()) {
-    status = WriteDurably(context().disk.get(), dir + "/CURRENT",
+    status = WriteDurably(last_files(), dir + "/CURRENT",
                           finished_.manifest + "\n");
   }
   if (status.ok()) {
     status = SetAccess(dir + "/CURRENT", access.OfFiles());
   }
   FaultPoint("CloneTarget:CurrentWritten");
-  return status.ok() ? SyncFile(context().disk.get(), dir + "/CURRENT")
-                     : status;
+  return status.ok() ? last_files()->Run() : status;
 }
 
 void CloneTarget::FillSummary(Summary* summary) const {

@@ -35,6 +35,13 @@ Status NewDirectoryTarget::CheckSnapshot() {
   return is_exchanged() ? context().exchange->CheckTarget() : Status::OK();
 }
 
+SyncBatch* NewDirectoryTarget::last_files() {
+  if (last_files_ == nullptr) {
+    last_files_ = std::make_shared<SyncBatch>(context().disk);
+  }
+  return last_files_.get();
+}
+
 Status NewDirectoryTarget::Close(JournalFile* journal) {
   Status status = CloseFiles();
   if (status.ok()) {
@@ -46,10 +53,9 @@ Status NewDirectoryTarget::Close(JournalFile* journal) {
   }
   FaultPoint("Puller:DatabaseClosed");
   if (status.ok()) {
-    rocksdb::FileSystem* const disk = context().disk.get();
     const std::string dir = context().workspace->db_dir();
-    status = state()->sync_chunks ? SyncDirectory(disk, dir)
-                                  : SyncTree(disk, dir);
+    status = state()->sync_chunks ? SyncDirectory(last_files(), dir)
+                                  : SyncTree(context().disk.get(), dir);
   }
   FaultPoint("Puller:DatabaseSynced");
   return status;
@@ -57,13 +63,12 @@ Status NewDirectoryTarget::Close(JournalFile* journal) {
 
 Status NewDirectoryTarget::Record(const Summary& summary) {
   const std::string dir = context().workspace->db_dir();
-  Status status =
-      WriteSourceRecord(context().file_system.get(), dir, plan());
+  Status status = WriteSourceRecord(last_files(), dir, plan());
   if (status.ok()) {
-    status = WriteCovers(context().file_system.get(), dir, covers_);
+    status = WriteCovers(last_files(), dir, covers_);
   }
   if (status.ok()) {
-    status = WriteDurably(context().file_system.get(),
+    status = WriteDurably(last_files(),
                           dir + "/" + kLastTransferName,
                           SummaryToJson(summary, "pull") + "\n");
   }
@@ -73,11 +78,12 @@ Status NewDirectoryTarget::Record(const Summary& summary) {
     status = ChooseAccess(options(), &access);
   }
   if (status.ok()) {
-    status = SetTreeAccess(context().disk.get(), dir, access);
+    status = SetTreeAccess(last_files(), dir, access);
   }
   FaultPoint("Puller:AccessSet");
-  if (status.ok() && !state()->sync_chunks) {
-    status = SyncTree(context().disk.get(), dir);
+  if (status.ok()) {
+    status = state()->sync_chunks ? last_files()->Run()
+                                  : SyncTree(context().disk.get(), dir);
   }
   return status;
 }

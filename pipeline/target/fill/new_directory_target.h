@@ -6,6 +6,7 @@
 #include <string>
 
 #include "format/record/cover_file.h"
+#include "pipeline/target/disk/deferred_sync.h"
 #include "pipeline/target/pull/pull_target.h"
 
 namespace sstferry {
@@ -54,8 +55,11 @@ class NewDirectoryTarget : public PullTarget {
   [[nodiscard]] virtual rocksdb::Status CloseFiles() = 0;
   // What Record() writes down for the next refresh.
   CoverFile* covers() { return &covers_; }
+  // For what Record() makes durable, all of it at once.
+  SyncBatch* last_files();
 
  private:
+  std::shared_ptr<SyncBatch> last_files_;
   CoverFile covers_;
   std::string replaced_;
 };

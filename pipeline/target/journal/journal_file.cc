@@ -75,6 +75,7 @@ Status JournalFile::Write(const Slice& data) {
   const Status status =
       Keep(file_->Append(data, IOOptions(), nullptr), "append to");
   offset_ += data.size();
+  synced_ = false;
   return status;
 }
 
@@ -99,9 +100,10 @@ Status JournalFile::AppendPayload(JournalRecordType type,
 
 Status JournalFile::Sync() {
   std::lock_guard<std::mutex> lock(mu_);
-  if (!status_.ok()) {
+  if (!status_.ok() || synced_) {
     return status_;
   }
+  synced_ = true;
   return Keep(file_->Sync(IOOptions(), nullptr), "sync");
 }
 

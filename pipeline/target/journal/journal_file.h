@@ -38,6 +38,7 @@ class JournalFile {
   }
   [[nodiscard]] rocksdb::Status AppendPayload(JournalRecordType type,
                                               const rocksdb::Slice& payload);
+  // Nothing to do where nothing was appended since the last one.
   [[nodiscard]] rocksdb::Status Sync();
   [[nodiscard]] rocksdb::Status Close();
 
@@ -51,6 +52,7 @@ class JournalFile {
   std::mutex mu_;
   std::unique_ptr<rocksdb::FSWritableFile> file_;  // under mu_
   uint64_t offset_ = 0;                            // under mu_
+  bool synced_ = false;                            // under mu_
   rocksdb::Status status_;                         // under mu_
 };
 

@@ -246,8 +246,10 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
   }
   StageScope scope(&clock_, Stage::kSync);
   FaultPoint("LaneClient:ChunkWritten");
+  // The store of a clone syncs many units at once, ahead of their records.
   status = Final(
-      open_->file.Finish(state_->sync_chunks, &state_->file_access));
+      open_->file.Finish(state_->sync_chunks && state_->clone == nullptr,
+                         &state_->file_access));
   FaultPoint("LaneClient:ChunkSynced");
   return status;
 }

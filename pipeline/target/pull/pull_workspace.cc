@@ -227,8 +227,12 @@ Status PullWorkspace::AppendPlan() {
 }
 
 Status PullWorkspace::ReopenJournal() {
-  return JournalFile::Reopen(context_->disk.get(), workspace_->journal_path(),
-                             unfinished_.bytes, &journal_);
+  const Status status =
+      JournalFile::Reopen(context_->disk.get(), workspace_->journal_path(),
+                          unfinished_.bytes, &journal_);
+  // Its name, and those beside it, may be as an earlier pull left them unsynced.
+  return status.ok() ? SyncDirectory(context_->disk.get(), workspace_->dir())
+                     : status;
 }
 
 Status PullWorkspace::RemoveJournal() {

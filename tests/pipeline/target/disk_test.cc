@@ -8,9 +8,11 @@
 #include "pipeline/target/disk/staging_file.h"
 #include "pipeline/target/disk/synced_files.h"
 #include "pipeline/target/journal/journal_file.h"
+#include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/journal_records.h"
+#include "tests/support/power_loss_file_system.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 
@@ -387,6 +389,63 @@ TEST_CASE("SyncedFiles syncs what was written since the last sync, once",
     write(false);
     REQUIRE(sync_again("a", false) == 1);
   }
+}
+
+TEST_CASE("SyncBatch syncs what was written under the name that it has now",
+          "[target][durability]") {
+  ScratchDir dir;
+  std::filesystem::create_directory(dir / "disk");
+  WriteBytes(dir / "disk/there", "old");
+  const auto disk = std::make_shared<PowerLossFileSystem>(dir / "disk");
+  SyncBatch batch(disk);
+  REQUIRE_OK(WriteDurably(&batch, dir / "disk/written", "new"));
+  REQUIRE_OK(WriteDurably(&batch, dir / "disk/there", "newer"));
+  REQUIRE(disk->unsynced_files() == 2);
+  const bool runs = GENERATE(true, false);
+  if (runs) {
+    REQUIRE_OK(batch.Run());
+    REQUIRE(disk->unsynced_files() + disk->unsynced_names() == 0);
+  }
+  disk->LosePower(Survival::kNothing, 1);
+  REQUIRE(std::filesystem::exists(dir / "disk/written") == runs);
+  REQUIRE(BytesOf(dir / "disk/there") == (runs ? "newer" : "old"));
+}
+
+TEST_CASE("SyncAll syncs all that it is told and says what failed",
+          "[target][durability]") {
+  ScratchDir dir;
+  auto disk = std::make_shared<FaultyFileSystem>();
+  std::set<std::string> files;
+  for (int i = 0; i < 20; ++i) {
+    WriteBytes(dir / std::to_string(i), "bytes");
+    files.insert(dir / std::to_string(i));
+  }
+  REQUIRE_OK(SyncAll(disk.get(), files, {dir.path()}));
+  REQUIRE(disk->count(FileStep::kSync) == 21);
+  files.insert(dir / "none");
+  const rocksdb::Status status = SyncAll(disk.get(), files, {});
+  REQUIRE(status.ToString().find("sync " + (dir / "none")) !=
+          std::string::npos);
+  REQUIRE(disk->count(FileStep::kSync) == 41);  // the others nevertheless
+}
+
+TEST_CASE("A clone that resumes syncs units that were recorded, not synced",
+          "[target][durability][clone]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  TestServer server(ServeAndHold(dir / "source"));
+  std::filesystem::create_directory(dir / "disk");
+  const auto disk = std::make_shared<PowerLossFileSystem>(dir / "disk");
+  PullOptions options = PullFrom(server.address(), dir / "disk/target");
+  options.method = PullMethod::kClone;
+  options.chunk_bytes = 1 << 20;
+  options.file_system = disk;
+  (void)PullAndCancel(options, "LaneClient:ChunkSynced", 12);
+  const Summary last = RunPull(options);
+  REQUIRE_OK(last.status);
+  REQUIRE(last.chunks_resumed > 0);
+  disk->LosePower(Survival::kNothing, 1);
+  REQUIRE(EntriesOf(dir / "disk/target") == EntriesOf(dir / "source"));
 }
 
 }  // namespace
