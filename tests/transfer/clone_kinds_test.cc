@@ -1,9 +1,12 @@
 // Clones of databases whose contents ingestion cannot hand over, opened as
 // their application does.
 #include <filesystem>
+#include <fstream>
 
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/file_checksum.h"
+#include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
 #include "rocksdb/wide_columns.h"
 #include "tests/support/catch.h"
@@ -125,6 +128,55 @@ TEST_CASE("Versions that a snapshot at the source held are in a clone",
   CHECK(there == "200");
   CHECK(there == properties);
   CHECK(EntriesOf(dir / "source", OneFamily(Quiet())).size() == 100);
+}
+
+// Flips one bit in the middle of the directory's only table.
+void DamageTable(const std::string& path) {
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.path().extension() != ".sst") continue;
+    std::fstream file(entry.path(),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(200);
+    const char old = static_cast<char>(file.get());
+    file.seekp(200);
+    file.put(static_cast<char>(old ^ 1));
+  }
+}
+
+TEST_CASE("Tables without checksums are compared with those of the MANIFEST",
+          "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  rocksdb::BlockBasedTableOptions table;
+  const bool plain = GENERATE(false, true);
+  table.checksum = rocksdb::kNoChecksum;
+  rocksdb::PlainTableOptions keys;
+  keys.user_key_len = 9;
+  options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(4));
+  options.table_factory.reset(plain
+                                  ? rocksdb::NewPlainTableFactory(keys)
+                                  : rocksdb::NewBlockBasedTableFactory(table));
+  rocksdb::DBOptions summed;
+  summed.allow_mmap_reads = true;
+  summed.file_checksum_gen_factory = rocksdb::GetFileChecksumGenCrc32cFactory();
+  {
+    OpenDb db(dir / "source", OneFamily(options), summed);
+    for (int i = 0; i < 500; ++i) db.Put(NumberedKey(i), "value");
+    db.Flush();
+  }
+  const Ferried whole = Clone(dir);
+  INFO(whole.message());
+  REQUIRE_OK(whole.status);
+  REQUIRE(whole.summary.chunks_unchecked == 0);
+  std::filesystem::remove_all(dir / "target");
+  DamageTable(dir / "source");
+  PullOptions clone;
+  clone.method = PullMethod::kClone;
+  const Ferried damaged = Ferry(dir / "source", dir / "target", clone);
+  INFO(damaged.message());
+  REQUIRE(EndStateOf(damaged.status) == EndState::kCorrupt);
+  REQUIRE(damaged.message().find("file checksum") != std::string::npos);
+  REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
 }
 
 TEST_CASE("Cuckoo tables are in a clone, and counted as unchecked",

@@ -12,6 +12,7 @@
 #include "format/rocksdb/manifest_append.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/target/clone/file_check.h"
 #include "pipeline/target/disk/durable.h"
 #include "rocksdb/env.h"
 
@@ -64,6 +65,7 @@ class Finisher {
   [[nodiscard]] Status CheckFiles();
   [[nodiscard]] Status CheckFamily(const ManifestFamily& family,
                                    std::set<uint64_t>* named);
+  [[nodiscard]] Status CheckWhole(const ManifestFile& file);
   [[nodiscard]] Status MoveReused();
   [[nodiscard]] Status SetTimes();
   [[nodiscard]] Status WriteOptions();
@@ -143,6 +145,7 @@ Status Finisher::CheckFamily(const ManifestFamily& family,
       status = Bad("expected all files in one directory, found path " +
                    std::to_string(file.path_id));
     }
+    if (status.ok()) status = CheckWhole(file);
     finished_->levels[file.level]++;
   }
   for (const auto& [number, blob] : family.blobs) {
@@ -151,6 +154,21 @@ Status Finisher::CheckFamily(const ManifestFamily& family,
                       blob.total_bytes + kBlobFrameBytes, named);
     }
   }
+  return status;
+}
+
+// Where a file's own checksums cover every byte, that of the MANIFEST says
+// nothing more.
+Status Finisher::CheckWhole(const ManifestFile& file) {
+  const CloneFile& mine = *by_number_.at(file.number);
+  if (!layout_.IsUnchecked(mine)) {
+    return Status::OK();
+  }
+  bool compared = false;
+  const Status status =
+      CompareWithManifest(file_system_, layout_.PathOf(mine),
+                          file.checksum_function, file.checksum, &compared);
+  finished_->checked_whole += compared ? 1 : 0;
   return status;
 }
 

@@ -17,7 +17,8 @@ struct FinishedClone {
   std::vector<std::string> families;
   std::map<int, uint64_t> levels;  // level -> tables
   std::string manifest;            // what CURRENT is to name
-  std::vector<std::string> notes;
+  // Files without checksums of their own, whose bytes match the MANIFEST's.
+  uint64_t checked_whole = 0;
 };
 
 // Compares the MANIFEST with the files that came, then writes OPTIONS, IDENTITY

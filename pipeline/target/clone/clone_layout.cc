@@ -141,6 +141,16 @@ std::unique_ptr<SstPartCheck> CloneLayout::StartCheck(
                      : nullptr;
 }
 
+void CloneLayout::SetUnchecked(uint32_t range_id) {
+  std::lock_guard<std::mutex> lock(mu_);
+  unchecked_.insert(file_of(range_id).number);
+}
+
+bool CloneLayout::IsUnchecked(const CloneFile& file) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return unchecked_.count(file.number) != 0;
+}
+
 bool CloneLayout::CompleteUnit(uint32_t range_id, const ByteSpan& blocks,
                                std::vector<ByteSpan>* checked) {
   const uint32_t file = unit(range_id).file;

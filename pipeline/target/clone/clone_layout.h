@@ -85,6 +85,10 @@ class CloneLayout {
   bool CompleteUnit(uint32_t range_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 
+  // Of a file that is whole: it has bytes without a checksum of its own.
+  void SetUnchecked(uint32_t range_id);
+  bool IsUnchecked(const CloneFile& file) const;
+
   const std::string& db_dir() const { return db_dir_; }
   const std::string& staging_dir() const { return staging_dir_; }
 
@@ -107,6 +111,7 @@ class CloneLayout {
   std::vector<uint32_t> units_left_;             // under mu_; by file
   std::vector<bool> has_tail_;                   // under mu_; by file
   std::vector<std::vector<ByteSpan>> checked_;   // under mu_; by file
+  std::set<uint64_t> unchecked_;                 // under mu_; numbers of files
 };
 
 }  // namespace sstferry

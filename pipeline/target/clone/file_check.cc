@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "format/clone/data_file_check.h"
+#include "format/coding.h"
+#include "format/crc32c.h"
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/rocksdb_compat.h"
@@ -97,28 +99,72 @@ Status CheckClonedFile(rocksdb::FileSystem* file_system,
                      CloneFileName(file) + " of the source");
 }
 
-Status DigestOfPart(rocksdb::FileSystem* file_system, const std::string& path,
-                    uint64_t offset, uint64_t bytes, Digest128* digest) {
-  std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(file_system, path, &source);
-  if (!status.ok()) {
-    return status;
-  }
-  if (source->size() < offset || source->size() - offset < bytes) {
+namespace {
+
+// Calls add(piece) for the bytes in order. kCorrupt: the file is too short.
+template <typename Add>
+Status ReadPieces(const FileSource& source, const std::string& path,
+                  uint64_t offset, uint64_t bytes, Add add) {
+  if (source.size() < offset || source.size() - offset < bytes) {
     return MakeStatus(EndState::kCorrupt, path + " is too short");
   }
-  Digest128Stream stream;
   std::string scratch;
   for (uint64_t at = 0; at < bytes;) {
     const size_t n =
         static_cast<size_t>(std::min<uint64_t>(kPieceBytes, bytes - at));
     Slice piece;
-    status = source->Read(offset + at, n, &scratch, &piece);
+    const Status status = source.Read(offset + at, n, &scratch, &piece);
     if (!status.ok()) {
       return status;
     }
-    stream.Add(piece);
+    add(piece);
     at += n;
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status CompareWithManifest(rocksdb::FileSystem* file_system,
+                           const std::string& path,
+                           const std::string& function,
+                           const std::string& checksum, bool* compared) {
+  *compared = function == "FileChecksumCrc32c" && checksum.size() == 4;
+  if (!*compared) {
+    return Status::OK();
+  }
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(file_system, path, &source);
+  uint32_t crc = 0;
+  if (status.ok()) {
+    status = ReadPieces(*source, path, 0, source->size(),
+                        [&crc](const Slice& piece) {
+                          crc = Crc32cExtend(crc, piece.data(), piece.size());
+                        });
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  std::string found;  // most significant byte first
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    found.push_back(static_cast<char>(crc >> shift));
+  }
+  return found == checksum
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          path + ": expected the file checksum " +
+                              ToHex(checksum) + " as the MANIFEST says, found " +
+                              ToHex(found));
+}
+
+Status DigestOfPart(rocksdb::FileSystem* file_system, const std::string& path,
+                    uint64_t offset, uint64_t bytes, Digest128* digest) {
+  std::unique_ptr<FileSource> source;
+  Status status = FileSource::Open(file_system, path, &source);
+  Digest128Stream stream;
+  if (status.ok()) {
+    status = ReadPieces(*source, path, offset, bytes,
+                        [&stream](const Slice& piece) { stream.Add(piece); });
   }
   *digest = stream.Finish();
   return status;

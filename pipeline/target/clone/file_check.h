@@ -24,6 +24,12 @@ namespace sstferry {
                                               std::vector<ByteSpan> checked,
                                               bool* unchecked);
 
+// Compares all of the file with the checksum that a MANIFEST has of it.
+// *compared: `function` is one that is known here.
+[[nodiscard]] rocksdb::Status CompareWithManifest(
+    rocksdb::FileSystem* file_system, const std::string& path,
+    const std::string& function, const std::string& checksum, bool* compared);
+
 // The digest of a part of a file. kCorrupt: it is too short.
 [[nodiscard]] rocksdb::Status DigestOfPart(rocksdb::FileSystem* file_system,
                                            const std::string& path,

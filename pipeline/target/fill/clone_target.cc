@@ -295,6 +295,7 @@ Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
                             layout_->PathOf(layout_->file_of(range.id)),
                             chunks.front()});
     held->chunks_unchecked += chunks.front().unchecked ? 1 : 0;
+    if (chunks.front().unchecked) layout_->SetUnchecked(range.id);
     // A file that is whole was checked before its last unit was recorded. What
     // was checked of another is not: all of it is read.
     std::vector<ByteSpan> checked;
@@ -325,6 +326,10 @@ Status CloneTarget::Finish() {
                               &finished_);
   if (status.ok()) {
     status = CheckFamilyNames();
+  }
+  {
+    std::lock_guard<std::mutex> lock(state()->mu);
+    state()->chunks_unchecked -= finished_.checked_whole;
   }
   FillCovers();
   return status;

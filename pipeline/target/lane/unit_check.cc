@@ -83,11 +83,15 @@ Status OpenUnit::Finish(StagedChunk* chunk) {
   const bool is_whole = state_->clone->CompleteUnit(
       range_id_, blocks_ != nullptr ? blocks_->checked() : ByteSpan(),
       &checked);
-  return is_whole ? CheckClonedFile(state_->file_system, chunk->path,
-                                    state_->clone->file_of(range_id_),
-                                    std::move(checked),
-                                    &chunk->record.unchecked)
-                  : Status::OK();
+  if (!is_whole) {
+    return Status::OK();
+  }
+  const Status status =
+      CheckClonedFile(state_->file_system, chunk->path,
+                      state_->clone->file_of(range_id_), std::move(checked),
+                      &chunk->record.unchecked);
+  if (chunk->record.unchecked) state_->clone->SetUnchecked(range_id_);
+  return status;
 }
 
 StagingPlace PlaceOf(const PullState& state, const OpenUnit* unit,
