@@ -176,6 +176,18 @@ TEST_CASE("Workspace takes over one that was cut short while it was made",
   }
 }
 
+TEST_CASE("Workspace removes one that was cut short while it was removed",
+          "[target][workspace][crash]") {
+  ScratchDir dir;
+  MakeDir(dir / "target", "precious");
+  fs::create_directories(dir / "target.sstferry/staging");
+  const bool is_ours = GENERATE(true, false);
+  WriteBytes(dir / "target.sstferry/lock",
+             is_ours ? "sstferry workspace 1\n" : "sstferry w");
+  RequireRefused(OpenIt(dir / "target"), "is not empty");
+  REQUIRE(fs::exists(dir / "target.sstferry") == !is_ours);
+}
+
 TEST_CASE("Workspace is busy for a second pull until the first has ended",
           "[target][workspace]") {
   ScratchDir dir;
