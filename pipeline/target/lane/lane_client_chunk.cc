@@ -196,7 +196,7 @@ Status LaneClient::AwaitPace(uint64_t bytes) {
 }
 
 // Receives the rest of the open chunk and checks what its frames' digests and
-// the ChunkEnd say of each other; the file is synced where durability asks.
+// the ChunkEnd say of each other; syncs it, but for a clone's (UnitStore).
 Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
   Status status;
   Frame frame;
@@ -246,10 +246,8 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
   }
   StageScope scope(&clock_, Stage::kSync);
   FaultPoint("LaneClient:ChunkWritten");
-  // The store of a clone syncs many units at once, ahead of their records.
-  status = Final(
-      open_->file.Finish(state_->sync_chunks && state_->clone == nullptr,
-                         &state_->file_access));
+  status = Final(open_->file.Finish(
+      state_->sync_chunks && open_->unit == nullptr, &state_->file_access));
   FaultPoint("LaneClient:ChunkSynced");
   return status;
 }
