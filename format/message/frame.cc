@@ -52,6 +52,7 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kFactsRequest, "FactsRequest"},
     {FrameType::kFactsReply, "FactsReply"},
     {FrameType::kSourceRecordPart, "SourceRecordPart"},
+    {FrameType::kQueued, "Queued"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},

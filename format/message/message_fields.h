@@ -59,6 +59,8 @@ inline const char* SnapshotUseName(SnapshotUse use) {
       return "share";
     case SnapshotUse::kInstead:
       return "instead";
+    case SnapshotUse::kLatest:
+      return "latest";
   }
   return "unknown";
 }
@@ -193,6 +195,11 @@ void Fields(A& a, M& m) {
   a.Digest("wal", m.wal);
 }
 
+template <typename A, FieldsOf<Queued> M>
+void Fields(A& a, M& m) {
+  Number(a, "ahead", m.ahead);
+}
+
 template <typename A, FieldsOf<SourceRecordPart> M>
 void Fields(A& a, M& m) {
   a.Bytes("bytes", m.bytes, kMaxSourceRecordPartBytes);
@@ -302,7 +309,7 @@ void Fields(A& a, M& m) {
   a.Enum("carry", m.carry, 2, CarryModeName);
   a.Enum("compression", m.compression, 2, WireCompressionName);
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
-  a.Enum("snapshot_use", m.snapshot_use, 3, SnapshotUseName);
+  a.Enum("snapshot_use", m.snapshot_use, 4, SnapshotUseName);
   a.Id("held_transfer", m.held_transfer);
   a.Enum("mode", m.mode, 2, TransferModeName);
   a.Enum("compare", m.compare, 2, CompareModeName);

@@ -134,6 +134,10 @@ Status TargetFamilies::DecodeFrom(const Slice& payload) {
   return DecodeFields("TargetFamilies", payload, this);
 }
 
+void Queued::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Queued::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Queued", payload, this);
+}
 void SourceRecordPart::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);
 }

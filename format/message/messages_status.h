@@ -47,4 +47,13 @@ struct FactsReply {
   friend bool operator==(const FactsReply&, const FactsReply&) = default;
 };
 
+// A request waits for its turn. Only with kFeatureShare; before Opened, and
+// again when the number changes.
+struct Queued {
+  uint32_t ahead = 0;  // requests that are served before it
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Queued&, const Queued&) = default;
+};
+
 }  // namespace sstferry

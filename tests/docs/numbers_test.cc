@@ -164,7 +164,8 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
       {kFeatureMarkedBlocks, "marked blocks"},
       {kFeatureClone, "clones"},
       {kFeatureFacts, "database facts"},
-      {kFeatureDelta, "deltas"}};
+      {kFeatureDelta, "deltas"},
+      {kFeatureShare, "shared snapshots"}};
   uint64_t listed = 0;
   for (const auto& [bit, name] : bits) {
     INFO(bit << ": " << name);

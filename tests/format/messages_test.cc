@@ -85,6 +85,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleDigestReply(), SampleEntriesRequest(),
                     SampleEntriesReply(), SampleChunkAck(),
                     SampleUnitDigestRequest(), SampleSourceRecordPart(),
+                    SampleQueued(),
                     SampleGroupRequest(),
                     SampleGroupReply(), SampleDeltaRequest());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
@@ -104,6 +105,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
+                   Queued,
                    GroupRequest,
                    GroupReply, DeltaRequest>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,

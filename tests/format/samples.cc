@@ -223,6 +223,8 @@ RangeEnd SampleRangeEnd() {
 
 UnitDigestRequest SampleUnitDigestRequest() { return UnitDigestRequest{7}; }
 
+Queued SampleQueued() { return Queued{3}; }
+
 SourceRecordPart SampleSourceRecordPart() {
   return SourceRecordPart{std::string("\x01\0part", 6)};
 }
@@ -369,6 +371,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kGroupRequest, Encode(SampleGroupRequest())},
       {FrameType::kGroupReply, Encode(SampleGroupReply())},
       {FrameType::kDeltaRequest, Encode(SampleDeltaRequest())},
+      {FrameType::kQueued, Encode(SampleQueued())},
   };
 }
 
@@ -491,6 +494,8 @@ Status DecodePayload(FrameType type, const Slice& payload) {
       return DecodeAs<UnitDigestRequest>(payload);
     case FrameType::kSourceRecordPart:
       return DecodeAs<SourceRecordPart>(payload);
+    case FrameType::kQueued:
+      return DecodeAs<Queued>(payload);
     case FrameType::kGroupRequest: return DecodeAs<GroupRequest>(payload);
     case FrameType::kGroupReply: return DecodeAs<GroupReply>(payload);
     case FrameType::kDeltaRequest: return DecodeAs<DeltaRequest>(payload);

@@ -44,6 +44,7 @@ RangeEnd SampleRangeEnd();
 DigestRequest SampleDigestRequest();
 UnitDigestRequest SampleUnitDigestRequest();
 SourceRecordPart SampleSourceRecordPart();
+Queued SampleQueued();
 GroupRequest SampleGroupRequest();
 GroupReply SampleGroupReply();
 DeltaRequest SampleDeltaRequest();

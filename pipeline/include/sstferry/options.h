@@ -129,6 +129,12 @@ struct PullOptions {
   // Limit for deleting the old database's files; 0: no limit.
   uint64_t delete_rate_bytes_per_sec = 50'000'000;
   Selection selection;
+  // The point in time: of now, unless one of these is set. The snapshot that
+  // other pulls got a short time ago (ServeOptions::share_snapshots), so that
+  // all get the same:
+  bool latest_snapshot = false;
+  // That of another transfer, as long as its source has it:
+  std::optional<TransferId> snapshot_of;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
   // Limit of the SST bytes that all lanes together write; 0: no limit.

@@ -111,6 +111,7 @@ struct ServeOptions {
   // On the file system of each database that can be written to. Empty: beside
   // each database.
   std::string snapshot_dir;
+  // Further requests wait for their turn.
   uint32_t max_transfers = 64;
   uint32_t max_connections = 1024;      // handshakes and lanes included
   uint32_t max_connections_per_address = 256;
@@ -129,6 +130,12 @@ struct ServeOptions {
   // Time for which the source retains the snapshot of an unfinished pull while
   // no target is connected, also across a restart of the source. 0: not at all.
   std::chrono::seconds snapshot_ttl{3600};
+  // Pulls that ask for the latest snapshot within this time of each other get
+  // the same one, which is kept for so long. 0: each gets its own.
+  std::chrono::seconds share_snapshots{60};
+  // Bytes of rebuilt chunks that are kept for the other targets of a shared
+  // snapshot, in files beside it. 0: each target gets chunks of its own.
+  uint64_t chunk_cache_bytes = 2'000'000'000;
   // Minimum of free space on the file system that holds the snapshots. Below it
   // the source releases idle snapshots, the oldest first, then the largest in
   // use.

@@ -81,6 +81,10 @@ Status WriteLease(const std::string& path, const Lease& lease) {
   return status.ok() ? SyncPath(path, O_RDONLY | O_DIRECTORY) : status;
 }
 
+void RemoveLease(const std::string& path) {
+  unlink((path + "/lease").c_str());
+}
+
 bool HoldsOnlyFiles(const std::string& path) {
   const int fd =
       open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -59,6 +59,32 @@ bool IsPrivateName(const std::string& name) {
              std::string::npos;
 }
 
+// Links the tables, blob files and WALs of a snapshot, which nobody changes,
+// and copies what is small.
+Status LinkFiles(const std::string& from, const std::string& to) {
+  std::vector<std::string> names;
+  Status status = ListDirectory(from, &names);
+  for (const std::string& name : names) {
+    const std::string extension = fs::path(name).extension().string();
+    std::error_code error;
+    if (!status.ok() || name == "LOCK" || !fs::is_regular_file(from + "/" + name, error)) {
+      continue;
+    }
+    if (extension == ".sst" || extension == ".blob" || extension == ".log") {
+      bool found = true;
+      status = LinkFile(from + "/" + name, to + "/" + name, &found);
+      if (status.ok() && !found) {
+        status = ErrnoStatus(EndState::kSourceError, "cannot link",
+                             from + "/" + name, ENOENT);
+      }
+    } else if (!fs::copy_file(from + "/" + name, to + "/" + name, error)) {
+      status = ErrnoStatus(EndState::kSourceError, "cannot copy",
+                           from + "/" + name, error.value());
+    }
+  }
+  return status;
+}
+
 // Removes a private directory. Removes the lease first, so that no process
 // adopts an incomplete directory, and the lock last, so that an interrupted
 // removal is found again.
@@ -184,6 +210,26 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
   if (status.ok()) {
     *result = std::move(dir);
   }
+  return status;
+}
+
+Status PrivateDir::CreateLinked(const std::string& path,
+                                std::unique_ptr<PrivateDir>* result) {
+  const fs::path given(path);
+  const std::string whole = given.filename().string();
+  std::unique_ptr<PrivateDir> dir;
+  Status status = Create(given.parent_path().string(),
+                         whole.substr(0, whole.rfind(kMarker)), &dir);
+  if (status.ok()) status = LinkFiles(path + "/db", dir->db());
+  for (const char* part : {"/options", "/replay"}) {
+    std::error_code error;
+    if (status.ok() && fs::exists(path + part, error) &&
+        !fs::copy_file(path + part, dir->path() + part, error)) {
+      status = ErrnoStatus(EndState::kSourceError, "cannot copy", path + part,
+                           error.value());
+    }
+  }
+  if (status.ok()) *result = std::move(dir);
   return status;
 }
 

@@ -42,6 +42,11 @@ class PrivateDir {
       const std::string& parent, const std::string& name,
       std::unique_ptr<PrivateDir>* result);
 
+  // Makes a directory beside `path` (a private one as well) whose db/ has links
+  // to the files of its db/, for another lease of the same snapshot.
+  [[nodiscard]] static rocksdb::Status CreateLinked(
+      const std::string& path, std::unique_ptr<PrivateDir>* result);
+
   // Takes over a directory that another process left with a lease. OK and null:
   // another process holds it, or it belongs to another user, or sstferry did
   // not make it.

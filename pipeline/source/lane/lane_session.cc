@@ -220,9 +220,41 @@ Status LaneSession::BuildRange(const Range& range,
                        BuilderOptions(family), sink_);
     return delta.BuildLookups(range, *family.changed, first, last);
   }
+  CachedRead read;
+  read.request = request;
+  const Status status = SendCached(range, family, &read);
+  if (!status.ok() || read.complete) {
+    return status;
+  }
   ChunkBuilder builder(transfer_->db(), family.handle, family.chunk_options,
                        BuilderOptions(family), sink_);
-  return builder.Build(range, request);
+  return builder.Build(range, read.request);
+}
+
+// Sends chunks that other targets of the same snapshot get, too.
+Status LaneSession::SendCached(const Range& range, const TransferFamily& family,
+                               CachedRead* read) {
+  ChunkCache* const cache = transfer_->chunk_cache();
+  if (cache == nullptr || family.replaces.has_value()) {
+    return Status::OK();
+  }
+  ChunkBuilderOptions options = BuilderOptions(family);
+  options.cancelled = nullptr;
+  options.on_progress = nullptr;
+  // Outlives this lane, but not the plan.
+  read->build = [db = transfer_->db(), &family, &range, options](
+                    const RangeRequest& from,
+                    const std::function<bool()>& cancelled, ChunkSink* sink) {
+    ChunkBuilderOptions own = options;
+    own.cancelled = cancelled;
+    return ChunkBuilder(db, family.handle, family.chunk_options, own, sink)
+        .Build(range, from);
+  };
+  read->cancelled = [this] { return transfer_->ended(); };
+  read->on_chunk = [count = Counter()](const ChunkEnd& end) {
+    count(end.entries, end.key_bytes + end.value_bytes);
+  };
+  return cache->Send(read, sink_);
 }
 
 ChunkBuilderOptions LaneSession::BuilderOptions(const TransferFamily& family) {

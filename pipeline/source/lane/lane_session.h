@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "pipeline/source/chunk/chunk_cache.h"
 #include "pipeline/source/lane/lane_compressor.h"
 #include "pipeline/source/lane/lane_deltas.h"
 #include "pipeline/source/lane/lane_sink.h"
@@ -35,6 +36,9 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendRange(const RangeRequest& request);
   [[nodiscard]] rocksdb::Status BuildRange(const Range& range,
                                            const RangeRequest& request);
+  [[nodiscard]] rocksdb::Status SendCached(const Range& range,
+                                           const TransferFamily& family,
+                                           CachedRead* read);
   ChunkBuilderOptions BuilderOptions(const TransferFamily& family);
   [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request,
                                            LanePort* port);

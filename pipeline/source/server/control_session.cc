@@ -342,26 +342,25 @@ Status ControlSession::TakeMemory(const Frame& frame) {
              : Status::OK();
 }
 
-// Finds a retained snapshot of the same database and column families, for a
-// request that only reads it.
-Status ControlSession::FindShared(const OpenRequest& request,
-                                  std::shared_ptr<Transfer>* held) const {
-  std::shared_ptr<Transfer> found = host_.store->Find(request.held_transfer);
+// Finds the snapshot of another transfer, of the same database and column
+// families.
+Status ControlSession::FindShared(
+    const OpenRequest& request, std::shared_ptr<SharedSnapshot>* shared) const {
+  const std::shared_ptr<Transfer> found =
+      host_.store->Find(request.held_transfer);
   if (found == nullptr || !found->planned() || found->ended() ||
       found->name() != request.database) {
     return MakeStatus(EndState::kSnapshotGone,
                       "no snapshot of transfer " +
                           ToHex(request.held_transfer) + " is retained here");
   }
-  if (request.purpose == Purpose::kPull ||
-      found->is_clone() != (request.mode == TransferMode::kClone) ||
-      request.families != found->request().families) {
+  if (!found->shared()->Serves(request.database, request)) {
     return MakeStatus(EndState::kRefused,
                       "snapshot of " + ToHex(request.held_transfer) +
-                          ": expected a verify or a plan of the same column "
-                          "families and by the same method as the pull's");
+                          ": expected a request for the same column families "
+                          "and by the same method as the pull's");
   }
-  *held = std::move(found);
+  *shared = found->shared();
   return Status::OK();
 }
 
@@ -389,12 +388,17 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (request.snapshot_use == SnapshotUse::kResume) {
     return Resume(database, request);
   }
-  std::shared_ptr<Transfer> shared;
+  std::shared_ptr<SharedSnapshot> shared;
   if (request.snapshot_use == SnapshotUse::kShare) {
     status = FindShared(request, &shared);
     if (!status.ok()) {
       return status;
     }
+  } else if (request.snapshot_use == SnapshotUse::kLatest) {
+    shared = host_.store->Latest(database, request);
+  }
+  if (shared != nullptr && request.purpose == Purpose::kPull) {
+    shared->SetShared();
   }
   OpenRequest planned = request;
   std::string note;
@@ -406,12 +410,9 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
                                          hello_, PeerText(*channel_),
-                                         host_.wire_bucket);
+                                         host_.wire_bucket, std::move(shared));
   if (!note.empty()) {
     transfer_->AddNote(note);
-  }
-  if (shared != nullptr) {
-    transfer_->ShareSnapshot(std::move(shared));
   }
   transfer_->SetTargetMemory(std::move(memory_));
   transfer_->set_owner(channel_->identity());
@@ -422,7 +423,9 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   // Before the snapshot, because the limit bounds the cost of snapshots. Lanes
   // cannot connect yet: they do not know the id.
   const Status added = host_.store->Add(transfer_);
-  if (!added.ok()) {
+  queues_ = EndStateOf(added) == EndState::kBusy &&
+            (hello_.features & kFeatureShare) != 0;
+  if (!added.ok() && !queues_) {
     return added;
   }
   registered_ = true;
@@ -447,6 +450,14 @@ Status ControlSession::StartOpening() {
   return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
 }
 
+Status ControlSession::AwaitPlace() {
+  return host_.store->AwaitPlace(transfer_, [this](uint32_t ahead) {
+    // The reader notices a failed send and ends the session.
+    channel_->SendMessage(FrameType::kQueued, Queued{ahead})
+        .PermitUncheckedError();
+  });
+}
+
 // RocksDB throws if it cannot start a thread.
 Status ControlSession::Pin() {
   Status status = CheckThreads(kThreadsToOpen);
@@ -462,7 +473,8 @@ Status ControlSession::Pin() {
 }
 
 void ControlSession::Open() {
-  Status status = Pin();
+  Status status = queues_ ? AwaitPlace() : Status::OK();
+  if (status.ok()) status = Pin();
   if (!status.ok()) {
     transfer_->Fail(status, "source");
     return;

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "pipeline/source/transfer/snapshot_store.h"
+#include "pipeline/source/retained/snapshot_store.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "pipeline/wire/channel.h"
 
@@ -51,7 +51,8 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status TellStatus(const Frame& frame);
   [[nodiscard]] rocksdb::Status TellFacts(const Frame& frame);
   [[nodiscard]] rocksdb::Status FindShared(
-      const OpenRequest& request, std::shared_ptr<Transfer>* held) const;
+      const OpenRequest& request,
+      std::shared_ptr<SharedSnapshot>* shared) const;
   [[nodiscard]] rocksdb::Status DropOld(const ServedDatabase& database,
                                         OpenRequest* request,
                                         std::string* note);
@@ -70,6 +71,7 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
   [[nodiscard]] rocksdb::Status StartOpening();
+  [[nodiscard]] rocksdb::Status AwaitPlace();
   [[nodiscard]] rocksdb::Status Pin();
   void Open();
   // Sends pings and the transfer's progress, which show a target that waits for
@@ -88,6 +90,7 @@ class ControlSession {
   TargetMemory memory_;  // until it is all there
   uint64_t memory_bytes_ = 0;
   bool registered_ = false;
+  bool queues_ = false;    // until there is a place for the transfer
   bool finished_ = false;
   bool resumed_ = false;
   bool lost_ = false;      // no frame arrived, or damaged bytes

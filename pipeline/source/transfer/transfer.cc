@@ -35,6 +35,25 @@ TransferId RandomTransferId() {
   return id;
 }
 
+// Targets for which this is the same get the same plan of one snapshot.
+std::string PlanKey(const OpenRequest& request, const Hello& target,
+                    uint32_t plan_lanes) {
+  OpenRequest asked = request;
+  asked.lanes = plan_lanes;
+  asked.snapshot_use = SnapshotUse::kNew;
+  asked.held_transfer = TransferId();
+  asked.max_rate_bytes_per_sec = 0;
+  asked.compression = WireCompression::kNone;
+  asked.compression_level = 0;
+  std::string key;
+  asked.EncodeTo(&key);
+  Hello can = target;
+  can.kind = ConnectionKind::kControl;
+  can.transfer_id = TransferId();
+  can.EncodeTo(&key);
+  return key;
+}
+
 uint64_t MicrosSince(steady_clock::time_point start) {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(
@@ -46,7 +65,8 @@ uint64_t MicrosSince(steady_clock::time_point start) {
 
 Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
                    const OpenRequest& request, const Hello& target,
-                   std::string peer, TokenBucket* wire_bucket)
+                   std::string peer, TokenBucket* wire_bucket,
+                   std::shared_ptr<SharedSnapshot> shared)
     : database_(database),
       serve_(serve),
       request_(request),
@@ -54,7 +74,9 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       started_(steady_clock::now()),
       id_(RandomTransferId()),
       plan_lanes_(GrantedLanes(request, serve)),
-      pinned_(database_, serve_, request, [this] { return ended(); }),
+      pinned_(shared != nullptr ? std::move(shared)
+                                : std::make_shared<SharedSnapshot>(
+                                      database, serve, request)),
       pace_(wire_bucket),
       connections_(plan_lanes_, std::move(peer)) {
   pace_.Set(request, target);
@@ -71,8 +93,8 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       started_(steady_clock::now()),
       id_(lease.transfer_id),
       plan_lanes_(lease.plan_lanes),
-      pinned_(database_, serve_, lease, std::move(dir),
-              [this] { return ended(); }),
+      pinned_(std::make_shared<SharedSnapshot>(database, serve, lease,
+                                               std::move(dir))),
       pace_(wire_bucket),
       connections_(plan_lanes_, "") {
   pace_.Set(request_, target_);
@@ -90,31 +112,52 @@ Status Transfer::Pin() {
 
 Status Transfer::PinOnce() {
   const steady_clock::time_point start = steady_clock::now();
+  SharedSnapshot* const shared = pinned_.shared().get();
   Status status = is_clone() ? CheckCloneRequest(request_) : Status::OK();
-  if (status.ok()) status = pinned_.Take();
+  if (status.ok()) status = shared->Take();
   snapshot_micros_ = MicrosSince(start);
-  if (status.ok() && is_clone()) {
-    status = PlanClone(*pinned_, request_, target_, &plan_);
-  } else if (status.ok()) {
-    const PlanOrder asked = {request_, target_, memory_, plan_lanes_,
-                             [this] { return ended(); }};
-    status = TransferPlanner(*pinned_, asked, &plan_).Run();
-  }
-  if (status.ok() && pinned_.adopted() != nullptr &&
-      !(plan_.Digest() == pinned_.adopted()->plan)) {
+  if (status.ok()) status = MakePlan();
+  if (status.ok() && shared->adopted() != nullptr &&
+      shared->adopted()->transfer_id == id_ &&
+      !(plan_->Digest() == shared->adopted()->plan)) {
     status = MakeStatus(EndState::kSnapshotGone,
                         "the snapshot's plan differs from the earlier one");
   }
   plan_micros_ = MicrosSince(start) - snapshot_micros_;
   std::lock_guard<std::mutex> lock(mu_);
-  ledger_.Begin(plan_.ranges.size());
   if (status.ok()) {
-    pinned_.Measure();
-  } else if (pinned_.is_taken() &&
-             EndStateOf(status) != EndState::kCancelled) {
-    pinned_.Keep(false);
+    ledger_.Begin(plan_->ranges.size());
+    planned_ = true;
   }
-  planned_ = status.ok();
+  return status;
+}
+
+// What a target remembers is its own, and so is the plan of its refresh.
+Status Transfer::MakePlan() {
+  const auto make = [this](TransferPlan* plan) {
+    if (is_clone()) {
+      return PlanClone(*pinned_, request_, target_, plan);
+    }
+    const PlanOrder asked = {request_, target_, memory_, plan_lanes_,
+                             [this] { return ended(); }};
+    return TransferPlanner(*pinned_, asked, plan).Run();
+  };
+  if (!is_refresh()) {
+    std::shared_ptr<const SharedPlan> shared;
+    const Status status =
+        pinned_.shared()->Plan(PlanKey(request_, target_, plan_lanes_), make,
+                               request_.chunk_bytes, &shared);
+    if (status.ok()) {
+      chunks_ = shared->chunks.get();
+      plan_ = std::shared_ptr<const TransferPlan>(shared, &shared->plan);
+    }
+    return status;
+  }
+  auto plan = std::make_shared<TransferPlan>();
+  const Status status = make(plan.get());
+  if (status.ok()) {
+    plan_ = std::move(plan);
+  }
   return status;
 }
 
@@ -178,9 +221,9 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.lanes = lanes();
   opened.resumed = resumed;
   opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
-  opened.family_count = static_cast<uint32_t>(plan_.families.size());
-  opened.database_options = plan_.database_options;
-  opened.notes = plan_.notes;
+  opened.family_count = static_cast<uint32_t>(plan_->families.size());
+  opened.database_options = plan_->database_options;
+  opened.notes = plan_->notes;
   opened.notes.insert(opened.notes.end(), own_notes_.begin(),
                       own_notes_.end());
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
@@ -193,57 +236,57 @@ Status Transfer::Announce(Channel* control, bool resumed) {
     dirs.push_back(database_.wal_dir);
   }
   opened.places = PlacesOf(dirs);
-  opened.taken_seconds = pinned_.taken_seconds();
+  opened.taken_seconds = pinned_.shared()->taken_seconds();
   Status status = control->SendMessage(
       FrameType::kOpened, opened, {},
       pinned_->leaves_out() ? kFrameFlagAsChunks : 0);
-  for (const TransferFamily& family : plan_.families) {
+  for (const TransferFamily& family : plan_->families) {
     if (status.ok()) {
       status = control->SendMessage(FrameType::kFamily, family.wire);
     }
   }
   PlanEnd end;
-  for (const Range& range : plan_.ranges) {
+  for (const Range& range : plan_->ranges) {
     end.estimated_bytes += range.estimated_bytes;
   }
-  if (status.ok() && plan_.clone.has_value()) {
+  if (status.ok() && plan_->clone.has_value()) {
     status = AnnounceFiles(control);
   }
   if (status.ok()) {
-    status = ForEachBatch(plan_.ranges, [control](std::vector<Range> batch) {
+    status = ForEachBatch(plan_->ranges, [control](std::vector<Range> batch) {
       return control->SendMessage(FrameType::kRanges,
                                   Ranges{std::move(batch)});
     });
   }
   if (status.ok() && request_.purpose == Purpose::kPlan) {
-    status = ForEachBatch(plan_.items, [control](std::vector<PlanItem> batch) {
+    status = ForEachBatch(plan_->items, [control](std::vector<PlanItem> batch) {
       return control->SendMessage(FrameType::kPlanItems,
                                   PlanItems{std::move(batch)});
     });
   }
   if (status.ok()) {
-    status = ForEachBatch(plan_.covers, [control](std::vector<Cover> batch) {
+    status = ForEachBatch(plan_->covers, [control](std::vector<Cover> batch) {
       return control->SendMessage(FrameType::kCovers,
                                   Covers{std::move(batch)});
     });
   }
-  for (size_t at = 0; status.ok() && at < plan_.source_record.size();
+  for (size_t at = 0; status.ok() && at < plan_->source_record.size();
        at += kMaxSourceRecordPartBytes) {
     status = control->SendMessage(
         FrameType::kSourceRecordPart,
         SourceRecordPart{
-            plan_.source_record.substr(at, kMaxSourceRecordPartBytes)});
+            plan_->source_record.substr(at, kMaxSourceRecordPartBytes)});
   }
-  end.cover_count = static_cast<uint32_t>(plan_.covers.size());
-  end.range_count = static_cast<uint32_t>(plan_.ranges.size());
+  end.cover_count = static_cast<uint32_t>(plan_->covers.size());
+  end.range_count = static_cast<uint32_t>(plan_->ranges.size());
   return status.ok() ? control->SendMessage(FrameType::kPlanEnd, end) : status;
 }
 
 Status Transfer::AnnounceFiles(Channel* control) const {
   const Status status =
-      control->SendMessage(FrameType::kCloneSet, plan_.clone->set);
+      control->SendMessage(FrameType::kCloneSet, plan_->clone->set);
   return status.ok()
-             ? ForEachBatch(plan_.clone->files,
+             ? ForEachBatch(plan_->clone->files,
                             [control](std::vector<CloneFile> batch) {
                               return control->SendMessage(
                                   FrameType::kCloneFiles,
@@ -274,7 +317,7 @@ Status Transfer::WriteLease(uint64_t wall_seconds) {
   lease.owner_subject = owner_.subject;
   lease.owner_names = owner_.names;
   lease.plan_lanes = plan_lanes_;
-  lease.plan = plan_.Digest();
+  lease.plan = plan_->Digest();
   lease.ttl_seconds = std::min<uint64_t>(
       static_cast<uint64_t>(serve_.snapshot_ttl.count()), kMaxLeaseSeconds);
   lease.readers = has_control() ? 1 : 0;
@@ -286,9 +329,10 @@ HeldSnapshot Transfer::Describe(uint64_t wall_seconds) {
   held.transfer_id = id_;
   held.database = database_.name;
   held.snapshot_sequence = pinned_->sequence();
-  held.pinned_bytes = pinned_.pinned_bytes();
+  held.pinned_bytes = pinned_bytes();
   held.age_seconds =
-      wall_seconds - std::min(wall_seconds, pinned_.taken_seconds());
+      wall_seconds -
+      std::min(wall_seconds, pinned_.shared()->taken_seconds());
   return held;
 }
 
@@ -315,9 +359,9 @@ void Transfer::FailAnd(const Status& status, const std::string& where,
   }
   status_ = status;
   error_where_ = where;
-  if (planned_) {
-    pinned_.Keep(keep && pinned_.has_lease());
-  }
+  // A snapshot that was adopted and only not planned yet can be adopted again.
+  pinned_.Leave(keep ||
+                (!planned_ && EndStateOf(status) == EndState::kCancelled));
   pace_.Close();
   connections_.End(status, where);
 }
@@ -325,9 +369,7 @@ void Transfer::FailAnd(const Status& status, const std::string& where,
 void Transfer::End() {
   std::lock_guard<std::mutex> lock(mu_);
   if (!ended_.exchange(true)) {
-    if (planned_) {
-      pinned_.Keep(false);
-    }
+    pinned_.Leave(/*keep=*/false);
     pace_.Close();
     connections_.StopLanes();
   }
@@ -345,7 +387,7 @@ std::string Transfer::error_where() const {
 
 Finish Transfer::FinalTotals() const {
   Finish finish;
-  finish.families = ledger_.FamilyTotals(plan_);
+  finish.families = ledger_.FamilyTotals(*plan_);
   finish.stats = CurrentStats();
   return finish;
 }
@@ -360,7 +402,7 @@ Stats Transfer::CurrentStats() const {
   stats.read_build_micros = counters_.stages.micros(Stage::kReadBuild);
   stats.send_wait_micros = counters_.stages.micros(Stage::kSendWait);
   stats.idle_micros = counters_.stages.micros(Stage::kIdle);
-  stats.read_bytes = pinned_.read_bytes();
+  stats.read_bytes = pinned_.shared()->read_bytes();
   stats.send_blocked_micros = counters_.send_blocked_micros;
   return stats;
 }

@@ -29,9 +29,11 @@ namespace sstferry {
 // and ranges() are constant. All other members may be called from any thread.
 class Transfer {
  public:
+  // Reads `shared`, or a snapshot of its own if that is null.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const OpenRequest& request, const Hello& target,
-           std::string peer, TokenBucket* wire_bucket);
+           std::string peer, TokenBucket* wire_bucket,
+           std::shared_ptr<SharedSnapshot> shared = nullptr);
   // For a transfer whose snapshot another process of this source retained with
   // `lease` in `dir`.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
@@ -49,13 +51,16 @@ class Transfer {
   // for an application's own database, or with a time to live of 0.
   [[nodiscard]] rocksdb::Status WriteLease(uint64_t wall_seconds);
   bool has_lease() const { return pinned_.has_lease(); }
+  // The private directory with the lease; empty: there is none.
+  std::string lease_directory() const { return pinned_.lease_directory(); }
   // True if the snapshot is (or will be) in that directory.
   bool IsIn(const std::string& parent) const {
     return planned_ && pinned_->directory().rfind(parent + "/", 0) == 0;
   }
-  uint64_t pinned_bytes() const { return pinned_.pinned_bytes(); }
-  // REQUIRES: planned().
-  const std::string& directory() const { return pinned_->directory(); }
+  uint64_t pinned_bytes() const { return pinned_.shared()->pinned_bytes(); }
+  const std::shared_ptr<SharedSnapshot>& shared() const {
+    return pinned_.shared();
+  }
   // Describes the snapshot, except its readers and its time left. REQUIRES:
   // planned().
   HeldSnapshot Describe(uint64_t wall_seconds);
@@ -65,17 +70,8 @@ class Transfer {
   bool is_clone() const { return request_.mode == TransferMode::kClone; }
   // Makes Pin() plan this snapshot instead of taking one.
   void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
-    pinned_.Use(std::move(snapshot));
+    pinned_.shared()->Use(std::move(snapshot));
   }
-  // Makes Pin() plan the snapshot of `held`. REQUIRES: held is planned. `held`
-  // is not affected; once it has ended, reads of the shared snapshot fail with
-  // kCancelled.
-  void ShareSnapshot(std::shared_ptr<Transfer> held) {
-    const PinnedSnapshot& its = held->pinned_;
-    pinned_.Share(std::move(held), its);
-  }
-
-  const Transfer* shares() const { return pinned_.holder(); }
   // Adds a note for the target's operator. REQUIRES: before Announce().
   void AddNote(const std::string& note) { own_notes_.push_back(note); }
 
@@ -143,28 +139,32 @@ class Transfer {
   uint32_t lanes() const { return connections_.lanes(); }  // granted
   rocksdb::DB* db() const { return pinned_->db(); }
   const std::vector<TransferFamily>& families() const {
-    return plan_.families;
+    return plan_->families;
   }
-  const std::vector<Range>& ranges() const { return plan_.ranges; }
+  const std::vector<Range>& ranges() const { return plan_->ranges; }
   // The carried file of a range; null if the range is rebuilt.
   const CarriedFile* carried(uint32_t range_id) const {
-    return plan_.CarriedAt(range_id);
+    return plan_->CarriedAt(range_id);
   }
   // Clone only: the unit of a range, and the file that it is a part of.
   const CloneUnit& unit(uint32_t range_id) const {
-    return plan_.units[range_id];
+    return plan_->units[range_id];
   }
   std::string unit_path(const CloneUnit& unit) const;
   const CloneFile& unit_file(const CloneUnit& unit) const {
-    return plan_.clone->files[unit.file];
+    return plan_->clone->files[unit.file];
   }
   // Whether no later unit is of the same file.
   bool is_last_unit(uint32_t range_id) const {
-    return range_id + 1 == plan_.units.size() ||
+    return range_id + 1 == plan_->units.size() ||
            unit(range_id + 1).file != unit(range_id).file;
   }
+  // What others have rebuilt, too; null: nobody does.
+  ChunkCache* chunk_cache() const {
+    return pinned_.shared()->is_shared() ? chunks_ : nullptr;
+  }
   // Counts bytes that were read of the snapshot's files.
-  void CountRead(uint64_t bytes) { pinned_.CountRead(bytes); }
+  void CountRead(uint64_t bytes) { pinned_.shared()->CountRead(bytes); }
   TransferCounters* counters() { return &counters_; }
   TransferPace* pace() { return &pace_; }
   std::chrono::milliseconds peer_timeout() const {
@@ -196,6 +196,7 @@ class Transfer {
   void FailAnd(const rocksdb::Status& status, const std::string& where,
                bool keep);
   [[nodiscard]] rocksdb::Status PinOnce();
+  [[nodiscard]] rocksdb::Status MakePlan();
   [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;
 
   const ServedDatabase database_;
@@ -209,9 +210,12 @@ class Transfer {
   TargetMemory memory_;        // refresh only
   std::vector<std::string> own_notes_;  // in addition to the plan's
 
-  std::atomic<bool> ended_{false};  // read by, and outlives, the snapshot
+  std::atomic<bool> ended_{false};
   PinnedSnapshot pinned_;
-  TransferPlan plan_;
+  // Shared with others like it; empty until planned.
+  std::shared_ptr<const TransferPlan> plan_ =
+      std::make_shared<TransferPlan>();
+  ChunkCache* chunks_ = nullptr;  // as long as plan_
   std::mutex pin_mu_;
   std::atomic<bool> planned_{false};
   uint64_t snapshot_micros_ = 0;

@@ -120,6 +120,12 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
       MakeOpenRequest(options(), options().source.name, Purpose::kPull);
   request.compression = compression_->Choose();
   request.compression_level = options().compression_level;
+  if (options().snapshot_of.has_value()) {
+    request.snapshot_use = SnapshotUse::kShare;
+    request.held_transfer = *options().snapshot_of;
+  } else if (options().latest_snapshot) {
+    request.snapshot_use = SnapshotUse::kLatest;
+  }
   context_->work->FillRequest(use, &request);
   if (context_->state->replaces) {
     request.mode = TransferMode::kRefresh;
@@ -138,6 +144,14 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   asked_ = MakeRequest(use);
   context_->state->chunk_bytes = asked_.chunk_bytes;
   SourceSession* const session = context_->link->session();
+  if ((asked_.snapshot_use == SnapshotUse::kLatest ||
+       asked_.snapshot_use == SnapshotUse::kShare) &&
+      (session->source().features & kFeatureShare) == 0) {
+    return MakeStatus(EndState::kIncompatible,
+                      "--snapshot: expected a source that shares snapshots, "
+                      "found " + session->source().software +
+                          ": upgrade it, or pull a new one");
+  }
   if (asked_.mode == TransferMode::kClone &&
       (session->source().features & kFeatureClone) == 0) {
     return MakeStatus(EndState::kIncompatible,

@@ -151,12 +151,13 @@ Status PullWorkspace::StartAnew() {
 }
 
 void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
-  request->snapshot_use = use;
   if (use == SnapshotUse::kResume) {
+    request->snapshot_use = use;
     request->held_transfer = unfinished_.head.transfer_id;
     request->families = unfinished_.head.families;
     request->chunk_bytes = unfinished_.head.chunk_bytes;
-  } else if (dropped_.has_value()) {
+  } else if (dropped_.has_value() &&
+             request->snapshot_use == SnapshotUse::kNew) {
     request->snapshot_use = SnapshotUse::kInstead;
     request->held_transfer = *dropped_;
   }

@@ -212,7 +212,10 @@ void SourceLink::SetWaitingFor(const std::string& why) {
 
 std::string SourceLink::waiting_for() const {
   std::lock_guard<std::mutex> lock(mu_);
-  return waiting_for_;
+  const uint32_t ahead = session_ != nullptr ? session_->ahead() : 0;
+  return !waiting_for_.empty() || ahead == 0 ? waiting_for_
+         : ahead == 1 ? "1 request before this one"
+                      : std::to_string(ahead) + " requests before this one";
 }
 
 uint32_t SourceLink::lanes() const {

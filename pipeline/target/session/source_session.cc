@@ -357,7 +357,9 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come,
                             ": no answer by the deadline");
     }
     const uint64_t now = activity();
-    if (!dialing_ && (now == seen || Clock::now() >= until)) {
+    if (plan_.ahead() > 0) {
+      until = options_.until;  // only the deadline counts in a queue
+    } else if (!dialing_ && (now == seen || Clock::now() >= until)) {
       return Stalled(dialer_->address(), options_.stall_timeout);
     }
     seen = now;

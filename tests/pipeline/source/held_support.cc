@@ -61,7 +61,11 @@ Status OpenAs(const HostPort& where, const OpenRequest& request,
     if (frame.type == FrameType::kPlanEnd) {
       return status;
     }
-    if (frame.type == FrameType::kOpened) {
+    if (frame.type == FrameType::kQueued) {
+      Queued queued;
+      status = queued.DecodeFrom(frame.payload);
+      announced->queued.push_back(queued.ahead);
+    } else if (frame.type == FrameType::kOpened) {
       status = announced->opened.DecodeFrom(frame.payload);
     } else if (frame.type == FrameType::kFamily) {
       status = announced->families.emplace_back().DecodeFrom(frame.payload);
@@ -111,6 +115,10 @@ Status FinishWith(Channel* control, const Finish& totals) {
   }
   if (status.ok()) status = control->SendMessage(FrameType::kEnd, End());
   return status;
+}
+
+void SendEndState(Channel* control, EndState state) {
+  SendEnd(control, MakeStatus(state, "a test said so"), "test");
 }
 
 std::vector<std::string> SnapshotsIn(const std::string& parent) {

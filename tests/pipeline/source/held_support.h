@@ -19,6 +19,7 @@ struct Announced {
   Opened opened;
   std::vector<Family> families;
   std::vector<Range> ranges;
+  std::vector<uint32_t> queued;  // numbers of those before it
 };
 
 OpenRequest SampleRequest();
@@ -36,6 +37,9 @@ rocksdb::Status TakeRange(Channel* lane, const RangeRequest& request,
 
 // Tells the totals, gets those of the source, and ends with OK.
 rocksdb::Status FinishWith(Channel* control, const Finish& totals);
+
+// Ends it as a target does that failed.
+void SendEndState(Channel* control, EndState state);
 
 // Private snapshot directories in `parent`.
 std::vector<std::string> SnapshotsIn(const std::string& parent);

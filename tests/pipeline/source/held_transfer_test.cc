@@ -10,10 +10,6 @@ namespace {
 
 using rocksdb::Status;
 
-void SendEndState(Channel* control, EndState state) {
-  SendEnd(control, MakeStatus(state, "a test said so"), "test");
-}
-
 void RequireState(const Status& status, EndState state,
                   const std::string& sentence) {
   INFO(status.ToString());
@@ -363,6 +359,13 @@ TEST_CASE("Only who opened a transfer goes on with it", "[held][resume][tls]") {
                     pki.client));
 }
 
+// Of a target that knows of no queue.
+Hello OlderHello() {
+  Hello hello = MakeHello();
+  hello.features &= ~kFeatureShare;
+  return hello;
+}
+
 TEST_CASE("A transfer waits for no place that an idle one takes",
           "[held][resume]") {
   HeldBench bench;
@@ -375,8 +378,9 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
                     &opened[0]));
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[1],
                     &opened[1]));
+  const Hello older = OlderHello();
   RequireState(OpenAs(server.address(), SampleRequest(), &controls[2],
-                      &opened[2]),
+                      &opened[2], &older),
                EndState::kBusy, "at most 2 transfers");
   server.Report(0);
   controls[1]->Close();
@@ -400,7 +404,9 @@ TEST_CASE("A target that only pings gives its place to one that waits",
   Announced opened;
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &pings, &opened));
   clock.Advance(60);
-  RequireState(OpenAs(server.address(), SampleRequest(), &waits, &opened),
+  const Hello older = OlderHello();
+  RequireState(
+      OpenAs(server.address(), SampleRequest(), &waits, &opened, &older),
                EndState::kBusy, "at most 1 transfers");
   server.Report(0);
   clock.Advance(200);
@@ -419,9 +425,10 @@ TEST_CASE("A peer with many transfers takes no place of one with few",
   ServeOptions options = bench.Options();
   options.max_transfers = 2;
   TestServer server(options, pki.server);
+  const Hello older = OlderHello();
   const auto open = [&](const TlsFiles& as, std::unique_ptr<Channel>* control,
                         Announced* opened) {
-    return OpenAs(server.address(), SampleRequest(), control, opened, nullptr,
+    return OpenAs(server.address(), SampleRequest(), control, opened, &older,
                   as);
   };
   std::unique_ptr<Channel> controls[3];
@@ -433,7 +440,7 @@ TEST_CASE("A peer with many transfers takes no place of one with few",
   RequireState(open(pki.client, &controls[2], &opened[2]), EndState::kBusy,
                "at most 2 transfers");
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened[0].opened.transfer_id),
-                    &controls[0], &opened[0], nullptr, few));
+                    &controls[0], &opened[0], &older, few));
 }
 
 }  // namespace

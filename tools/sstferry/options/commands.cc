@@ -74,6 +74,16 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       {"max-lanes", "N", Group::kLimits,
        "Allow N lanes per transfer, 1 to 64; a pull that asks for more gets N. "
        "Default: 16."},
+      {"max-transfers", "N", Group::kLimits,
+       "Serve N transfers at once, 1 to 65536; further ones wait for their "
+       "turn. Default: 64."},
+      {"share-snapshots", "DURATION", Group::kLimits,
+       "Keep the snapshot of a pull with --snapshot latest this long, and give "
+       "it to all such pulls: 1s to 31d; 0: each gets its own. Default: 60s."},
+      {"chunk-cache", "BYTES", Group::kLimits,
+       "Keep up to BYTES of rebuilt chunks of a shared snapshot beside it, so "
+       "that each is built once for all targets; 0: build for each. Default: "
+       "2G."},
       kTtlOption,
       {"min-free", "N%", Group::kLimits,
        "Release snapshots while less than N% of their file system is free, 0% "
@@ -182,6 +192,10 @@ std::vector<OptionSpec> SeedOptionSpecs() {
       {"verify", nullptr, Group::kCommon,
        "Read the finished database back and compare it with the source's "
        "snapshot before the final rename."},
+      {"snapshot", "new|latest|ID", Group::kAdvanced,
+       "Which point in time to pull: new (that of now), latest (the one that "
+       "other pulls with latest got within the source's --share-snapshots), or "
+       "that of transfer ID. Default: new."},
       kFamilyOption,
       kBeginOption,
       kEndOption,

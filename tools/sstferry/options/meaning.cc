@@ -112,6 +112,16 @@ Status ReadTransferId(const std::string& what, const std::string& text,
   return Status::OK();
 }
 
+Status ReadSnapshotChoice(const OptionTexts& texts, PullOptions* out) {
+  const std::string text = texts.Get("snapshot");
+  out->latest_snapshot = text == "latest";
+  if (!texts.Has("snapshot") || text == "new" || text == "latest") {
+    return Status::OK();
+  }
+  return ReadTransferId("--snapshot (new, latest or a transfer's id)", text,
+                        &out->snapshot_of.emplace());
+}
+
 Status ReadBytes(const OptionTexts& texts, const std::string& name,
                  uint64_t* out) {
   return texts.Has(name)
@@ -127,8 +137,8 @@ Status ReadDuration(const OptionTexts& texts, const std::string& name,
 }
 
 // Whole seconds: leases are counted in them.
-Status ReadTtl(const OptionTexts& texts, std::chrono::seconds* out) {
-  const std::string name = "snapshot-ttl";
+Status ReadSeconds(const OptionTexts& texts, const std::string& name,
+                   std::chrono::seconds* out) {
   if (texts.Get(name) == "0") {
     *out = std::chrono::seconds(0);
     return Status::OK();
@@ -269,6 +279,9 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
     status = ReadPath(texts, "snapshot-dir", &out->snapshot_dir);
   }
   if (status.ok()) {
+    status = ReadSnapshotChoice(texts, out);
+  }
+  if (status.ok()) {
     status = ReadWalDir(texts, out->source, &out->wal_dir);
   }
   if (status.ok()) {
@@ -290,7 +303,7 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
     out->max_age = std::chrono::ceil<std::chrono::seconds>(max_age);
   }
   if (status.ok()) {
-    status = ReadTtl(texts, &out->snapshot_ttl);
+    status = ReadSeconds(texts, "snapshot-ttl", &out->snapshot_ttl);
   }
   if (status.ok()) {
     status = ReadTls(texts, &out->tls);
@@ -359,6 +372,17 @@ Status ParseServe(const std::vector<std::string>& arguments,
                        &out->options.max_lanes);
   }
   if (status.ok()) {
+    status = ReadCount(texts, "max-transfers", 1, kMaxConnections,
+                       &out->options.max_transfers);
+  }
+  if (status.ok()) {
+    status = ReadSeconds(texts, "share-snapshots",
+                         &out->options.share_snapshots);
+  }
+  if (status.ok()) {
+    status = ReadBytes(texts, "chunk-cache", &out->options.chunk_cache_bytes);
+  }
+  if (status.ok()) {
     status = ReadBytes(texts, "max-rate",
                        &out->options.max_rate_bytes_per_sec);
   }
@@ -370,7 +394,7 @@ Status ParseServe(const std::vector<std::string>& arguments,
                           &out->options.stall_timeout);
   }
   if (status.ok()) {
-    status = ReadTtl(texts, &out->options.snapshot_ttl);
+    status = ReadSeconds(texts, "snapshot-ttl", &out->options.snapshot_ttl);
   }
   if (status.ok() && texts.Has("min-free")) {
     status = ParsePercent("--min-free", texts.Get("min-free"),

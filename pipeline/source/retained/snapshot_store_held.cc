@@ -3,43 +3,60 @@
 #include <utility>
 
 #include "pipeline/source/directory/held_snapshots.h"
-#include "pipeline/source/transfer/snapshot_store.h"
+#include "pipeline/source/retained/snapshot_store.h"
 
 namespace sstferry {
 
+// The readers of one snapshot in this process.
+struct SnapshotStore::Shown {
+  std::shared_ptr<Transfer> transfer;  // whose id names it
+  uint32_t readers = 0;                // connected
+  uint64_t left = 0;                   // seconds
+};
+
+std::vector<SnapshotStore::Shown> SnapshotStore::ShowSnapshots(
+    const std::set<std::string>& names, const PeerIdentity* peer,
+    std::set<TransferId>* listed) const {
+  std::map<const SharedSnapshot*, Shown> here;
+  std::lock_guard<std::mutex> lock(mu_);
+  const uint64_t now = SteadySeconds();
+  const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
+  // A name that the peer may be told, and that of a pull rather than a verify.
+  const auto rank = [peer](const Transfer& transfer) {
+    return std::pair(peer != nullptr && transfer.IsOwner(peer),
+                     transfer.request().purpose == Purpose::kPull);
+  };
+  for (const auto& [id, entry] : entries_) {
+    const Transfer& transfer = *entry.transfer;
+    if (!transfer.planned() || names.count(transfer.name()) == 0) {
+      continue;
+    }
+    listed->insert(id);
+    Shown& shown = here[transfer.shared().get()];
+    if (shown.transfer == nullptr || rank(*shown.transfer) < rank(transfer)) {
+      shown.transfer = entry.transfer;
+    }
+    const uint64_t end = entry.idle_since + ttl;
+    shown.readers += transfer.has_control() ? 1 : 0;
+    shown.left = std::max(shown.left, !transfer.may_keep()     ? 0
+                                      : transfer.has_control() ? ttl
+                                      : end - std::min(end, now));
+  }
+  std::vector<Shown> all;
+  for (auto& item : here) {
+    all.push_back(std::move(item.second));
+  }
+  return all;
+}
+
 std::vector<HeldSnapshot> SnapshotStore::List(
     const std::set<std::string>& names, const PeerIdentity* peer) {
-  struct Shown {
-    std::shared_ptr<Transfer> transfer;
-    uint64_t left = 0;
-  };
-  std::vector<Shown> here;
-  std::map<const Transfer*, uint32_t> shared;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    const uint64_t now = SteadySeconds();
-    const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
-    for (const auto& [id, entry] : entries_) {
-      const Transfer& transfer = *entry.transfer;
-      if (transfer.shares() != nullptr) {
-        ++shared[transfer.shares()];
-      } else if (transfer.planned() && names.count(transfer.name()) > 0) {
-        const uint64_t end = entry.idle_since + ttl;
-        here.push_back({entry.transfer,
-                        !transfer.may_keep()     ? 0
-                        : transfer.has_control() ? ttl
-                                                 : end - std::min(end, now)});
-      }
-    }
-  }
   std::vector<HeldSnapshot> all;
   std::set<TransferId> listed;
-  for (const Shown& one : here) {
+  for (const Shown& one : ShowSnapshots(names, peer, &listed)) {
     HeldSnapshot held = one.transfer->Describe(leased_.rules().Now());
-    held.readers = (one.transfer->has_control() ? 1 : 0) +
-                   shared[one.transfer.get()];
+    held.readers = one.readers;
     held.ttl_left_seconds = one.left;
-    listed.insert(held.transfer_id);
     // Without a verified peer identity, ownership is not known either.
     if (peer == nullptr || !one.transfer->IsOwner(peer)) {
       CutId(&held.transfer_id);
@@ -113,27 +130,24 @@ void SnapshotStore::HonourReleases() {
   std::vector<std::shared_ptr<Transfer>> released;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    std::set<std::string> in_use;
+    std::set<const SharedSnapshot*> in_use;
     for (const auto& item : entries_) {
-      const Transfer& transfer = *item.second.transfer;
-      const Transfer& holder =
-          transfer.shares() != nullptr ? *transfer.shares() : transfer;
-      if (transfer.has_control() && holder.planned()) {
-        in_use.insert(holder.directory());
+      if (item.second.transfer->has_control()) {
+        in_use.insert(item.second.transfer->shared().get());
       }
     }
     for (auto it = entries_.begin(); it != entries_.end();) {
       const Transfer& transfer = *it->second.transfer;
-      const bool is_asked = transfer.shares() == nullptr &&
-                            transfer.planned() && transfer.has_lease() &&
-                            IsReleaseAsked(transfer.directory());
-      if (is_asked && in_use.count(transfer.directory()) == 0) {
+      const std::string directory = transfer.lease_directory();
+      const bool is_asked = transfer.planned() && !directory.empty() &&
+                            IsReleaseAsked(directory);
+      if (is_asked && in_use.count(transfer.shared().get()) == 0) {
         released.push_back(std::move(it->second.transfer));
         it = entries_.erase(it);
         continue;
       }
       if (is_asked) {
-        ForgetRelease(transfer.directory());
+        ForgetRelease(directory);
       }
       ++it;
     }

@@ -1,4 +1,4 @@
-#include "pipeline/source/transfer/snapshot_store.h"
+#include "pipeline/source/retained/snapshot_store.h"
 
 #include <sys/statvfs.h>
 
@@ -44,10 +44,14 @@ Status Gone(const TransferId& id) {
 
 SnapshotStore::SnapshotStore(const ServeOptions* options,
                              TokenBucket* wire_bucket)
-    : options_(options), wire_bucket_(wire_bucket), leased_(options) {}
+    : options_(options),
+      wire_bucket_(wire_bucket),
+      leased_(options),
+      entries_(options) {}
 
 void SnapshotStore::Start() {
-  if (options_->snapshot_ttl.count() > 0 || options_->min_free_percent > 0) {
+  if (options_->snapshot_ttl.count() > 0 || options_->min_free_percent > 0 ||
+      options_->share_snapshots.count() > 0) {
     const Status started = StartThread([this] { TickLoop(); }, &ticker_);
     if (!started.ok()) {
       Log(LogLevel::kWarning,
@@ -65,12 +69,7 @@ SnapshotStore::~SnapshotStore() {
 }
 
 uint64_t SnapshotStore::SteadySeconds() const {
-  return options_->leases.steady_seconds
-             ? options_->leases.steady_seconds()
-             : static_cast<uint64_t>(
-                   std::chrono::duration_cast<std::chrono::seconds>(
-                       Clock::now().time_since_epoch())
-                       .count());
+  return sstferry::SteadySeconds(options_->leases);
 }
 
 void SnapshotStore::Log(LogLevel level, const std::string& text) {
@@ -86,6 +85,37 @@ std::shared_ptr<Transfer> SnapshotStore::Find(const TransferId& id) const {
   std::lock_guard<std::mutex> lock(mu_);
   const auto found = entries_.find(id);
   return found == entries_.end() ? nullptr : found->second.transfer;
+}
+
+std::shared_ptr<SharedSnapshot> SnapshotStore::Latest(
+    const ServedDatabase& database, const OpenRequest& request) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const uint64_t now = SteadySeconds();
+  const uint64_t share =
+      static_cast<uint64_t>(options_->share_snapshots.count());
+  std::shared_ptr<SharedSnapshot> newest =
+      windows_.Find(database.name, request, now);
+  if (newest != nullptr) {
+    return newest;
+  }
+  uint64_t begun = 0;
+  for (const auto& item : entries_) {
+    const std::shared_ptr<SharedSnapshot>& one = item.second.transfer->shared();
+    // Adopted ones are of an earlier process, however old.
+    if (one->Serves(database.name, request) && one->adopted() == nullptr &&
+        now < one->begun_seconds() + share &&
+        one->begun_seconds() + 1 > begun) {
+      newest = one;
+      begun = one->begun_seconds() + 1;
+    }
+  }
+  if (newest == nullptr) {
+    newest = std::make_shared<SharedSnapshot>(database, *options_, request);
+  }
+  if (share > 0 && !stopping_) {
+    windows_.Open(newest, newest->begun_seconds() + share);
+  }
+  return newest;
 }
 
 Status SnapshotStore::Adopt(const ServedDatabase& database,
@@ -111,7 +141,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                                              std::move(dir), wire_bucket_);
   status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
                                    : OtherOwner(id);
-  return status.ok() ? Add(std::move(transfer)) : status;
+  return status.ok() ? Add(transfer) : status;
 }
 
 Status SnapshotStore::Resume(const ServedDatabase& database,
@@ -168,8 +198,11 @@ void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
 }
 
 void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
-  std::lock_guard<std::mutex> lock(mu_);
-  entries_.erase(transfer->id());
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    entries_.erase(transfer->id());
+  }
+  changed_.notify_all();
 }
 
 void SnapshotStore::EndAndLog(std::shared_ptr<Transfer> transfer,
@@ -193,11 +226,12 @@ void SnapshotStore::Release(std::shared_ptr<Transfer> transfer,
 
 void SnapshotStore::Tick() {
   HonourReleases();
+  windows_.End(SteadySeconds());
   EndLeases();
   EndIdleLanes();
   {
     std::lock_guard<std::mutex> lock(mu_);
-    LookWhatMoved();
+    entries_.LookWhatMoved(SteadySeconds());
   }
   RenewLeases();
   KeepFree();
@@ -250,6 +284,7 @@ void SnapshotStore::KeepFree() {
     if (free >= options_->min_free_percent) {
       continue;
     }
+    windows_.EndAll();
     const std::string why = "less than " +
                             std::to_string(options_->min_free_percent) +
                             " % of the file system of " + parent + " is free";
@@ -335,7 +370,7 @@ void SnapshotStore::EndLeases() {
     const uint64_t now = SteadySeconds();
     const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
     for (auto it = entries_.begin(); it != entries_.end();) {
-      Entry& entry = it->second;
+      PlacedTransfer& entry = it->second;
       const bool idle = !entry.transfer->has_control();
       if (idle && entry.transfer->ended()) {
         released.emplace_back(std::move(entry.transfer), "");
@@ -383,12 +418,13 @@ void SnapshotStore::TickLoop() {
 // Ends all transfers concurrently and without the lock: each may wait a second
 // for a peer that does not read, and sessions that end need the lock.
 void SnapshotStore::Stop() {
-  Entries entries;
+  TransferPlaces entries(options_);
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
     entries.swap(entries_);
   }
+  windows_.EndAll();
   changed_.notify_all();
   std::vector<std::thread> threads;
   for (const auto& item : entries) {
@@ -421,7 +457,7 @@ void SnapshotStore::LogRetained(const Transfer& transfer) const {
     options_->log(
         LogLevel::kWarning,
         "the snapshot of transfer " + ToHex(transfer.id()) + " of " +
-            transfer.name() + " is retained in " + transfer.directory() +
+            transfer.name() + " is retained in " + transfer.lease_directory() +
             " for " + std::to_string(options_->snapshot_ttl.count()) +
             " seconds, with " + std::to_string(transfer.pinned_bytes()) +
             " bytes pinned; sstferry release removes it");

@@ -1,4 +1,4 @@
-#include "pipeline/source/transfer/leased_snapshots.h"
+#include "pipeline/source/retained/leased_snapshots.h"
 
 #include <algorithm>
 #include <memory>

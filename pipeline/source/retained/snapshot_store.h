@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,7 +16,9 @@
 #include <string>
 #include <thread>
 
-#include "pipeline/source/transfer/leased_snapshots.h"
+#include "pipeline/source/retained/leased_snapshots.h"
+#include "pipeline/source/retained/share_windows.h"
+#include "pipeline/source/retained/transfer_places.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "sstferry/rate_limited_log.h"
 #include "sstferry/source.h"
@@ -37,9 +40,21 @@ class SnapshotStore {
   // either.
   void Start();
 
+  // Returns the snapshot that pulls like this one share at this time: the newest
+  // one that is younger than ServeOptions::share_snapshots, else one still to
+  // be taken, which is then kept for that time.
+  std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
+                                         const OpenRequest& request);
   // Adds a transfer, which lanes can then find. If there are too many, releases
   // one (Replaceable()). kBusy if there is none, kCancelled after Stop().
-  [[nodiscard]] rocksdb::Status Add(std::shared_ptr<Transfer> transfer);
+  [[nodiscard]] rocksdb::Status Add(const std::shared_ptr<Transfer>& transfer);
+  // Adds a transfer behind all others that wait for a place. Calls `on_ahead`
+  // with the number of transfers that are served before it, when it begins to
+  // wait and when that number changes. kCancelled after Stop(), or if the
+  // transfer ends.
+  [[nodiscard]] rocksdb::Status AwaitPlace(
+      const std::shared_ptr<Transfer>& transfer,
+      const std::function<void(uint32_t ahead)>& on_ahead);
   // Returns null if there is no such transfer.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
   // Resumes request.held_transfer with `control` as its target's connection. An
@@ -84,20 +99,18 @@ class SnapshotStore {
   void Stop();
 
  private:
-  struct Entry {
-    std::shared_ptr<Transfer> transfer;
-    uint64_t idle_since = 0;  // steady seconds; valid without a target
-    uint64_t moved = 0;       // CurrentStats() when last looked at
-    uint64_t moved_at = 0;    // steady seconds at which that had changed
-  };
-  using Entries = std::map<TransferId, Entry>;
-
   struct Idle {
     uint64_t seconds = 0;  // time without a target
     TransferId id{};
     std::string path;      // set: left by a dead process
   };
 
+  struct Shown;
+  // One item for each snapshot, under its best name for `peer`. Adds the ids of
+  // all its transfers to *listed.
+  std::vector<Shown> ShowSnapshots(const std::set<std::string>& names,
+                                   const PeerIdentity* peer,
+                                   std::set<TransferId>* listed) const;
   uint64_t SteadySeconds() const;
   // Adds the transfer request.held_transfer from its lease on disk to entries_.
   // If the request is refused, the lease continues to run.
@@ -114,14 +127,6 @@ class SnapshotStore {
   void Log(LogLevel level, const std::string& text);
   // Logs what this process leaves on the disk as it ends, however much.
   void LogRetained(const Transfer& transfer) const;
-  // Returns the entry that gives its place to a transfer of `owner`, or end().
-  // The peer with the most transfers gives one up, if it has no fewer than
-  // `owner` then would: the one that is idle for longest, else the one whose
-  // connected target has taken nothing for longest, and for longer than the
-  // stall timeout. REQUIRES: mu_ held.
-  Entries::iterator Replaceable(const PeerIdentity& owner);
-  // Notes which transfers moved since the last call. REQUIRES: mu_ held.
-  void LookWhatMoved();
   // Ends the transfer, removes its snapshot unless another owner still has it,
   // and informs the application. REQUIRES: mu_ not held.
   void Release(std::shared_ptr<Transfer> transfer, const std::string& why);
@@ -135,11 +140,13 @@ class SnapshotStore {
   TokenBucket* const wire_bucket_;
   const LeasedSnapshots leased_;  // of dead processes
   RateLimitedLog log_;          // targets cause its lines
+  ShareWindows windows_;
   uint64_t ticks_ = 0;          // used by the ticker, as the next one
   uint64_t renewed_ = 0;        // steady seconds
   mutable std::mutex mu_;
   std::condition_variable changed_;
-  Entries entries_;        // under mu_
+  TransferPlaces entries_;  // under mu_
+  std::deque<const Transfer*> queue_;  // under mu_: wait for a place
   bool stopping_ = false;  // under mu_
   std::thread ticker_;
 };

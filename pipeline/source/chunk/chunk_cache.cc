@@ -1,0 +1,441 @@
+#include "pipeline/source/chunk/chunk_cache.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <list>
+#include <utility>
+
+#include "pipeline/base/start_thread.h"
+#include "pipeline/source/directory/posix_files.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Chunks that a builder makes before its furthest reader asks for them.
+constexpr uint64_t kAhead = 2;
+// How often a waiting reader asks whether it shall go on.
+constexpr std::chrono::milliseconds kLook{200};
+constexpr size_t kReadBytes = 256u << 10;
+
+int OpenNameless(const std::string& directory) {
+  const int file =
+      open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0) {
+    return file;
+  }
+  std::string name = directory + "/chunk-XXXXXX";
+  const int named = mkostemp(name.data(), O_CLOEXEC);
+  if (named >= 0) {
+    unlink(name.c_str());
+  }
+  return named;
+}
+
+}  // namespace
+
+// The bytes of a chunk. What the disk does not take stays in memory, so that a
+// chunk that was begun becomes whole. Threads: one that appends, any that read
+// what was appended before.
+class ChunkCache::File {
+ public:
+  File(int file, std::shared_ptr<std::atomic<uint64_t>> all_bytes)
+      : file_(file), all_bytes_(std::move(all_bytes)) {}
+  ~File() { *all_bytes_ -= bytes_; }
+
+  void Append(const Slice& data) {
+    Slice rest = data;
+    while (!rest.empty() && memory_.empty()) {
+      const ssize_t done =
+          pwrite(file_.get(), rest.data(), rest.size(),
+                 static_cast<off_t>(bytes_ + data.size() - rest.size()));
+      if (done < 0 && errno == EINTR) {
+        continue;
+      }
+      if (done <= 0) {
+        on_disk_ = bytes_ + data.size() - rest.size();
+        break;
+      }
+      rest.remove_prefix(static_cast<size_t>(done));
+    }
+    if (!rest.empty()) {
+      memory_.emplace_back(rest.data(), rest.size());
+    }
+    bytes_ += data.size();
+    *all_bytes_ += data.size();
+  }
+
+  uint64_t bytes() const { return bytes_; }
+  bool disk_failed() const { return !memory_.empty(); }
+
+  // Reads up to `size` bytes from `at` on; `memory` is the number of pieces that
+  // were appended to memory before.
+  Status Read(uint64_t at, size_t size, size_t memory, std::string* out) const {
+    out->resize(size);
+    if (memory > 0 && at >= on_disk_) {
+      return ReadMemory(at - on_disk_, memory, out);
+    }
+    if (memory > 0) {
+      size = std::min<uint64_t>(size, on_disk_ - at);
+    }
+    const ssize_t done =
+        pread(file_.get(), out->data(), size, static_cast<off_t>(at));
+    out->resize(static_cast<size_t>(std::max<ssize_t>(done, 0)));
+    return done > 0 ? Status::OK()
+                    : ErrnoStatus(EndState::kSourceError, "cannot read",
+                                  "the chunk cache's file", done < 0 ? errno
+                                                                     : EIO);
+  }
+  size_t memory_pieces() const { return memory_.size(); }
+
+ private:
+  Status ReadMemory(uint64_t at, size_t pieces, std::string* out) const {
+    auto piece = memory_.begin();
+    for (size_t i = 0; i < pieces; ++i, ++piece) {
+      if (at < piece->size()) {
+        out->assign(*piece, at, out->size());
+        return Status::OK();
+      }
+      at -= piece->size();
+    }
+    return MakeStatus(EndState::kInternal, "chunk cache: read beyond the end");
+  }
+
+  const Descriptor file_;
+  const std::shared_ptr<std::atomic<uint64_t>> all_bytes_;
+  uint64_t bytes_ = 0;
+  uint64_t on_disk_ = 0;         // valid once memory_ is used
+  std::list<std::string> memory_;
+};
+
+// Under the cache's mu_, but for what File allows.
+struct ChunkCache::Chunk {
+  ChunkBegin begin;
+  std::optional<std::string> after;  // as in a request for it
+  std::unique_ptr<File> file;
+  uint64_t bytes = 0;      // that may be read
+  size_t memory_pieces = 0;
+  std::optional<ChunkEnd> end;  // set once it is whole
+  int readers = 0;
+  uint64_t used = 0;
+};
+
+// A range: chunks, in order, and who builds them. Under the cache's mu_.
+struct ChunkCache::Range {
+  std::map<uint64_t, ChunkPtr> chunks;  // by ordinal
+  bool builds = false;   // a builder runs
+  bool gives_up = false; // and will end, because nobody reads
+  uint64_t next_ordinal = 0;            // that the builder makes next
+  std::optional<std::string> next_after;
+  std::optional<uint64_t> count;        // of all chunks, once that is known
+  Status failed;                        // how building ended
+  std::list<uint64_t> readers;          // ordinals they wait for or read
+  std::thread thread;
+
+  bool TooFarAhead(uint64_t ordinal) const {
+    const auto furthest = std::max_element(readers.begin(), readers.end());
+    return furthest != readers.end() && ordinal > *furthest + kAhead;
+  }
+};
+
+// Takes what a ChunkBuilder makes.
+class ChunkCache::Builder : public ChunkSink {
+ public:
+  Builder(ChunkCache* cache, Range* range) : cache_(cache), range_(range) {}
+
+  void Run(const BuildChunks& build, const RangeRequest& from) {
+    const Status status =
+        build(from, [this] { return IsUnwanted(); }, this);
+    std::lock_guard<std::mutex> lock(cache_->mu_);
+    if (!range_->chunks.empty() && !range_->chunks.rbegin()->second->end) {
+      range_->chunks.erase(std::prev(range_->chunks.end()));
+    }
+    if (status.ok()) {
+      range_->count = range_->next_ordinal;
+    } else if (!has_no_room_ && !range_->gives_up) {
+      range_->failed = status;
+    }
+    range_->builds = false;
+    --cache_->builders_;
+    cache_->changed_.notify_all();
+  }
+
+  Status Begin(const ChunkBegin& begin) override {
+    std::unique_lock<std::mutex> lock(cache_->mu_);
+    cache_->changed_.wait(lock, [this, &begin] {
+      return LooksUnwanted() || !range_->TooFarAhead(begin.ordinal);
+    });
+    if (range_->gives_up) {
+      return MakeStatus(EndState::kCancelled, "chunk cache: nobody reads");
+    }
+    const int file =
+        cache_->MakeRoom() ? OpenNameless(cache_->options_.directory) : -1;
+    if (file < 0) {
+      has_no_room_ = true;
+      return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
+    }
+    chunk_ = std::make_shared<Chunk>();
+    chunk_->begin = begin;
+    chunk_->after = range_->next_after;
+    chunk_->file = std::make_unique<File>(file, cache_->bytes_);
+    range_->chunks[begin.ordinal] = chunk_;
+    cache_->changed_.notify_all();
+    return Status::OK();
+  }
+
+  Status Append(const Slice& data) override {
+    chunk_->file->Append(data);
+    std::lock_guard<std::mutex> lock(cache_->mu_);
+    chunk_->bytes = chunk_->file->bytes();
+    chunk_->memory_pieces = chunk_->file->memory_pieces();
+    cache_->changed_.notify_all();
+    return Status::OK();
+  }
+
+  Status End(const ChunkEnd& end) override {
+    ++cache_->built_;
+    std::lock_guard<std::mutex> lock(cache_->mu_);
+    chunk_->end = end;
+    chunk_->used = ++cache_->uses_;
+    has_no_room_ = chunk_->file->disk_failed();
+    range_->next_ordinal = uint64_t{end.ordinal} + 1;
+    range_->next_after = end.largest;
+    cache_->changed_.notify_all();
+    return has_no_room_ ? MakeStatus(EndState::kNoSpace,
+                                     "chunk cache: the disk is full")
+                        : Status::OK();
+  }
+
+ private:
+  bool IsUnwanted() {
+    std::lock_guard<std::mutex> lock(cache_->mu_);
+    return LooksUnwanted();
+  }
+  // Final: nobody joins from then on. REQUIRES: the cache's mu_ held.
+  bool LooksUnwanted() {
+    range_->gives_up = range_->gives_up || cache_->stopping_ ||
+                       range_->readers.empty();
+    return range_->gives_up;
+  }
+
+  ChunkCache* const cache_;
+  Range* const range_;
+  ChunkPtr chunk_;
+  bool has_no_room_ = false;
+};
+
+ChunkCache::ChunkCache(ChunkCacheOptions options)
+    : options_(std::move(options)),
+      bytes_(std::make_shared<std::atomic<uint64_t>>(0)) {}
+
+ChunkCache::~ChunkCache() {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (auto& item : ranges_) {
+    if (item.second->thread.joinable()) {
+      item.second->thread.join();
+    }
+  }
+}
+
+// Frees space for one more chunk.
+bool ChunkCache::MakeRoom() {
+  if (options_.free_bytes && options_.free_bytes() < 2 * options_.chunk_bytes) {
+    return false;
+  }
+  while (*bytes_ + options_.chunk_bytes > options_.max_bytes) {
+    Range* of = nullptr;
+    ChunkPtr oldest;
+    for (auto& item : ranges_) {
+      for (auto& [ordinal, chunk] : item.second->chunks) {
+        if (chunk->end && chunk->readers == 0 &&
+            (oldest == nullptr || chunk->used < oldest->used)) {
+          oldest = chunk;
+          of = item.second.get();
+        }
+      }
+    }
+    if (oldest == nullptr) {
+      return false;
+    }
+    of->chunks.erase(oldest->begin.ordinal);
+  }
+  return true;
+}
+
+ChunkCache::ChunkPtr ChunkCache::Find(Range* range,
+                                      const RangeRequest& request) const {
+  const auto found = range->chunks.find(request.held.chunks);
+  return found != range->chunks.end() && found->second->after == request.after
+             ? found->second
+             : nullptr;
+}
+
+Status ChunkCache::Start(const CachedRead& read, Range* range) {
+  if (range->thread.joinable()) {
+    range->thread.join();  // it has ended
+  }
+  range->chunks.erase(range->chunks.lower_bound(read.request.held.chunks),
+                      range->chunks.end());
+  range->gives_up = false;
+  range->failed = Status::OK();
+  range->next_ordinal = read.request.held.chunks;
+  range->next_after = read.request.after;
+  const Status status = StartThread(
+      [this, range, build = read.build, from = read.request] {
+        Builder(this, range).Run(build, from);
+      },
+      &range->thread);
+  if (status.ok()) {
+    range->builds = true;
+    ++builders_;
+  }
+  return status;
+}
+
+// Returns null if the caller has to build for itself.
+ChunkCache::Range* ChunkCache::Join(const CachedRead& read) {
+  std::unique_ptr<Range>& range = ranges_[read.request.range_id];
+  if (range == nullptr) {
+    range = std::make_unique<Range>();
+  }
+  const bool is_next = range->next_ordinal == read.request.held.chunks &&
+                       range->next_after == read.request.after;
+  const bool has_it = Find(range.get(), read.request) != nullptr ||
+                      (is_next && (range->builds || range->count));
+  if (has_it && !range->gives_up) {
+    return range.get();
+  }
+  if (range->builds || builders_ >= options_.max_builders || !MakeRoom() ||
+      !Start(read, range.get()).ok()) {
+    return nullptr;
+  }
+  return range.get();
+}
+
+Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
+  std::unique_lock<std::mutex> lock(mu_);
+  Range* const range = Join(*read);
+  if (range == nullptr) {
+    return Status::OK();
+  }
+  range->readers.push_back(read->request.held.chunks);
+  const auto here = std::prev(range->readers.end());
+  Status status;
+  bool joined = true;
+  while (status.ok() && !read->complete && joined) {
+    const uint64_t before = read->request.held.chunks;
+    status = SendNext(read, range, &lock, sink);
+    if (read->request.held.chunks != before) {
+      *here = read->request.held.chunks;
+      changed_.notify_all();
+    } else if (status.ok() && !read->complete) {
+      // Its builder has ended before: another one, if that brings the chunk.
+      joined = Join(*read) != nullptr;
+      if (joined) {
+        status = SendNext(read, range, &lock, sink);
+        joined = read->request.held.chunks != before;
+      }
+    }
+  }
+  range->readers.erase(here);
+  changed_.notify_all();
+  return status;
+}
+
+// Sends the next chunk, if there is or will be one.
+Status ChunkCache::SendNext(CachedRead* read, Range* range,
+                            std::unique_lock<std::mutex>* lock,
+                            ChunkSink* sink) {
+  ChunkPtr chunk;
+  const uint64_t ordinal = read->request.held.chunks;
+  while (true) {
+    chunk = Find(range, read->request);
+    read->complete = range->count == ordinal;
+    if (chunk != nullptr || read->complete || !range->builds ||
+        range->next_ordinal > ordinal) {
+      break;
+    }
+    changed_.wait_for(*lock, kLook);
+    if (read->cancelled()) {
+      return MakeStatus(EndState::kCancelled, "build: stopped on request");
+    }
+  }
+  if (chunk == nullptr) {
+    return read->complete ? Status::OK() : range->failed;
+  }
+  chunk->readers++;
+  lock->unlock();
+  Status status = SendChunk(*read, chunk, sink);
+  lock->lock();
+  chunk->readers--;
+  chunk->used = ++uses_;
+  if (status.ok() && !chunk->end) {
+    status = range->failed.ok()
+                 ? MakeStatus(EndState::kCancelled, "build: stopped on request")
+                 : range->failed;
+  }
+  if (status.ok()) {
+    ++sent_;
+    read->request.held.chunks = ordinal + 1;
+    read->request.after = chunk->end->largest;
+  }
+  return status;
+}
+
+Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
+                             ChunkSink* sink) {
+  Status status = sink->Begin(chunk->begin);
+  uint64_t at = 0;
+  std::string buffer;
+  std::optional<ChunkEnd> end;
+  while (status.ok() && !end) {
+    uint64_t bytes = 0;
+    size_t memory = 0;
+    {
+      std::unique_lock<std::mutex> lock(mu_);
+      const Range& range = *ranges_.at(chunk->begin.range_id);
+      while (chunk->bytes == at && !chunk->end && range.builds) {
+        changed_.wait_for(lock, kLook);
+        if (read.cancelled()) {
+          return MakeStatus(EndState::kCancelled, "build: stopped on request");
+        }
+      }
+      bytes = chunk->bytes;
+      memory = chunk->memory_pieces;
+      if (bytes == at && !chunk->end) {
+        return Status::OK();  // its builder has failed
+      }
+      if (bytes == at) {
+        end = chunk->end;
+      }
+    }
+    while (status.ok() && at < bytes) {
+      status = chunk->file->Read(
+          at, static_cast<size_t>(std::min<uint64_t>(bytes - at, kReadBytes)),
+          memory, &buffer);
+      if (status.ok()) {
+        status = sink->Append(buffer);
+        at += buffer.size();
+      }
+    }
+  }
+  if (status.ok()) {
+    status = sink->End(*end);
+  }
+  if (status.ok() && read.on_chunk) {
+    read.on_chunk(*end);
+  }
+  return status;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,103 @@
+// Rebuilt chunks of one plan that several targets ask for: each is built once,
+// into a file without a name, and sent to all from there.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "pipeline/source/chunk/chunk_builder.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+struct ChunkCacheOptions {
+  std::string directory;   // the files take space on its file system
+  uint64_t max_bytes = 0;  // of all files together
+  uint64_t chunk_bytes = 64'000'000;
+  // Bytes that are free there. Null: enough.
+  std::function<uint64_t()> free_bytes;
+  int max_builders = 16;
+};
+
+// Builds the chunks that `from` asks for into `sink`, until `cancelled` returns
+// true. Called on a thread of the cache; must be valid as long as the cache.
+using BuildChunks = std::function<rocksdb::Status(
+    const RangeRequest& from, const std::function<bool()>& cancelled,
+    ChunkSink* sink)>;
+
+// What one reader wants, and how far the cache brought it.
+struct CachedRead {
+  RangeRequest request;  // on return: asks for what is still to be sent
+  bool complete = false; // on return: nothing is
+  BuildChunks build;
+  std::function<bool()> cancelled;  // polled while waiting
+  std::function<void(const ChunkEnd&)> on_chunk;  // after each one; may be null
+};
+
+// Nobody waits for a slow reader: a builder is ahead of the reader that is
+// furthest, and a reader whose next chunk is gone builds it for itself. If there
+// is no room, chunks that nobody reads at this time go first.
+//
+// Ownership: owns its threads and files.
+// Threads:   any. The destructor waits for builders; no reader may be left.
+class ChunkCache {
+ public:
+  explicit ChunkCache(ChunkCacheOptions options);
+  ~ChunkCache();
+  ChunkCache(const ChunkCache&) = delete;
+  ChunkCache& operator=(const ChunkCache&) = delete;
+
+  // Sends the chunks of a range, from those that the request asks for on, as
+  // far as the cache has or gets them. Errors of the sink; those of building as
+  // ChunkBuilder::Build(). The sink's chunk is whole when this returns OK.
+  [[nodiscard]] rocksdb::Status Send(CachedRead* read, ChunkSink* sink);
+
+  uint64_t bytes() const { return *bytes_; }
+  // Chunks that were built, and those that were sent.
+  uint64_t built() const { return built_; }
+  uint64_t sent() const { return sent_; }
+
+ private:
+  class File;
+  struct Chunk;
+  struct Range;
+  class Builder;
+  using ChunkPtr = std::shared_ptr<Chunk>;
+
+  // All under mu_.
+  Range* Join(const CachedRead& read);
+  [[nodiscard]] rocksdb::Status Start(const CachedRead& read, Range* range);
+  bool MakeRoom();
+  ChunkPtr Find(Range* range, const RangeRequest& request) const;
+  [[nodiscard]] rocksdb::Status SendNext(CachedRead* read, Range* range,
+                                         std::unique_lock<std::mutex>* lock,
+                                         ChunkSink* sink);
+
+  [[nodiscard]] rocksdb::Status SendChunk(const CachedRead& read,
+                                          const ChunkPtr& chunk,
+                                          ChunkSink* sink);
+
+  const ChunkCacheOptions options_;
+  const std::shared_ptr<std::atomic<uint64_t>> bytes_;
+  std::atomic<uint64_t> built_{0};
+  std::atomic<uint64_t> sent_{0};
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::map<uint32_t, std::unique_ptr<Range>> ranges_;  // under mu_, all below
+  int builders_ = 0;   // that run
+  uint64_t uses_ = 0;  // of chunks, which orders them
+  bool stopping_ = false;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,46 @@
+// The transfers of a server by id, and whose makes room for another.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "pipeline/source/transfer/transfer.h"
+#include "sstferry/source.h"
+
+namespace sstferry {
+
+struct PlacedTransfer {
+  std::shared_ptr<Transfer> transfer;
+  uint64_t idle_since = 0;  // steady seconds; valid without a target
+  uint64_t moved = 0;       // CurrentStats() when last looked at
+  uint64_t moved_at = 0;    // steady seconds at which that had changed
+};
+
+// Times are steady seconds.
+//
+// Ownership: shares the transfers; borrows the options.
+// Threads:   one at a time.
+class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
+ public:
+  explicit TransferPlaces(const ServeOptions* options) : options_(options) {}
+
+  // Adds a transfer. If there are too many, another one gives its place up for
+  // it (*evicted), if that may be. Returns false if there is no place.
+  bool Insert(const std::shared_ptr<Transfer>& transfer, uint64_t now,
+              std::shared_ptr<Transfer>* evicted);
+  // Notes which transfers moved since the last call.
+  void LookWhatMoved(uint64_t now);
+
+ private:
+  // Returns the entry that gives its place to a transfer of `owner`, or end().
+  // The peer with the most transfers gives one up, if it has no fewer than
+  // `owner` then would: the one that is idle for longest, else the one whose
+  // connected target has taken nothing for longest, and for longer than the
+  // stall timeout.
+  iterator Replaceable(const PeerIdentity& owner, uint64_t now);
+
+  const ServeOptions* const options_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,237 @@
+// Chunks that are built once for several readers.
+#include "pipeline/source/chunk/chunk_cache.h"
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include "tests/support/catch.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr uint64_t kChunks = 12;
+constexpr size_t kBytes = 300'000;
+
+std::string KeyAt(uint64_t ordinal) { return "key" + std::to_string(ordinal); }
+
+std::string ContentsAt(uint64_t ordinal) {
+  return std::string(kBytes, static_cast<char>('a' + ordinal));
+}
+
+// Builds chunks of known contents, and counts them.
+struct Factory {
+  std::atomic<uint64_t> built{0};
+  uint64_t fails_at = kChunks;
+
+  Status Build(const RangeRequest& from, const std::function<bool()>& cancelled,
+               ChunkSink* sink) {
+    Status status;
+    for (uint64_t i = from.held.chunks; status.ok() && i < kChunks; ++i) {
+      ChunkBegin begin;
+      begin.range_id = from.range_id;
+      begin.ordinal = static_cast<uint32_t>(i);
+      status = sink->Begin(begin);
+      const std::string contents = ContentsAt(i);
+      for (size_t at = 0; status.ok() && at < kBytes; at += kBytes / 3) {
+        status = cancelled() ? MakeStatus(EndState::kCancelled, "stopped")
+                             : sink->Append(Slice(contents.data() + at,
+                                                  kBytes / 3));
+        if (status.ok() && i == fails_at) {
+          status = MakeStatus(EndState::kSourceError, "a test said so");
+        }
+      }
+      if (status.ok()) {
+        ++built;
+        ChunkEnd end;
+        end.range_id = from.range_id;
+        end.ordinal = begin.ordinal;
+        end.largest = KeyAt(i);
+        end.file_bytes = kBytes;
+        status = sink->End(end);
+      }
+    }
+    return status;
+  }
+};
+
+// Checks what it gets; `before_chunk` may wait.
+class CheckingSink : public ChunkSink {
+ public:
+  explicit CheckingSink(uint64_t first) : next_(first) {}
+  Status Begin(const ChunkBegin& begin) override {
+    if (before_chunk) {
+      before_chunk(begin.ordinal);
+    }
+    contents_.clear();
+    return begin.ordinal == next_ ? Status::OK() : Status::Corruption("order");
+  }
+  Status Append(const Slice& data) override {
+    contents_.append(data.data(), data.size());
+    return Status::OK();
+  }
+  Status End(const ChunkEnd& end) override {
+    const bool right = end.ordinal == next_ && end.largest == KeyAt(next_) &&
+                       contents_ == ContentsAt(next_);
+    ++next_;
+    return right ? Status::OK() : Status::Corruption("contents");
+  }
+  std::function<void(uint64_t ordinal)> before_chunk;
+  uint64_t next() const { return next_; }
+
+ private:
+  uint64_t next_;
+  std::string contents_;
+};
+
+struct Bench {
+  explicit Bench(uint64_t max_bytes) {
+    ChunkCacheOptions options;
+    options.directory = dir.path();
+    options.max_bytes = max_bytes;
+    options.chunk_bytes = kBytes;
+    cache = std::make_unique<ChunkCache>(options);
+  }
+  CachedRead From(uint64_t ordinal) {
+    CachedRead read;
+    read.request.range_id = 7;
+    read.request.held.chunks = ordinal;
+    if (ordinal > 0) {
+      read.request.after = KeyAt(ordinal - 1);
+    }
+    read.build = [this](const RangeRequest& from,
+                        const std::function<bool()>& cancelled,
+                        ChunkSink* sink) {
+      return factory.Build(from, cancelled, sink);
+    };
+    read.cancelled = [] { return false; };
+    return read;
+  }
+  // As a lane does: builds for itself what the cache does not bring.
+  Status ReadAll(uint64_t from, CheckingSink* sink, uint64_t* by_itself) {
+    CachedRead read = From(from);
+    const Status status = cache->Send(&read, sink);
+    if (!status.ok() || read.complete) {
+      return status;
+    }
+    *by_itself += kChunks - read.request.held.chunks;
+    return own.Build(read.request, [] { return false; }, sink);
+  }
+  ScratchDir dir;
+  Factory factory;
+  Factory own;
+  std::unique_ptr<ChunkCache> cache;
+};
+
+TEST_CASE("Readers of one range share chunks that are built once",
+          "[chunk][share]") {
+  Bench bench(100 * kBytes);
+  std::vector<std::thread> threads;
+  std::atomic<uint64_t> wrong{0};
+  std::atomic<uint64_t> by_itself{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      CheckingSink sink(0);
+      uint64_t own = 0;
+      if (!bench.ReadAll(0, &sink, &own).ok() || sink.next() != kChunks) {
+        ++wrong;
+      }
+      by_itself += own;
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  REQUIRE(wrong == 0);
+  REQUIRE(by_itself == 0);
+  REQUIRE(bench.factory.built == kChunks);
+  REQUIRE(bench.cache->sent() == 8 * kChunks);
+  // A later one gets them from the files, also one that has some.
+  CheckingSink late(5);
+  uint64_t own = 0;
+  REQUIRE_OK(bench.ReadAll(5, &late, &own));
+  REQUIRE(late.next() == kChunks);
+  REQUIRE(bench.factory.built == kChunks);
+  REQUIRE(bench.cache->bytes() == kChunks * kBytes);
+  REQUIRE(std::filesystem::is_empty(bench.dir.path()));
+}
+
+TEST_CASE("Nobody waits for a reader that has stopped", "[chunk][share]") {
+  Bench bench(6 * kBytes);
+  std::promise<void> stopped;
+  std::promise<void> resume;
+  bool slow_is_right = false;
+  std::thread slow([&] {
+    CheckingSink sink(0);
+    sink.before_chunk = [&](uint64_t ordinal) {
+      if (ordinal == 1) {
+        stopped.set_value();
+        resume.get_future().wait();
+      }
+    };
+    uint64_t own = 0;
+    slow_is_right =
+        bench.ReadAll(0, &sink, &own).ok() && sink.next() == kChunks;
+  });
+  stopped.get_future().wait();
+  CheckingSink fast(0);
+  uint64_t own = 0;
+  REQUIRE_OK(bench.ReadAll(0, &fast, &own));
+  REQUIRE(fast.next() == kChunks);
+  REQUIRE(bench.cache->bytes() <= 6 * kBytes);
+  resume.set_value();
+  slow.join();
+  REQUIRE(slow_is_right);
+  REQUIRE(bench.factory.built > kChunks);  // what it needed was gone
+}
+
+TEST_CASE("A builder that fails fails all readers of its chunk",
+          "[chunk][share]") {
+  Bench bench(100 * kBytes);
+  bench.factory.fails_at = 4;
+  CheckingSink sink(0);
+  uint64_t own = 0;
+  const Status status = bench.ReadAll(0, &sink, &own);
+  REQUIRE(EndStateOf(status) == EndState::kSourceError);
+  REQUIRE(sink.next() == 4);
+  bench.factory.fails_at = kChunks;
+  CheckingSink again(4);
+  REQUIRE_OK(bench.ReadAll(4, &again, &own));
+  REQUIRE(again.next() == kChunks);
+}
+
+TEST_CASE("A cache without room leaves building to its readers",
+          "[chunk][share]") {
+  Bench bench(kBytes / 2);
+  CheckingSink sink(0);
+  uint64_t own = 0;
+  REQUIRE_OK(bench.ReadAll(0, &sink, &own));
+  REQUIRE(sink.next() == kChunks);
+  REQUIRE(own == kChunks);
+  REQUIRE(bench.cache->bytes() == 0);
+}
+
+TEST_CASE("Building stops when its last reader leaves", "[chunk][share]") {
+  Bench bench(100 * kBytes);
+  CheckingSink sink(0);
+  CachedRead read = bench.From(0);
+  class Refusing : public CheckingSink {
+   public:
+    Refusing() : CheckingSink(0) {}
+    Status End(const ChunkEnd&) override { return Status::IOError("gone"); }
+  } refusing;
+  REQUIRE(bench.cache->Send(&read, &refusing).IsIOError());
+  const uint64_t cached = bench.cache->bytes();
+  bench.cache.reset();
+  REQUIRE(bench.factory.built < kChunks);
+  REQUIRE(cached > 0);
+}
+
+}  // namespace
+}  // namespace sstferry
