@@ -43,15 +43,15 @@ int OpenNameless(const std::string& directory) {
 // The bytes of a chunk. What the disk does not take stays in memory, so that a
 // chunk that was begun becomes whole. Threads: one that appends, any that read
 // what was appended before.
-class ChunkCache::File {
+class ChunkCache::File : public KeptChunk {
  public:
   File(int file, std::shared_ptr<std::atomic<uint64_t>> all_bytes)
       : file_(file), all_bytes_(std::move(all_bytes)) {}
-  ~File() { *all_bytes_ -= bytes_; }
+  ~File() override { *all_bytes_ -= bytes_; }
 
   void Append(const Slice& data) {
     Slice rest = data;
-    while (!rest.empty() && memory_.empty()) {
+    while (!rest.empty() && !in_memory_) {
       const ssize_t done =
           pwrite(file_.get(), rest.data(), rest.size(),
                  static_cast<off_t>(bytes_ + data.size() - rest.size()));
@@ -65,25 +65,27 @@ class ChunkCache::File {
       rest.remove_prefix(static_cast<size_t>(done));
     }
     if (!rest.empty()) {
-      memory_.emplace_back(rest.data(), rest.size());
+      std::lock_guard<std::mutex> lock(mu_);
+      in_memory_ = true;
+      memory_.append(rest.data(), rest.size());
     }
     bytes_ += data.size();
     *all_bytes_ += data.size();
   }
 
   uint64_t bytes() const { return bytes_; }
-  bool disk_failed() const { return !memory_.empty(); }
+  bool disk_failed() const { return in_memory_; }
 
-  // Reads up to `size` bytes from `at` on; `memory` is the number of pieces that
-  // were appended to memory before.
-  Status Read(uint64_t at, size_t size, size_t memory, std::string* out) const {
-    out->resize(size);
-    if (memory > 0 && at >= on_disk_) {
-      return ReadMemory(at - on_disk_, memory, out);
-    }
-    if (memory > 0) {
+  Status Read(uint64_t at, size_t size, std::string* out) const override {
+    if (in_memory_) {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (at >= on_disk_) {
+        out->assign(memory_, at - on_disk_, size);
+        return Status::OK();
+      }
       size = std::min<uint64_t>(size, on_disk_ - at);
     }
+    out->resize(size);
     const ssize_t done =
         pread(file_.get(), out->data(), size, static_cast<off_t>(at));
     out->resize(static_cast<size_t>(std::max<ssize_t>(done, 0)));
@@ -92,35 +94,23 @@ class ChunkCache::File {
                                   "the chunk cache's file", done < 0 ? errno
                                                                      : EIO);
   }
-  size_t memory_pieces() const { return memory_.size(); }
 
  private:
-  Status ReadMemory(uint64_t at, size_t pieces, std::string* out) const {
-    auto piece = memory_.begin();
-    for (size_t i = 0; i < pieces; ++i, ++piece) {
-      if (at < piece->size()) {
-        out->assign(*piece, at, out->size());
-        return Status::OK();
-      }
-      at -= piece->size();
-    }
-    return MakeStatus(EndState::kInternal, "chunk cache: read beyond the end");
-  }
-
   const Descriptor file_;
   const std::shared_ptr<std::atomic<uint64_t>> all_bytes_;
   uint64_t bytes_ = 0;
-  uint64_t on_disk_ = 0;         // valid once memory_ is used
-  std::list<std::string> memory_;
+  mutable std::mutex mu_;
+  std::atomic<bool> in_memory_{false};  // from here on:
+  uint64_t on_disk_ = 0;
+  std::string memory_;  // under mu_
 };
 
 // Under the cache's mu_, but for what File allows.
 struct ChunkCache::Chunk {
   ChunkBegin begin;
   std::optional<std::string> after;  // as in a request for it
-  std::unique_ptr<File> file;
+  std::shared_ptr<File> file;
   uint64_t bytes = 0;      // that may be read
-  size_t memory_pieces = 0;
   std::optional<ChunkEnd> end;  // set once it is whole
   int readers = 0;
   uint64_t used = 0;
@@ -183,7 +173,7 @@ class ChunkCache::Builder : public ChunkSink {
     chunk_ = std::make_shared<Chunk>();
     chunk_->begin = begin;
     chunk_->after = range_->next_after;
-    chunk_->file = std::make_unique<File>(file, cache_->bytes_);
+    chunk_->file = std::make_shared<File>(file, cache_->bytes_);
     range_->chunks[begin.ordinal] = chunk_;
     cache_->changed_.notify_all();
     return Status::OK();
@@ -193,7 +183,6 @@ class ChunkCache::Builder : public ChunkSink {
     chunk_->file->Append(data);
     std::lock_guard<std::mutex> lock(cache_->mu_);
     chunk_->bytes = chunk_->file->bytes();
-    chunk_->memory_pieces = chunk_->file->memory_pieces();
     cache_->changed_.notify_all();
     return Status::OK();
   }
@@ -395,12 +384,14 @@ Status ChunkCache::SendNext(CachedRead* read, Range* range,
 Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
                              ChunkSink* sink) {
   Status status = sink->Begin(chunk->begin);
+  if (status.ok()) {
+    sink->ReadAgainFrom(chunk->file);
+  }
   uint64_t at = 0;
   std::string buffer;
   std::optional<ChunkEnd> end;
   while (status.ok() && !end) {
     uint64_t bytes = 0;
-    size_t memory = 0;
     {
       std::unique_lock<std::mutex> lock(mu_);
       const Range& range = *ranges_.at(chunk->begin.range_id);
@@ -411,7 +402,6 @@ Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
         }
       }
       bytes = chunk->bytes;
-      memory = chunk->memory_pieces;
       if (bytes == at && !chunk->end) {
         return Status::OK();  // its builder has failed
       }
@@ -422,7 +412,7 @@ Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
     while (status.ok() && at < bytes) {
       status = chunk->file->Read(
           at, static_cast<size_t>(std::min<uint64_t>(bytes - at, kReadBytes)),
-          memory, &buffer);
+          &buffer);
       if (status.ok()) {
         status = sink->Append(buffer);
         at += buffer.size();

@@ -53,7 +53,8 @@ Status LaneSink::AppendPiece(const Slice& piece) {
     return SendPiece(piece, &window_.chunk().frames);
   }
   Status status = TakeAcks(/*wait=*/false);
-  while (status.ok() && !window_.HasRoom(piece.size())) {
+  while (status.ok() && window_.chunk().kept == nullptr &&
+         !window_.HasRoom(piece.size())) {
     status = TakeAcks(/*wait=*/true);
   }
   if (status.ok()) {
@@ -165,7 +166,11 @@ Status LaneSink::SendChunk(LaneWindow::Range* range,
     chunk->begun = status.ok();
   }
   while (status.ok() && chunk->frames.bytes() < chunk->bytes) {
-    status = SendPiece(chunk->At(chunk->frames.bytes()), &chunk->frames);
+    Slice piece;
+    status = window_.Get(*chunk, chunk->frames.bytes(), &piece);
+    if (status.ok()) {
+      status = SendPiece(piece, &chunk->frames);
+    }
   }
   if (!status.ok() || !chunk->end) {
     return status;
@@ -197,7 +202,7 @@ Status LaneSink::SendPiece(const Slice& piece, FrameList* frames) {
     // before compression, so waiting for it tells nothing about the link.
     BlockedScope blocked(&transfer_->counters()->send_blocked_micros);
     status =
-        transfer_->pace()->wire_bucket()->Take(payload.size() + kFrameHeaderBytes);
+        transfer_->pace()->TakeFromAll(payload.size() + kFrameHeaderBytes);
     if (status.ok()) {
       status = link_->Send(FrameType::kChunkData, payload,
                            compressed ? kFrameFlagZstd : uint16_t{0}, &digest);

@@ -43,6 +43,9 @@ class LaneSink : public ChunkSink {
   [[nodiscard]] rocksdb::Status EndRange();
 
   rocksdb::Status Begin(const ChunkBegin& begin) override;
+  void ReadAgainFrom(std::shared_ptr<const KeptChunk> kept) override {
+    window_.chunk().kept = std::move(kept);
+  }
   rocksdb::Status Append(const rocksdb::Slice& data) override;
   rocksdb::Status End(const ChunkEnd& end) override;
 

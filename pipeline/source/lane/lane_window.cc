@@ -14,6 +14,9 @@ uint64_t BytesOfEnd(const ChunkEnd& end) {
   return end.smallest.size() + end.largest.size();
 }
 
+// Of a chunk that can be read again.
+constexpr uint64_t kReadBytes = 256u << 10;
+
 Status NotSent(const ChunkAck& ack) {
   return MakeStatus(EndState::kCorrupt,
                     "lane: expected what was sent to be acknowledged, found "
@@ -61,8 +64,38 @@ void LaneWindow::BeginChunk(const ChunkBegin& begin) {
   bytes_ += kBytesPerChunk;
 }
 
+Status LaneWindow::Get(const Chunk& chunk, uint64_t byte, Slice* piece) {
+  if (chunk.kept == nullptr) {
+    *piece = chunk.At(byte);
+    return Status::OK();
+  }
+  if (read_of_ != chunk.kept.get() || byte < read_at_ ||
+      byte >= read_at_ + read_.size()) {
+    const Status status = chunk.kept->Read(
+        byte, static_cast<size_t>(std::min<uint64_t>(chunk.bytes - byte,
+                                                     kReadBytes)),
+        &read_);
+    read_of_ = status.ok() ? chunk.kept.get() : nullptr;
+    read_at_ = byte;
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  Slice rest(read_);
+  rest.remove_prefix(static_cast<size_t>(byte - read_at_));
+  *piece = Slice(rest.data(), chunk.FrameBytes(rest.size()));
+  return Status::OK();
+}
+
 void LaneWindow::Add(const Slice& piece) {
   Chunk& last = chunk();
+  if (last.kept != nullptr) {
+    read_.assign(piece.data(), piece.size());
+    read_of_ = last.kept.get();
+    read_at_ = last.bytes;
+    last.bytes += piece.size();
+    return;
+  }
   std::string& copy = last.pieces.emplace_back();
   if (!spare_.empty() && spare_.back().capacity() <= 2 * piece.size()) {
     spare_bytes_ -= spare_.back().capacity();
@@ -93,7 +126,8 @@ LaneWindow::Range* LaneWindow::Find(uint32_t range_id) {
   return nullptr;
 }
 
-// Releases the pieces that end at `bytes` or before.
+// Releases the pieces that end at `bytes` or before. A kept chunk has none, and
+// can be sent again from its first byte on.
 void LaneWindow::Release(Chunk* chunk, uint64_t bytes) {
   while (!chunk->pieces.empty() &&
          chunk->first_byte + chunk->pieces.front().size() <= bytes) {
@@ -110,6 +144,9 @@ void LaneWindow::Release(Chunk* chunk, uint64_t bytes) {
 
 void LaneWindow::DropChunk(Range* range) {
   Chunk& chunk = range->chunks.front();
+  if (read_of_ == chunk.kept.get()) {
+    read_of_ = nullptr;
+  }
   Release(&chunk, chunk.bytes);
   bytes_ -= kBytesPerChunk + (chunk.end ? BytesOfEnd(*chunk.end) : 0);
   range->chunks.pop_front();

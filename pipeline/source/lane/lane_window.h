@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "format/message/messages.h"
+#include "pipeline/source/chunk/chunk_builder.h"
 #include "pipeline/source/lane/frame_list.h"
 #include "rocksdb/slice.h"
 
 namespace sstferry {
 
-// Keeps the bytes of rebuilt chunks, and only the frames' digests of carried
-// ones, which can be read again.
+// Keeps the bytes of rebuilt chunks, and only the frames' digests of those that
+// can be read again: carried ones, and those of a chunk cache.
 //
 // Memory: kBytes, because a caller waits for acknowledgements before it adds
 //   more, kSpareBytes that are used again while they are in the cache, and 16
@@ -43,6 +44,8 @@ class LaneWindow {
     uint64_t first_byte = 0;
     uint64_t bytes = 0;
     std::deque<std::string> pieces;
+    // Not null: they are read from there, and `pieces` are empty.
+    std::shared_ptr<const KeptChunk> kept;
     uint64_t careful_until = 0;  // in small frames
 
     bool rebuilt() const { return IsBuilt(begin.kind); }
@@ -53,7 +56,7 @@ class LaneWindow {
                  : rest;
     }
     // Returns the bytes from that one on in its piece, as many as a frame may
-    // take. REQUIRES: first_byte <= byte < bytes.
+    // take. REQUIRES: first_byte <= byte < bytes; not `kept`.
     rocksdb::Slice At(uint64_t byte) const;
   };
   // One answer. A target has at most two unanswered requests, so the answer to
@@ -79,6 +82,10 @@ class LaneWindow {
   bool HasRoom(size_t bytes) const { return bytes_ + bytes <= kBytes; }
   // Adds to the last chunk.
   void Add(const rocksdb::Slice& piece);
+  // Returns bytes to send of a chunk, from that one on, as many as a frame may
+  // take. REQUIRES: as Chunk::At(). *piece is valid until the next call.
+  [[nodiscard]] rocksdb::Status Get(const Chunk& chunk, uint64_t byte,
+                                    rocksdb::Slice* piece);
   // `after`: as in a request for the following chunk; none follows a delta.
   void EndChunk(const ChunkEnd& end, std::optional<std::string> after);
   void EndRange() { ranges_.back().ended = true; }
@@ -128,6 +135,9 @@ class LaneWindow {
   uint64_t bytes_ = 0;
   std::vector<std::string> spare_;
   uint64_t spare_bytes_ = 0;
+  std::string read_;                    // from Chunk::kept
+  const KeptChunk* read_of_ = nullptr;
+  uint64_t read_at_ = 0;
   std::optional<uint32_t> kept_range_;  // of a carried chunk:
   FrameList kept_frames_;
 };

@@ -68,10 +68,6 @@ SnapshotStore::~SnapshotStore() {
   }
 }
 
-uint64_t SnapshotStore::SteadySeconds() const {
-  return sstferry::SteadySeconds(options_->leases);
-}
-
 void SnapshotStore::Log(LogLevel level, const std::string& text) {
   if (!options_->log) {
     return;
@@ -95,25 +91,14 @@ std::shared_ptr<SharedSnapshot> SnapshotStore::Latest(
       static_cast<uint64_t>(options_->share_snapshots.count());
   std::shared_ptr<SharedSnapshot> newest =
       windows_.Find(database.name, request, now);
-  if (newest != nullptr) {
-    return newest;
-  }
-  uint64_t begun = 0;
-  for (const auto& item : entries_) {
-    const std::shared_ptr<SharedSnapshot>& one = item.second.transfer->shared();
-    // Adopted ones are of an earlier process, however old.
-    if (one->Serves(database.name, request) && one->adopted() == nullptr &&
-        now < one->begun_seconds() + share &&
-        one->begun_seconds() + 1 > begun) {
-      newest = one;
-      begun = one->begun_seconds() + 1;
-    }
-  }
   if (newest == nullptr) {
-    newest = std::make_shared<SharedSnapshot>(database, *options_, request);
-  }
-  if (share > 0 && !stopping_) {
-    windows_.Open(newest, newest->begun_seconds() + share);
+    newest = entries_.NewestSnapshot(database.name, request);
+    if (newest == nullptr || now >= newest->begun_seconds() + share) {
+      newest = std::make_shared<SharedSnapshot>(database, *options_, request);
+    }
+    if (share > 0 && !stopping_) {
+      windows_.Open(newest, newest->begun_seconds() + share);
+    }
   }
   return newest;
 }

@@ -40,9 +40,8 @@ class SnapshotStore {
   // either.
   void Start();
 
-  // Returns the snapshot that pulls like this one share at this time: the newest
-  // one that is younger than ServeOptions::share_snapshots, else one still to
-  // be taken, which is then kept for that time.
+  // Returns the newest snapshot that this request can read, if it is younger
+  // than ServeOptions::share_snapshots, else one to be taken. Keeps it so long.
   std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
                                          const OpenRequest& request);
   // Adds a transfer, which lanes can then find. If there are too many, releases
@@ -106,12 +105,13 @@ class SnapshotStore {
   };
 
   struct Shown;
-  // One item for each snapshot, under its best name for `peer`. Adds the ids of
-  // all its transfers to *listed.
+  // One for each snapshot. Adds the ids of all its transfers to *listed.
   std::vector<Shown> ShowSnapshots(const std::set<std::string>& names,
                                    const PeerIdentity* peer,
                                    std::set<TransferId>* listed) const;
-  uint64_t SteadySeconds() const;
+  uint64_t SteadySeconds() const {
+    return sstferry::SteadySeconds(options_->leases);
+  }
   // Adds the transfer request.held_transfer from its lease on disk to entries_.
   // If the request is refused, the lease continues to run.
   [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,

@@ -62,7 +62,6 @@ Status SnapshotStore::AwaitPlace(
     }
   }
   queue_.erase(std::find(queue_.begin(), queue_.end(), transfer.get()));
-  const bool stopping = stopping_;
   lock.unlock();
   changed_.notify_all();
   if (evicted != nullptr) {
@@ -70,8 +69,8 @@ Status SnapshotStore::AwaitPlace(
   }
   return inserted ? Status::OK()
                   : MakeStatus(EndState::kCancelled,
-                               stopping ? "the source is shutting down"
-                                        : "the target has left the queue");
+                               "the source is shutting down, or the target "
+                               "has left the queue");
 }
 
 }  // namespace sstferry

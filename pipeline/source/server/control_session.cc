@@ -452,7 +452,6 @@ Status ControlSession::StartOpening() {
 
 Status ControlSession::AwaitPlace() {
   return host_.store->AwaitPlace(transfer_, [this](uint32_t ahead) {
-    // The reader notices a failed send and ends the session.
     channel_->SendMessage(FrameType::kQueued, Queued{ahead})
         .PermitUncheckedError();
   });

@@ -1,7 +1,12 @@
 #include "pipeline/source/transfer/transfer_pace.h"
 
+#include <algorithm>
+
 namespace sstferry {
 namespace {
+
+// What a transfer takes at once of the rate that all share.
+constexpr uint64_t kTurnBytes = 64u << 10;
 
 // Level if the target leaves the choice to the source. Tables that shrink to
 // 1/4.00 at level 1 shrink to 1/4.10 at level 3, at half the speed (111 against
@@ -20,6 +25,20 @@ void TransferPace::Set(const OpenRequest& request, const Hello& target) {
                            ? kDefaultCompressionLevel
                            : static_cast<int>(request.compression_level);
   compressing_ = compression == WireCompression::kZstd;
+}
+
+rocksdb::Status TransferPace::TakeFromAll(uint64_t bytes) {
+  if (wire_bucket_ == nullptr) {
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status status;
+  std::lock_guard<std::mutex> lock(turn_mu_);
+  while (status.ok() && bytes > 0) {
+    const uint64_t part = std::min(bytes, kTurnBytes);
+    status = wire_bucket_->Take(part);
+    bytes -= part;
+  }
+  return status;
 }
 
 }  // namespace sstferry

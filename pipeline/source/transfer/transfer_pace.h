@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 
 #include "format/message/messages.h"
 #include "pipeline/wire/token_bucket.h"
@@ -22,7 +23,10 @@ class TransferPace {
   void Close() { rate_bucket_.Close(); }
 
   TokenBucket* rate_bucket() { return &rate_bucket_; }
-  TokenBucket* wire_bucket() { return wire_bucket_; }
+  // Waits until so many bytes may pass the limit for all transfers together.
+  // These take turns, in small parts, whatever their number of lanes: each gets
+  // the same share of the bytes.
+  [[nodiscard]] rocksdb::Status TakeFromAll(uint64_t bytes);
   WireCompression compression() const { return compression_; }
   int compression_level() const { return compression_level_; }
   // True if lanes compress now.
@@ -34,6 +38,7 @@ class TransferPace {
  private:
   TokenBucket* const wire_bucket_;
   TokenBucket rate_bucket_;
+  std::mutex turn_mu_;  // held by the lane that waits for wire_bucket_
   std::atomic<WireCompression> compression_{WireCompression::kNone};
   std::atomic<int> compression_level_{0};
   std::atomic<bool> compressing_{false};

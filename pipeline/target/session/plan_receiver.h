@@ -1,6 +1,7 @@
 // What a source pinned and planned, put together from the frames of a plan.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -44,7 +45,7 @@ class PlanReceiver {
            (type == FrameType::kOpened || type == FrameType::kQueued) !=
                is_opened_;
   }
-  // Requests that the source serves before it plans; 0: it plans.
+  // Requests that the source serves before it plans; 0: it plans. Any thread.
   uint32_t ahead() const { return ahead_; }
 
   // REQUIRES: Expects(frame.type).
@@ -81,7 +82,7 @@ class PlanReceiver {
   bool is_opened_ = false;
   bool is_complete_ = false;
   bool source_resumed_ = false;
-  uint32_t ahead_ = 0;
+  std::atomic<uint32_t> ahead_{0};  // read by any thread
   SourcePlan plan_;
   uint64_t bytes_ = 0;
   std::optional<Digest128> digest_;  // of the plan that was complete before

@@ -385,10 +385,7 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     connected_ = false;
     request_ = request;
     if (request.snapshot_use != SnapshotUse::kResume) {
-      request_.target_families =
-          static_cast<uint32_t>(memory_.families.size());
-      request_.target_covers = static_cast<uint32_t>(memory_.covers.size());
-      request_.target_bounds = static_cast<uint32_t>(memory_.bounds.size());
+      AnnounceMemory(memory_, &request_);
     }
     if (connections_ != connection) {
       channel = channel_;

@@ -100,11 +100,7 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
   Stats stats() const;  // the source's newest
-  // Requests that the source serves before this one; 0: its turn has come.
-  uint32_t ahead() const {
-    std::lock_guard<std::mutex> lock(mu_);
-    return plan_.ahead();
-  }
+  uint32_t ahead() const { return plan_.ahead(); }  // in the source's queue
   // Grows while the source does anything for this session.
   uint64_t progress() const;
   uint64_t wire_bytes() const;

@@ -7,6 +7,12 @@ namespace sstferry {
 
 using rocksdb::Status;
 
+void AnnounceMemory(const TargetMemory& memory, OpenRequest* request) {
+  request->target_families = static_cast<uint32_t>(memory.families.size());
+  request->target_covers = static_cast<uint32_t>(memory.covers.size());
+  request->target_bounds = static_cast<uint32_t>(memory.bounds.size());
+}
+
 Status SendMemory(Channel* channel, const TargetMemory& memory,
                   uint64_t features) {
   const WaitLimit limit = WaitLimit::Within(kSendLimit);

@@ -14,6 +14,9 @@ namespace sstferry {
 // for one longer than this.
 inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
+// Says in the request what of SendMemory() will follow it.
+void AnnounceMemory(const TargetMemory& memory, OpenRequest* request);
+
 // Follows an OpenRequest for a refresh: what the target holds and remembers, as
 // far as a source with these feature bits takes it.
 [[nodiscard]] rocksdb::Status SendMemory(Channel* channel,

@@ -72,6 +72,19 @@ struct Target {
 };
 
 // The source of one lane, its thread in the midst of a chunk.
+// A chunk that can be read again.
+class KeptString : public KeptChunk {
+ public:
+  explicit KeptString(std::string bytes) : bytes_(std::move(bytes)) {}
+  Status Read(uint64_t at, size_t size, std::string* out) const override {
+    *out = bytes_.substr(at, std::min<size_t>(size, 70'000));
+    return Status::OK();
+  }
+
+ private:
+  const std::string bytes_;
+};
+
 struct Source {
   ServeOptions serve;
   ServedDatabase database;
@@ -85,6 +98,7 @@ struct Source {
   std::unique_ptr<LaneSink> sink;
   std::map<uint32_t, uint64_t> booked;  // chunks by range
   ChunkEnd end;
+  bool kept = GENERATE(false, true);  // by a cache, not by the window
 
   explicit Source(Target* target) {
     OpenRequest request;
@@ -106,6 +120,9 @@ struct Source {
   std::future<Status> Send(const std::string& file) {
     return std::async(std::launch::async, [this, file] {
       Status status = sink->Begin(ChunkBegin());
+      if (kept && status.ok()) {
+        sink->ReadAgainFrom(std::make_shared<KeptString>(file));
+      }
       for (size_t at = 0; at < file.size() && status.ok(); at += 100'000) {
         status = sink->Append(file.substr(at, 100'000));
       }
@@ -185,6 +202,7 @@ TEST_CASE("LaneSink gives a chunk up when its target asks for something else",
   Target target;
   target.Connect();
   Source source(&target);
+  source.kept = false;  // else it has all that was sent
   std::future<Status> sent = source.Send(file);
   target.ReceiveBegin();
   target.ReceiveData(1'000'000);
@@ -216,6 +234,14 @@ TEST_CASE("LaneSink gives a chunk up when its target asks for something else",
 // 1 as well.
 constexpr uint64_t kSmallChunk = 300'000;
 
+std::string ChunkBytes(uint32_t range, uint32_t ordinal) {
+  std::string bytes;
+  for (int piece = 0; piece < 3; ++piece) {
+    bytes += RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece);
+  }
+  return bytes;
+}
+
 std::future<Status> SendTwoRanges(Source* source) {
   return std::async(std::launch::async, [source] {
     Status status;
@@ -230,6 +256,10 @@ std::future<Status> SendTwoRanges(Source* source) {
         begin.range_id = range;
         begin.ordinal = ordinal;
         status = source->sink->Begin(begin);
+        if (source->kept && status.ok()) {
+          source->sink->ReadAgainFrom(
+              std::make_shared<KeptString>(ChunkBytes(range, ordinal)));
+        }
         for (int piece = 0; piece < 3 && status.ok(); ++piece) {
           status = source->sink->Append(
               RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece));
@@ -261,12 +291,7 @@ void ReceiveRest(Target* target, uint32_t range, uint32_t ordinal,
     REQUIRE(target->last.type == FrameType::kChunkData);
     bytes += target->last.payload.ToString();
   }
-  std::string expected;
-  for (int piece = 0; piece < 3; ++piece) {
-    expected +=
-        RandomBytes(kSmallChunk / 3, 100 * range + 10 * ordinal + piece);
-  }
-  REQUIRE(bytes == expected.substr(first_byte));
+  REQUIRE(bytes == ChunkBytes(range, ordinal).substr(first_byte));
   ChunkEnd end;
   REQUIRE_OK(
       target->channel->ReceiveMessage(FrameType::kChunkEnd, Soon(), &end));
@@ -420,6 +445,7 @@ TEST_CASE("LaneSink waits for acknowledgements once 8 MiB lack them",
   Target target;
   target.Connect();
   Source source(&target);
+  source.kept = false;
   std::future<Status> sent = source.Send(file);
   target.ReceiveBegin();
   // All that the window and no acknowledgement allow comes, and no more.
