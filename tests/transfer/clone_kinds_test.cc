@@ -3,6 +3,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "format/byte_source.h"
+#include "format/coding.h"
+#include "format/crc32c.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_checksum.h"
@@ -10,6 +15,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/wide_columns.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
 #if ROCKSDB_MAJOR < 8
@@ -129,6 +135,105 @@ TEST_CASE("Versions that a snapshot at the source held are in a clone",
   CHECK(there == properties);
   CHECK(EntriesOf(dir / "source", OneFamily(Quiet())).size() == 100);
 }
+
+#if ROCKSDB_MAJOR > 8 || (ROCKSDB_MAJOR == 8 && ROCKSDB_MINOR >= 6)
+TEST_CASE("Tables that lack the timestamps of their keys are in a clone",
+          "[transfer][clone]") {
+  const TempDir dir;
+  rocksdb::ColumnFamilyOptions stamped = Quiet();
+  stamped.comparator = rocksdb::BytewiseComparatorWithU64Ts();
+  stamped.persist_user_defined_timestamps = false;
+  Families families = OneFamily(Quiet());
+  families.push_back({"stamped", stamped});
+  rocksdb::DBOptions one_writer;
+  one_writer.allow_concurrent_memtable_write = false;
+  {
+    OpenDb db(dir / "source", families, one_writer);
+    for (int i = 0; i < 100; ++i) {
+      REQUIRE_OK(db->Put({}, db.cf("stamped"), NumberedKey(i), Timestamp(10),
+                         "value"));
+    }
+    db.Flush();
+  }
+  Clone(dir);
+  const OpenDb clone(dir / "target", families, one_writer);
+  const std::string stamp = Timestamp(20);
+  const rocksdb::Slice as_of(stamp);
+  rocksdb::ReadOptions options;
+  options.timestamp = &as_of;
+  for (int i = 0; i < 100; ++i) {
+    std::string value;
+    REQUIRE_OK(clone->Get(options, clone.cf("stamped"), NumberedKey(i),
+                          &value));
+    REQUIRE(value == "value");
+  }
+}
+#else
+// Writes into the MANIFEST, as a newer RocksDB does, that the keys of the
+// database's only table lack their timestamps.
+void SayKeysLackTimestamps(const std::string& path) {
+  std::string manifest = BytesOf(path + "/CURRENT");
+  manifest = path + "/" + manifest.substr(0, manifest.size() - 1);
+  ManifestReader reader;
+  LogFollower follower(LogKind::kManifest);
+  const std::string bytes = BytesOf(manifest);
+  REQUIRE_OK(follower.Follow(SliceSource(bytes),
+                             [&](const rocksdb::Slice& record, uint64_t) {
+                               return reader.Add(record);
+                             }));
+  const ManifestFile& file =
+      reader.state().families.at(0).files.begin()->second;
+  std::string edit;
+  const auto put = [&edit](uint64_t number) {
+    for (; number >= 0x80; number >>= 7) {
+      edit.push_back(static_cast<char>(number | 0x80));
+    }
+    edit.push_back(static_cast<char>(number));
+  };
+  const auto put_bytes = [&](const std::string& text) {
+    put(text.size());
+    edit += text;
+  };
+  for (const int number : {6, file.level}) put(number);  // deleted file
+  put(file.number);
+  for (const int number : {103, file.level}) put(number);  // new file
+  put(file.number);
+  put(file.bytes);
+  put_bytes(file.smallest);
+  put_bytes(file.largest);
+  put(file.smallest_sequence);
+  put(file.largest_sequence);
+  put(16);  // persisted with its timestamps
+  put_bytes(std::string(1, '\0'));
+  put(1);  // no more fields
+  const std::string checked = '\1' + edit;
+  std::string record;
+  PutFixed32(&record, MaskCrc32c(Crc32c(checked.data(), checked.size())));
+  PutFixed16(&record, static_cast<uint16_t>(edit.size()));
+  std::ofstream(manifest, std::ios::app | std::ios::binary)
+      << record << checked;
+}
+
+TEST_CASE("Tables that lack the timestamps of their keys are refused where "
+          "RocksDB does not read them",
+          "[transfer][clone]") {
+  const TempDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    for (int i = 0; i < 100; ++i) db.Put(NumberedKey(i), "value");
+    db.Flush();
+  }
+  SayKeysLackTimestamps(dir / "source");
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kIncompatible);
+  REQUIRE(moved.message().find("RocksDB reads since 8.6") !=
+          std::string::npos);
+  REQUIRE(moved.summary.wire_bytes < 10'000);
+}
+#endif
 
 // Flips one bit in the middle of the directory's only table.
 void DamageTable(const std::string& path) {

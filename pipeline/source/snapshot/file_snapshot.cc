@@ -172,6 +172,7 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
   }
   for (const auto& [id, family] : manifest.families) {
     for (const auto& [number, known] : family.files) {
+      files_.lacks_timestamps |= !known.has_timestamps;
       const auto file = by_number.find(number);
       const Status status = file == by_number.end()
                                 ? Status::OK()

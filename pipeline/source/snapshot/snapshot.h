@@ -81,6 +81,7 @@ struct ClonedFiles {
   std::vector<CloneFile> files;  // by kind and number; in directory()/db
   uint32_t format_version = 0;   // highest of the tables; 0: of none known
   bool has_marked_blocks = false;  // that only RocksDB 11.1 and later reads
+  bool lacks_timestamps = false;   // of its keys, in a table
   std::set<uint8_t> wal_record_types;  // about the log itself
   Digest128 content;  // rocksdb/file_identity.h; all zero: not known
 };

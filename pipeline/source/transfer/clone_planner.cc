@@ -37,6 +37,15 @@ Status CheckReadable(const ClonedFiles& files, const Hello& target) {
         "RocksDB " + target.rocksdb_version +
             " at the target: use a newer one there, or --method ingest");
   }
+  // RocksDB 8.6 is the first for both.
+  if (files.lacks_timestamps && (target.features & kFeatureEntities) == 0) {
+    return MakeStatus(
+        EndState::kIncompatible,
+        "the source's tables lack the timestamps of their keys "
+        "(persist_user_defined_timestamps=false), which RocksDB reads since "
+        "8.6, found RocksDB " + target.rocksdb_version +
+            " at the target: use a newer one there");
+  }
   return Status::OK();
 }
 
