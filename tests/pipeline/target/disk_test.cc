@@ -435,7 +435,7 @@ TEST_CASE("SyncAll syncs all that it is told and says what failed",
   REQUIRE(disk->count(FileStep::kSync) == 40);  // the others nevertheless
 }
 
-TEST_CASE("A clone that resumes syncs units that were recorded, not synced",
+TEST_CASE("A clone that resumes syncs units that were only recorded",
           "[target][durability][clone]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
