@@ -6,16 +6,19 @@
 
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/delta_filter.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/memtablerep.h"
+#include "rocksdb/sst_file_reader.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/test_db.h"
 
 namespace sstferry {
 namespace {
@@ -420,6 +423,56 @@ TEST_CASE("Chunks have no filters where the last level has none",
   options.num_levels = 1;  // its files stay in level 0
   REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).filter_policy != nullptr);
+}
+
+// Bytes of the filter of a table of 10,000 keys.
+uint64_t FilterBytes(const rocksdb::Options& options) {
+  const ScratchDir dir;
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
+  REQUIRE_OK(writer.Open(dir / "table.sst"));
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    REQUIRE_OK(writer.Put(test::NumberedKey(i), "v"));
+  }
+  REQUIRE_OK(writer.Finish());
+  rocksdb::SstFileReader reader(options);
+  REQUIRE_OK(reader.Open(dir / "table.sst"));
+  // The application's own policy reads it.
+  std::string value;
+  const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator({}));
+  it->Seek(test::NumberedKey(5000));
+  REQUIRE(it->Valid());
+  return reader.GetTableProperties()->filter_size;
+}
+
+TEST_CASE("Deltas have filters with more bits a key, also for a family whose "
+          "last level has none",
+          "[pipeline][options]") {
+  const bool only_above = GENERATE(false, true);
+  const bool ribbon = GENERATE(false, true);
+  BlockBasedTableOptions table;
+  table.filter_policy.reset(ribbon ? rocksdb::NewRibbonFilterPolicy(10)
+                                   : rocksdb::NewBloomFilterPolicy(10));
+  ColumnFamilyOptions options = WithTable(table);
+  options.optimize_filters_for_hits = only_above;
+  rocksdb::Options chunk;
+  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
+  rocksdb::Options delta = chunk;
+  UseDeltaFilters(options, &delta);
+  const double own = static_cast<double>(FilterBytes(
+      rocksdb::Options(rocksdb::DBOptions(), options)));
+  const double more = static_cast<double>(FilterBytes(delta));
+  REQUIRE(own > 5000);
+  REQUIRE(more > 1.5 * own);
+  REQUIRE(more < 1.7 * own);
+}
+
+TEST_CASE("Deltas have no filters where the family has none",
+          "[pipeline][options]") {
+  const ColumnFamilyOptions options = WithTable(BlockBasedTableOptions());
+  rocksdb::Options chunk;
+  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
+  UseDeltaFilters(options, &chunk);
+  REQUIRE(FilterBytes(chunk) == 0);
 }
 
 TEST_CASE("ChangesTo tells settable options from those that need a reopen",

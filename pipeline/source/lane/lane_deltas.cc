@@ -147,7 +147,7 @@ Status LaneDeltas::Build(const Range& range,
   }
   const TransferFamily& family = transfer_->families()[range.family];
   GroupIndex digests(transfer_->id(), 1, GroupIndex::Keep::kFirstKeys);
-  DeltaBuilder builder(transfer_->db(), family.handle, family.chunk_options,
+  DeltaBuilder builder(transfer_->db(), family.handle, family.delta_options,
                        options, sink);
   const Status built =
       builder.BuildDifferences(range, spans, asked_.entries, &digests);

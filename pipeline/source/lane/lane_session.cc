@@ -216,7 +216,7 @@ Status LaneSession::BuildRange(const Range& range,
   if (range.need == RangeNeed::kLookup) {
     const auto [first, last] = family.changed->Find(
         family.handle->GetComparator(), range.interval);
-    DeltaBuilder delta(transfer_->db(), family.handle, family.chunk_options,
+    DeltaBuilder delta(transfer_->db(), family.handle, family.delta_options,
                        BuilderOptions(family), sink_);
     return delta.BuildLookups(range, *family.changed, first, last);
   }

@@ -21,6 +21,7 @@ struct TransferFamily {
   Family wire;  // as sent to the target
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   rocksdb::Options chunk_options;
+  rocksdb::Options delta_options;  // of chunks that lie above others
   uint64_t readahead_bytes = 0;
   FamilyPlan plan;
   std::vector<PlanSegment> segments;       // until the family is cut

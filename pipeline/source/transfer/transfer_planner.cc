@@ -8,6 +8,7 @@
 #include "pipeline/base/key_interval.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/tile.h"
+#include "pipeline/options/delta_filter.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/merge_operator.h"
@@ -152,8 +153,11 @@ Status TransferPlanner::ChooseFormat(TransferFamily* family) {
   }
   family->wire.format_version = version;
   const rocksdb::ColumnFamilyOptions own = family->chunk_options;
-  return ChunkOptions(own, version, target_reads_marked_blocks(),
-                      &family->chunk_options);
+  const Status status = ChunkOptions(own, version, target_reads_marked_blocks(),
+                                     &family->chunk_options);
+  family->delta_options = family->chunk_options;
+  UseDeltaFilters(own, &family->delta_options);
+  return status;
 }
 
 PlannerOptions TransferPlanner::planner_options() const {

@@ -5,6 +5,7 @@
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/silent_logger.h"
+#include "pipeline/options/delta_filter.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/options/operators.h"
 #include "pipeline/options/options_file.h"
@@ -187,6 +188,10 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   }
   options.env = opened->env_.get();
   LeaveAlone(&options, &descriptors);
+  for (ColumnFamilyDescriptor& family : descriptors) {
+    const rocksdb::ColumnFamilyOptions own = family.options;
+    UseDeltaFilters(own, &family.options);
+  }
   for (const FamilyDescription& family : description.families) {
     const std::string filter = FilterIn(family);
     if (!filter.empty()) {
