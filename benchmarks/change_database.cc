@@ -2,6 +2,7 @@
 //
 //   bench_change_database --dir DIR --keys N [--key-seed 1] [--generation 1]
 //       [--how random|clustered] [--overwrite-permille 10]
+//       [--overwrite-per-million 0]
 //       [--delete-permille 0] [--insert-permille 0] [--append-permille 0]
 //       [--at-percent 50]
 //       [--value-bytes 400] [--leave flushed|wal|compacted]
@@ -37,6 +38,7 @@ struct ChangeOptions {
   uint64_t key_seed = 1;
   uint64_t generation = 1;
   uint64_t overwrite_permille = 10;
+  uint64_t overwrite_per_million = 0;  // added to the former
   uint64_t delete_permille = 0;
   uint64_t insert_permille = 0;
   uint64_t append_permille = 0;
@@ -87,7 +89,9 @@ Status Write(const ChangeOptions& options, rocksdb::DB* db) {
   const auto share = [&](uint64_t permille) {
     return options.keys * permille / 1000;
   };
-  for (uint64_t n = share(options.overwrite_permille); s.ok() && n > 0; --n) {
+  for (uint64_t n = share(options.overwrite_permille) +
+                    options.keys * options.overwrite_per_million / 1'000'000;
+       s.ok() && n > 0; --n) {
     const uint64_t i = chosen.Next();
     FillKey(options.key_seed, i, options.keys, &key);
     FillValue(options.key_seed + options.generation, i, options.value_bytes,
@@ -146,6 +150,7 @@ int main(int argc, char** argv) {
   options.clustered = how == "clustered";
   options.overwrite_permille =
       flags.Number("overwrite-permille", options.overwrite_permille);
+  options.overwrite_per_million = flags.Number("overwrite-per-million", 0);
   options.delete_permille = flags.Number("delete-permille", 0);
   options.insert_permille = flags.Number("insert-permille", 0);
   options.append_permille = flags.Number("append-permille", 0);

@@ -80,6 +80,18 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def await_port(server, port):
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            if server.poll() or time.monotonic() > deadline:
+                raise Failed("rsync daemon: " + server.error_text()) from None
+            time.sleep(0.02)
+
+
 def make_certificates(directory):
     """A CA and both sides' certificates; the options of each side."""
     def openssl(*arguments):
@@ -199,15 +211,7 @@ def rsync(run):
     server = run.spawn("source", [
         "rsync", "--daemon", "--no-detach", "--config", config,
         "--address", "127.0.0.1", "--port", port])
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            break
-        except OSError:
-            if server.poll() or time.monotonic() > deadline:
-                raise Failed("rsync daemon: " + server.error_text()) from None
-            time.sleep(0.02)
+    await_port(server, port)
     run.start_clock()
     client = run.spawn("target", [
         "rsync", "-a", "--whole-file",

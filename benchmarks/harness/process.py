@@ -107,6 +107,10 @@ class Process:
                 return found
         return None
 
+    def cpu_seconds(self):
+        """Of user and system, once it has ended."""
+        return self.usage.ru_utime + self.usage.ru_stime
+
     def facts(self):
         return {
             "role": self.role,

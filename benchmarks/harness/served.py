@@ -44,8 +44,8 @@ class World:
                                self.settings.deadline).json_report()
         self.keys = self.made["keys"]
 
-    def pull(self, target, *more, source=None, status=0):
-        """The command line's pull; its JSON."""
+    def pull_to_end(self, target, *more, source=None, status=0):
+        """The command line's pull, once it has ended."""
         process = Process("pull", [
             self.settings.sstferry, "pull", source or self.source, target,
             "--json", "--progress", "never", "--log-level", "error",
@@ -53,7 +53,11 @@ class World:
         if process.wait(self.settings.deadline) != status:
             raise Failed("pull ended with %s: %s" % (process.exit_code,
                                                      process.error_text()))
-        return process.json_report()
+        return process
+
+    def pull(self, target, *more, **options):
+        """Its JSON."""
+        return self.pull_to_end(target, *more, **options).json_report()
 
     def seed(self):
         """Anew, whatever is there."""

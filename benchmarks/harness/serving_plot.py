@@ -90,6 +90,55 @@ def window(path, points):
     plot.gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
 
 
+# Contender, how the source was left, title, colour, dash.
+CURVES = (
+    ("sstferry", "flushed", "refresh, new files", "#0044bb", 1),
+    ("sstferry", "compacted", "refresh, compacted source", "#0044bb", 2),
+    ("rsync", "flushed", "rsync, new files", "#ff9900", 1),
+    ("rsync", "compacted", "rsync, compacted source", "#ff9900", 2),
+    ("backup-engine", "flushed", "BackupEngine, new files", "#b59a00", 1),
+    ("backup-engine", "compacted", "BackupEngine, compacted source",
+     "#b59a00", 2),
+    ("seed", "flushed", "seed, --carry never", "#777777", 3))
+
+
+def shares(path, title, unit, measure, scale, rows):
+    """A measure over the share of changed keys, by contender."""
+    script = plot.PREAMBLE % (path, title)
+    script += 'set xlabel "overwritten keys, %% of all"\nset ylabel "%s"\n' \
+        "set logscale xy\nset grid xtics\nset key outside right top\n" \
+        "set xtics (%s)\n" % (unit, ", ".join(
+            '"%g" %g' % (s, s) for s in sorted({r["share"] for r in rows})))
+    lines = []
+    for contender, leave, name, colour, dash in CURVES:
+        points = ["%g %.6f %.6f %.6f" % (row["share"], *(
+            one[how] / scale for how in ("median", "min", "max")))
+                  for row in rows if row["leave"] == leave
+                  for one in [row["contenders"].get(contender, {}).get(measure)]
+                  if one is not None and one["median"] > 0]
+        if not points:
+            continue
+        block = "$d%d" % len(lines)
+        script += "%s << EOD\n%s\nEOD\n" % (block, "\n".join(points))
+        lines.append('%s using 1:2 with linespoints lw 2 pt 7 ps 0.7 dt %d '
+                     'lc rgb "%s" title "%s"' % (block, dash, colour, name))
+    plot.gnuplot(script + "plot " + ", \\\n  ".join(lines) + "\n")
+
+
+def draw_shares(directory, rows):
+    drawn = []
+    for measure, unit, scale, title in (
+            ("wire_bytes", "MB", 1e6, "Bytes sent over the share of changes"),
+            ("written_bytes", "MB", 1e6,
+             "Bytes written over the share of changes"),
+            ("seconds", "seconds", 1, "Time over the share of changes")):
+        name = "serving-delta-%s.png" % measure.replace("_", "-")
+        shares(os.path.join(directory, name), title, unit, measure, scale,
+               rows)
+        drawn.append((title, name))
+    return drawn
+
+
 def draw(directory, question, world, answers, shown):
     """Returns [(title, file name)]; [] without gnuplot."""
     if not plot.available():
@@ -98,6 +147,8 @@ def draw(directory, question, world, answers, shown):
         name = "serving-window.png"
         window(os.path.join(directory, name), answers)
         return [("Blocked writes over the number of files", name)]
+    if question == "delta":
+        return draw_shares(directory, answers) if world.settings.shares else []
     drawn = []
     for run in world.runs:
         if run["name"] not in shown:

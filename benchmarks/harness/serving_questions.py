@@ -1,4 +1,4 @@
-"""A refresh's one blocked window, ten nights in a row, and small changes."""
+"""A refresh's one blocked window, and ten nights in a row."""
 
 import os
 import shutil
@@ -6,6 +6,7 @@ import statistics
 
 from harness.process import run_to_end
 from harness.served import blocked_window, phase
+from harness.serving_delta import sst_files, written_by
 
 FILES = (100, 300, 1000, 3000)
 MAX_WINDOW_MICROS = 50_000
@@ -14,6 +15,9 @@ CHUNK_OVER_FILE = 1.6
 NIGHTS = 10
 MAX_GET_RATIO = 1.1
 MAX_DISK_RATIO = 1.15
+# Of the database, in a night.
+MAX_WRITTEN_MEDIAN = 0.1
+MAX_WRITTEN = 0.25
 
 
 def window(world):
@@ -87,15 +91,18 @@ def nights(world):
         world.change(generation=night, overwrite_permille=10,
                      delete_permille=5, insert_permille=5)
         visibility = settings.visibilities[night % len(settings.visibilities)]
+        before = sst_files(world.target)
         with world.server() as (_, url):
             report = world.pull(world.target, "--mode", "refresh",
                                 "--visibility", visibility, source=url)
+        after = sst_files(world.target)
+        written = written_by(report, before, after) / sum(after.values())
         shutil.rmtree(fresh, ignore_errors=True)
         world.pull(fresh)
         both = run_to_end("gets", [
             world.tool("get_latency"), "--left", world.target, "--right",
             fresh], world.scratch, settings.deadline).json_report()
-        rows.append(night_row(night, visibility, report, both))
+        rows.append(night_row(night, visibility, report, both, written))
         world.say(night_line(rows[-1]))
     shutil.rmtree(fresh, ignore_errors=True)
     problems = [text for row in rows for text in night_problems(row)]
@@ -104,14 +111,21 @@ def nights(world):
         if middle > MAX_GET_RATIO:
             problems.append("GET %s is %.2f times a fresh copy's" % (
                 key, middle))
+    written = [row["written_share"] for row in rows]
+    for how, found, most in (
+            ("median", statistics.median(written), MAX_WRITTEN_MEDIAN),
+            ("most", max(written), MAX_WRITTEN)):
+        if found > most:
+            problems.append("%.1f %% of the database written in a night (%s, "
+                            "at most %g %%)" % (100 * found, how, 100 * most))
     return {"answers": rows, "problems": problems}
 
 
-def night_row(night, visibility, report, both):
+def night_row(night, visibility, report, both, written):
     return {"night": night, "visibility": visibility,
             "seconds": report["seconds"], "wire_bytes": report["wire_bytes"],
             "debt_bytes": report["compaction_debt_bytes"],
-            "gets": both,
+            "gets": both, "written_share": written,
             "p50_ratio": both["left_p50_us"] / both["right_p50_us"],
             "p99_ratio": both["left_p99_us"] / both["right_p99_us"],
             "disk_ratio": both["left_bytes"] / both["right_bytes"],
@@ -150,117 +164,23 @@ def nights_text(answers):
             "paced compaction, and random GETs on the replica and on a copy "
             "that was pulled anew, in turn.\n\n"
             "| Night | Visibility | Seconds | GET p50 us | fresh | p99 us | "
-            "fresh | Disk / fresh | Range deletions | Deletions | Levels |\n"
-            "|---|---|---|---|---|---|---|---|---|---|---|\n")
+            "fresh | Disk / fresh | Written | Range deletions | Deletions | "
+            "Levels |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
     for row in answers:
         gets = row["gets"]
-        text += "| %d | %s | %.1f | %s | %.3f | %d | %d | %s |\n" % (
+        text += "| %d | %s | %.1f | %s | %.3f | %.1f %% | %d | %d | %s |\n" % (
             row["night"], row["visibility"], row["seconds"], " | ".join(
                 "%.2f" % gets[key] for key in (
                     "left_p50_us", "right_p50_us", "left_p99_us",
                     "right_p99_us")), row["disk_ratio"],
-            row["range_deletions"], row["deletions"],
+            100 * row["written_share"], row["range_deletions"],
+            row["deletions"],
             levels_text(row["levels"]))
     medians = [statistics.median(row[key] for row in answers)
                for key in ("p50_ratio", "p99_ratio")]
+    written = [row["written_share"] for row in answers]
     return text + "\nMedian over the nights, replica / fresh copy: p50 " \
-        "%.3f, p99 %.3f (at most %.1f).\n" % (*medians, MAX_GET_RATIO)
-
-
-# ----- small changes -----
-
-# (name, what bench_change_database is told, more words of the pull, bars:
-# wire and written as a share of the target's SST bytes, time as a share of a
-# seed, and the seconds below which time does not matter)
-CASES = (
-    ("nothing changed", None, [], (0.0001, 0, 0, 1.0)),
-    ("1 % at random, flushed", {"how": "random"}, [], (0.02, 0.03, 0.1, 1.0)),
-    ("1 % at random, in the WAL alone", {"how": "random", "leave": "wal"}, [],
-     (0.03, 0.03, 0.2, 1.0)),
-    ("1 % at random, 0.5 % deleted, 0.5 % new, compacted",
-     {"how": "random", "delete_permille": 5, "insert_permille": 5,
-      "leave": "compacted"}, [], (0.05, 0.06, 1.0, 0)),
-    ("1 % clustered", {"how": "clustered"}, [], (0.02, 0.03, 0.05, 1.0)),
-    ("1 % new keys behind all others",
-     {"overwrite_permille": 0, "append_permille": 10}, [],
-     (0.015, 0.03, 0.05, 1.0)),
-    ("20 % at random, flushed", {"how": "random", "overwrite_permille": 200},
-     [], (0.4, 1.0, 1.5, 0)),
-    ("all of it, by --compare full", None, ["--compare", "full"], None),
-)
-
-
-def sst_files(directory):
-    """Size by inode."""
-    return {(entry.inode(), entry.name): entry.stat().st_size
-            for entry in os.scandir(directory) if entry.name.endswith(".sst")}
-
-
-def delta(world):
-    """What moves, is written, and how long it takes, after small changes."""
-    settings = world.settings
-    world.make_source()
-    seed = world.pull(os.path.join(settings.workdir, "seed"), "--carry",
-                      "never")
-    shutil.rmtree(os.path.join(settings.workdir, "seed"), ignore_errors=True)
-    world.seed()
-    rows = []
-    for generation, (name, change, words, bars) in enumerate(CASES, 1):
-        if change is not None:
-            world.change(generation=generation, **change)
-        before = sst_files(world.target)
-        with world.server() as (_, url):
-            report = world.pull(
-                world.target, "--mode", "refresh", "--visibility",
-                settings.visibilities[0], *words, source=url)
-        after = sst_files(world.target)
-        written = sum(size for file, size in after.items()
-                      if file not in before)
-        rows.append(delta_row(name, report, seed, written,
-                              sum(after.values()), bars))
-        world.say("%s: %.2f s, %.2f MB on the wire, %.2f MB of new files" % (
-            name, report["seconds"], report["wire_bytes"] / 1e6,
-            written / 1e6))
-    return {"answers": rows, "problems": [
-        text for row in rows for text in row["problems"]]}
-
-
-def delta_row(name, report, seed, written, target_bytes, bars):
-    row = {"name": name, "report": report, "seed_seconds": seed["seconds"],
-           "wire_share": report["wire_bytes"] / target_bytes,
-           "written_share": written / target_bytes,
-           "time_share": report["seconds"] / seed["seconds"], "problems": []}
-    if bars is not None:
-        wire, most_written, time, seconds = bars
-        for what, found, most in (("of the bytes on the wire",
-                                   row["wire_share"], wire),
-                                  ("of the bytes written",
-                                   row["written_share"], most_written)):
-            if found > most:
-                row["problems"].append("%s: %.2f %% %s (at most %g %%)" % (
-                    name, 100 * found, what, 100 * most))
-        if report["seconds"] > max(seconds, time * seed["seconds"]):
-            row["problems"].append("%s: %.2f s, %.0f %% of a seed" % (
-                name, report["seconds"], 100 * row["time_share"]))
-    return row
-
-
-def delta_text(answers):
-    text = ("| Since the refresh before | Seconds | of a seed | Wire, MB | of "
-            "the target | New files, of the target | Entries put | deleted | "
-            "Ranges unchanged | looked up | compared | sent |\n"
-            "|---|---|---|---|---|---|---|---|---|---|---|---|\n")
-    for row in answers:
-        report = row["report"]
-        text += "| %s | %.2f | %.0f %% | %.2f | %.3f %% | %.2f %% |" \
-            " %d | %d | %d | %d | %d | %d |\n" % (
-                row["name"], report["seconds"], 100 * row["time_share"],
-                report["wire_bytes"] / 1e6, 100 * row["wire_share"],
-                100 * row["written_share"], report["entries_put"],
-                report["entries_deleted"], report["ranges_unchanged"],
-                report["ranges_looked_up"], report["ranges_compared"],
-                report["ranges_sent"])
-    return text + "\nSeconds include the compaction. A seed is one with " \
-        "`--carry never`: %.2f s. New files are the table files that the " \
-        "refresh left, deltas and outputs of its compaction.\n" % \
-        answers[0]["seed_seconds"]
+        "%.3f, p99 %.3f (at most %.1f). Written a night, of the database: " \
+        "median %.1f %%, most %.1f %%.\n" % (
+            *medians, MAX_GET_RATIO, 100 * statistics.median(written),
+            100 * max(written))
