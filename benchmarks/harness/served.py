@@ -24,6 +24,7 @@ class World:
         self.target = os.path.join(settings.workdir, "target")
         self.scratch = os.path.join(settings.workdir, "run")
         self.keys = 0
+        self.generation = 1   # of the changes before refreshes
         self.made = {}
         self.runs = []
         os.makedirs(self.scratch, exist_ok=True)
@@ -122,12 +123,16 @@ class World:
         return words
 
     def serve_and_refresh(self, name, visibility, share, *words):
+        if self.settings.compare != "full":
+            self.generation += 1
+            self.change(generation=self.generation,
+                        overwrite_permille=self.settings.changed_permille)
         # In the closed loop there is no CPU that nobody wants.
         idle = not self.settings.source_beside and "--closed-loop" not in words
         with self.server(idle=idle) as (process, url):
             return self.serve(
-                name, "--source", url, "--visibility", visibility, "--share",
-                share, "--source-pid", process.pid, *self.pipeline_words(),
+                name, "--source", url, "--visibility", visibility, "--compare",
+                self.settings.compare, "--share", share, "--source-pid", process.pid, *self.pipeline_words(),
                 *words)
 
 
