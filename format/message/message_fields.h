@@ -83,6 +83,8 @@ inline const char* CompareModeName(CompareMode mode) {
       return "digest";
     case CompareMode::kFull:
       return "full";
+    case CompareMode::kListed:
+      return "listed";
   }
   return "unknown";
 }
@@ -312,7 +314,7 @@ void Fields(A& a, M& m) {
   a.Enum("snapshot_use", m.snapshot_use, 4, SnapshotUseName);
   a.Id("held_transfer", m.held_transfer);
   a.Enum("mode", m.mode, 2, TransferModeName);
-  a.Enum("compare", m.compare, 2, CompareModeName);
+  a.Enum("compare", m.compare, 3, CompareModeName);
   Number(a, "target_families", m.target_families, kMaxFamilies);
   Number(a, "target_covers", m.target_covers, kMaxRanges);
   Number(a, "target_bounds", m.target_bounds, kMaxTargetBounds);

@@ -41,10 +41,13 @@ inline constexpr uint64_t kFeatureDelta = 1u << 7;
 // A pull reads the snapshot of another one (SnapshotUse::kLatest, kShare), and
 // waits for its turn (type 35).
 inline constexpr uint64_t kFeatureShare = 1u << 8;
+// CompareMode::kListed of an OpenRequest.
+inline constexpr uint64_t kFeatureListed = 1u << 9;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
     kFeatureWireCompression | kFeatureMarkedBlocks | kFeatureClone |
-    kFeatureFacts | kFeatureDelta | kFeatureShare;
+    kFeatureFacts | kFeatureDelta | kFeatureShare |
+    kFeatureListed;
 
 struct NamedValue {
   std::string name;

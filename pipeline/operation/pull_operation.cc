@@ -2,6 +2,7 @@
 // tried.
 #include <algorithm>
 #include <atomic>
+#include <set>
 
 #include "pipeline/operation/endpoint.h"
 #include "pipeline/operation/method_choice.h"
@@ -10,6 +11,7 @@
 #include "pipeline/target/disk/target_directories.h"
 #include "pipeline/target/fill/clone_target.h"
 #include "pipeline/target/fill/refresh_target.h"
+#include "pipeline/target/fill/repair_target.h"
 #include "pipeline/target/fill/seed_target.h"
 #include "pipeline/target/pull/puller.h"
 #include "rocksdb/db.h"
@@ -32,15 +34,60 @@ bool IsRefusal(const Status& status) {
   return state == EndState::kRefused || state == EndState::kIncompatible;
 }
 
+// A repair asks the source for the families of its ranges alone.
+PullOptions WithFamiliesOf(const PullOptions& asked) {
+  PullOptions options = asked;
+  std::set<std::string> names;
+  for (const FamilyRange& range : asked.ranges) {
+    names.insert(range.column_family);
+  }
+  options.selection.families.insert(options.selection.families.end(),
+                                    names.begin(), names.end());
+  options.compact_deltas = asked.compact_deltas && asked.ranges.empty();
+  return options;
+}
+
+Status CheckRanges(const PullOptions& options, bool in_place) {
+  if (options.ranges.empty()) {
+    return Status::OK();
+  }
+  const bool plain = options.visibility == Visibility::kAll &&
+                     options.selection.families.empty() &&
+                     options.selection.interval == KeyInterval() &&
+                     options.compare == CompareMode::kFiles &&
+                     !options.adopt && !options.drop_missing &&
+                     !options.verify;
+  if (!plain || options.ranges.size() > kMaxListedRanges) {
+    return MakeStatus(EndState::kRefused,
+                      "listed ranges: expected at most " +
+                          std::to_string(kMaxListedRanges) +
+                          " of them, found " +
+                          std::to_string(options.ranges.size()) +
+                          "; and a refresh with visibility all, without a "
+                          "selection, compare, adopt, drop_missing and verify");
+  }
+  return in_place ? Status::OK()
+                  : MakeStatus(EndState::kRefused,
+                               "target " + options.target_dir +
+                                   ": expected a replica to repair, found "
+                                   "none; a pull without --ranges makes one");
+}
+
 class PullOperation : public Operation {
  public:
   PullOperation(const PullOptions& options, const OpenReplica& replica)
-      : options_(options),
+      : options_(WithFamiliesOf(options)),
+        ranges_status_(CheckRanges(
+            options, replica.db != nullptr || RefreshesInPlace(options))),
         replica_(replica),
         max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
 
   Status Run(Summary* summary) override {
     started_ = Clock::now();
+    if (!ranges_status_.ok()) {
+      FinishSummary(ranges_status_, "target", summary);
+      return ranges_status_;
+    }
     const MethodChoice choice = FirstChoice(options_);
     Outcome outcome = Try(choice, summary);
     if (IsRefusedAsChunks(outcome.status)) {
@@ -49,6 +96,12 @@ class PullOperation : public Operation {
                     : Explain(outcome);
     }
     FinishSummary(outcome.status, outcome.where, summary);
+    if (!summary->different_ranges.empty() && InPlace()) {
+      summary->repair = "sstferry pull " +
+                        ShellWord(options_.source.ToString()) + " " +
+                        ShellWord(summary->target) +
+                        " --mode refresh --ranges FILE";
+    }
     return outcome.status;
   }
   void Cancel() override { slot_.Cancel(); }
@@ -59,6 +112,10 @@ class PullOperation : public Operation {
   Progress progress() const override { return slot_.progress(); }
 
  private:
+  bool InPlace() const {
+    return replica_.db != nullptr || RefreshesInPlace(options_);
+  }
+
   // After a refusal that is marked as one of chunks.
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
@@ -129,7 +186,10 @@ class PullOperation : public Operation {
   }
 
   std::unique_ptr<PullTarget> MakeTarget(const PullContext* context) const {
-    if (replica_.db != nullptr || RefreshesInPlace(options_)) {
+    if (!options_.ranges.empty()) {
+      return std::make_unique<RepairTarget>(context, replica_);
+    }
+    if (InPlace()) {
       return std::make_unique<RefreshTarget>(context, replica_);
     }
     if (context->options->method == PullMethod::kClone) {
@@ -139,6 +199,7 @@ class PullOperation : public Operation {
   }
 
   const PullOptions options_;
+  const Status ranges_status_;  // why they cannot be repaired
   const OpenReplica replica_;
   Clock::time_point started_;  // of Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;

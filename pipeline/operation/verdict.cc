@@ -74,6 +74,14 @@ std::string PullAgain(const JudgedSide& copy, const JudgedSide& origin,
                  selection + " --replace --verify");
 }
 
+// A refresh is of a directory that remembers its source.
+std::string Repair(const JudgedSide& copy, const JudgedSide& origin) {
+  return copy.address.is_directory()
+             ? Command("pull", origin.address, copy.address,
+                       " --mode refresh --ranges FILE")
+             : "";
+}
+
 // No record connects the sides, so neither is known to be the copy.
 Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
   Verdict verdict;
@@ -97,6 +105,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   const std::string less = SelectionOf(record);
   Verdict verdict;
   verdict.next = PullAgain(copy, origin, less);
+  verdict.repair = Repair(copy, origin);
   verdict.reason = copy_label + " was pulled from " + origin_label +
                    " at sequence " + std::to_string(then) + ", ";
   const std::string family = UnexplainedFamily(copy, origin);

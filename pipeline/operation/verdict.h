@@ -27,6 +27,8 @@ struct Verdict {
   EndState state = EndState::kDifferent;  // or kChangedSince
   std::string reason;  // a sentence: which sequences were compared
   std::string next;    // a command; empty: none is known
+  // A command that makes a list of ranges equal, FILE; empty: none is known.
+  std::string repair;
 };
 
 // Returns true if `copy` records that its data came from the database of

@@ -4,8 +4,8 @@
 #include <set>
 #include <thread>
 
-#include "format/message/key_for_message.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/operation/entry_stream.h"
 #include "pipeline/options/operators.h"
 #include "pipeline/target/session/plan_check.h"
 
@@ -18,69 +18,6 @@ using rocksdb::Status;
 // Time that a closed lane waits for the reason on the control connection; once
 // for each side.
 constexpr std::chrono::milliseconds kLastWordsLimit{1000};
-
-// Reads one side's keys of an interval page by page.
-class EntryStream {
- public:
-  EntryStream(Channel* channel, const StallGuard* guard, uint32_t family,
-              const KeyInterval& interval, const rocksdb::Comparator* order)
-      : channel_(channel), guard_(guard), order_(order) {
-    request_.family = family;
-    request_.interval = interval;
-  }
-
-  // Moves to the next entry; *entry is null at the end.
-  Status Next(const EntryDigest** entry) {
-    if (at_ == page_.entries.size() && !page_.complete) {
-      Status status =
-          channel_->SendMessage(FrameType::kEntriesRequest, request_);
-      if (status.ok()) {
-        status =
-            guard_->ReceiveMessage(channel_, FrameType::kEntriesReply, &page_);
-      }
-      if (!status.ok()) {
-        return status;
-      }
-      if (page_.entries.empty() && !page_.complete) {
-        return MakeStatus(EndState::kCorrupt,
-                          "entries: expected at least one, found none");
-      }
-      at_ = 0;
-      status = CheckOrder();
-      if (!status.ok()) {
-        return status;
-      }
-      if (!page_.entries.empty()) {
-        request_.after = page_.entries.back().key;
-      }
-    }
-    *entry = at_ < page_.entries.size() ? &page_.entries[at_++] : nullptr;
-    return Status::OK();
-  }
-
- private:
-  // Keys that do not ascend might never end, and would pair wrongly.
-  Status CheckOrder() const {
-    const std::string* before =
-        request_.after.has_value() ? &*request_.after : nullptr;
-    for (const EntryDigest& entry : page_.entries) {
-      if (before != nullptr && order_->Compare(*before, entry.key) >= 0) {
-        return MakeStatus(EndState::kCorrupt,
-                          "entries: expected ascending keys, found " +
-                              KeyForMessage(entry.key) + " out of order");
-      }
-      before = &entry.key;
-    }
-    return Status::OK();
-  }
-
-  Channel* const channel_;
-  const StallGuard* const guard_;
-  const rocksdb::Comparator* const order_;
-  EntriesRequest request_;
-  EntriesReply page_;
-  size_t at_ = 0;
-};
 
 ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
   ComparedSide summary;
@@ -220,6 +157,8 @@ Status Verifier::MatchFamilies() {
     }
     if (right_family_[family.index] == UINT32_MAX) {
       left_.judged.families_only_here.push_back(family.description.name);
+      different_.Add(family.description.name, order,
+                     options_.selection.interval);
     }
   }
   for (const Family& other : right_.plan.families) {
@@ -313,10 +252,23 @@ Status Verifier::CompareUnit(uint32_t lane, size_t at) {
       difference->file = CloneFileName(pair.file);
       difference->what = "file differs";
     }
+    // Which keys of which family it holds, nobody told.
+    for (const Family& family : left_.plan.families) {
+      different_.Add(family.description.name, rocksdb::BytewiseComparator(),
+                     {});
+    }
   }
   return status;
 }
 
+void Verifier::AddDifferentRange(size_t at, const KeyInterval& interval) {
+  const Family& family = left_.plan.families[left_.plan.ranges[at].family];
+  std::lock_guard<std::mutex> lock(mu_);
+  different_.Add(family.description.name, orders_[family.index], interval);
+}
+
+// Lists each differing key, and the runs of them as ranges: from the first one
+// to the next key that both sides have alike.
 Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   const Range& range = left_.plan.ranges[at];
   const std::string& family =
@@ -327,6 +279,7 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   EntryStream right_stream(right_.link->lane(lane), &right_.link->guard(),
                            right_family_[range.family], range.interval, order);
   uint64_t found = 0;
+  std::optional<std::string> run;  // its first key
   const EntryDigest* left = nullptr;
   const EntryDigest* right = nullptr;
   Status status = left_stream.Next(&left);
@@ -339,13 +292,21 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
                          : right == nullptr ? -1
                                             : order->Compare(left->key,
                                                              right->key);
+    const bool alike = compared == 0 &&
+                       left->value_bytes == right->value_bytes &&
+                       left->value == right->value;
+    if (alike && run) {
+      AddDifferentRange(at, {std::move(run), left->key});
+      run.reset();
+    } else if (!alike && !run) {
+      run = compared <= 0 ? left->key : right->key;
+    }
     ++found;
     if (compared < 0) {
       AddDifference({at + 1, found}, family, left->key, "only left");
     } else if (compared > 0) {
       AddDifference({at + 1, found}, family, right->key, "only right");
-    } else if (left->value_bytes != right->value_bytes ||
-               !(left->value == right->value)) {
+    } else if (!alike) {
       AddDifference({at + 1, found}, family, left->key, "value differs");
     } else {
       --found;
@@ -357,11 +318,15 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
       status = right_stream.Next(&right);
     }
   }
+  if (run) {
+    AddDifferentRange(at, {std::move(run), range.interval.end});
+  }
   if (status.ok() && !failure_.failed() && found == 0) {
     // The range's digests differ and tell plain values from entities, the
     // digests of single values do not.
     AddDifference({at + 1, 0}, family, range.interval.begin.value_or(""),
                   "content of the range that begins here differs");
+    AddDifferentRange(at, range.interval);
   }
   return status;
 }
@@ -487,6 +452,9 @@ Status Verifier::Judge(Summary* summary) const {
   const Verdict verdict =
       JudgeDifference(left_.judged, right_.judged, options_.selection);
   summary->next = verdict.next;
+  if (!summary->different_ranges.empty()) {
+    summary->repair = verdict.repair;
+  }
   return MakeStatus(
       verdict.state,
       std::to_string(differences_) +
@@ -547,6 +515,7 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
   for (const auto& difference : first_) {
     summary->first_differences.push_back(difference.second);
   }
+  summary->different_ranges = different_.List();
   summary->notes = left_.plan.opened.notes;
   summary->finished_at = NowRfc3339();
   summary->peak_rss_bytes = PeakRssBytes();

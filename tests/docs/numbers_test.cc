@@ -165,7 +165,8 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
       {kFeatureClone, "clones"},
       {kFeatureFacts, "database facts"},
       {kFeatureDelta, "deltas"},
-      {kFeatureShare, "shared snapshots"}};
+      {kFeatureShare, "shared snapshots"},
+      {kFeatureListed, "listed ranges"}};
   uint64_t listed = 0;
   for (const auto& [bit, name] : bits) {
     INFO(bit << ": " << name);

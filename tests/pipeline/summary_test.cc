@@ -197,11 +197,28 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   REQUIRE(object["exit_code"] == 3);
   REQUIRE(object["first_differences"][0]["key"] == "0x00FF");
   REQUIRE(object["first_differences"][0]["what"] == "only left");
+  REQUIRE(object["different_ranges"] == json::array());
+
+  // Keys as hex, also where they are text; of a pull that verified, too.
+  summary.different_ranges = {
+      {"default", {std::string("k\xff", 2), std::nullopt}},
+      {"more", {std::nullopt, ""}}};
+  summary.repair = "sstferry pull --ranges FILE";
+  for (const char* command : {"verify", "pull"}) {
+    object = Parse(summary, command);
+    REQUIRE(object["different_ranges"] ==
+            json::parse(R"([{"column_family": "default", "begin": "0x6BFF",
+                             "end": null},
+                            {"column_family": "more", "begin": null,
+                             "end": "0x"}])"));
+    REQUIRE(object["repair"] == summary.repair);
+  }
 
   summary = Summary();
   summary.items = {
       {"default", std::nullopt, "k\xc3\xa9y", "12.sst", 7, "rebuild", "why"}};
   summary.served_names = {"a"};
+  summary.checks = {{"space", false, "too little", "free some"}};
   object = Parse(summary, "plan");
   const json& item = object["items"][0];
   RequireKeys(item, {"column_family", "begin", "end", "file", "bytes",
@@ -210,6 +227,10 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   REQUIRE(item["end"] == "k\xc3\xa9y");
   REQUIRE(item["bytes"] == 7);
   REQUIRE(object["served_names"] == json({"a"}));
+  REQUIRE(object["checks"] == json::array({{{"name", "space"},
+                                            {"ok", false},
+                                            {"text", "too little"},
+                                            {"next", "free some"}}}));
 }
 
 TEST_CASE("KeyToText keeps printable text and writes all else as hex",

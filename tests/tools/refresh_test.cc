@@ -16,6 +16,7 @@
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/serve_process.h"
+#include "tests/support/test_db.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/options/commands.h"
 
@@ -57,6 +58,105 @@ std::string Refusal(const Words& words) {
   const rocksdb::Status status = ParsePull(words, &out);
   REQUIRE(status.IsInvalidArgument());
   return status.getState();
+}
+
+TEST_CASE("Pull reads the ranges of a repair from a verify's report",
+          "[tools]") {
+  const ScratchDir dir;
+  const std::string path = dir / "ranges";
+  const Words words = {"s", "t", "--mode", "refresh", "--ranges", path};
+  const auto read = [&](const std::string& text) {
+    WriteBytes(path, text);
+    PullArguments pull;
+    REQUIRE_OK(ParsePull(words, &pull));
+    return pull.options.ranges;
+  };
+  REQUIRE(read(R"({"status": "DIFFERENT", "different_ranges": [
+                   {"column_family": "default", "begin": "0x6B00fF",
+                    "end": null},
+                   {"column_family": "x", "begin": "", "end": "0x"},
+                   {"column_family": "y"}]})") ==
+          std::vector<FamilyRange>{
+              {"default", {std::string("k\0\xff", 3), std::nullopt}},
+              {"x", {std::nullopt, ""}},
+              {"y", {}}});
+  const auto refused = [&](const std::string& text) {
+    WriteBytes(path, text);
+    const std::string why = Refusal(words);
+    REQUIRE(why.find("--ranges: " + path) == 0);
+    return why;
+  };
+  const auto of = [](const std::string& item) {
+    return R"({"different_ranges": [{"column_family": "a"}, )" + item + "]}";
+  };
+  const auto says = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    REQUIRE(text.find(part) != std::string::npos);
+  };
+  says(refused("no json"), "expected the JSON of sstferry verify --json");
+  says(refused("{}"), "expected the JSON of sstferry verify --json");
+  says(refused(R"({"different_ranges": []})"), "there is nothing to repair");
+  says(refused(of("7")), "different_ranges[1]: expected an object");
+  says(refused(of(R"({"column_family": ""})")), "different_ranges[1]");
+  for (const char* key : {"\"6B\"", "\"0x6\"", "\"0x6G\"", "7", "\"0\""}) {
+    says(refused(of(std::string(R"({"column_family": "a", "begin": )") + key +
+                    "}")),
+         "different_ranges[1]: begin: expected 0x and two hex digits");
+  }
+  std::string many = R"({"different_ranges": [{"column_family": "a"})";
+  for (size_t i = 0; i < kMaxListedRanges; ++i) {
+    many += R"(, {"column_family": "a"})";
+  }
+  says(refused(many + "]}"), "expected 1 to 10000 of them, found \"10001\"");
+  fs::remove(path);
+  says(Refusal(words), "cannot be read");
+
+  WriteBytes(path, of(R"({"column_family": "b"})"));
+  for (const Words& more : std::vector<Words>{{"--cf", "a"},
+                                              {"--begin", "a"},
+                                              {"--end", "a"},
+                                              {"--compare", "digest"},
+                                              {"--method", "clone"},
+                                              {"--visibility", "chunk"},
+                                              {"--adopt"},
+                                              {"--drop-missing"},
+                                              {"--verify"}}) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    const std::string why = Refusal(all);
+    INFO(why);
+    REQUIRE(why.find("--ranges") == 0);
+    REQUIRE(why.find(more[0]) != std::string::npos);
+  }
+  REQUIRE(Refusal({"s", "t", "--ranges", path}).find("--ranges") == 0);
+}
+
+TEST_CASE("The JSON of a verify is what a repair of the real binary takes",
+          "[tools]") {
+  ReplicaWorld world;
+  Process pull(Sstferry({"pull", world.source(), world.target()}));
+  REQUIRE(pull.Wait() == 0);
+  const auto before = EntriesOf(world.target());
+  {
+    test::OpenDb db(world.target(), test::OneFamily(test::Quiet()));
+    db.Delete(before.begin()->first);
+    db.Put(before.rbegin()->first, "altered");
+  }
+  Process verify(Sstferry({"verify", world.source(), world.target(), "--json"}));
+  REQUIRE(verify.Wait() == 3);
+  const std::string file = world.root() + "/different.json";
+  WriteBytes(file, verify.out());
+  const auto found = nlohmann::json::parse(verify.out());
+  REQUIRE(found["different_ranges"].size() == 2);
+  Process repair(Sstferry({"pull", world.source(), world.target(), "--mode",
+                           "refresh", "--ranges", file, "--json"}));
+  const int code = repair.Wait();
+  INFO(repair.err() << repair.out());
+  REQUIRE(code == 0);
+  const auto repaired = nlohmann::json::parse(repair.out());
+  REQUIRE(repaired["state"] == "repaired");
+  REQUIRE(repaired["ranges_not_compared"] > 0);
+  REQUIRE(EntriesOf(world.target()) == before);
 }
 
 TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",

@@ -99,10 +99,13 @@ TEST_CASE("A refresh's report tells where its chunks went", "[tools][refresh]") 
   REQUIRE(PullReport(summary).find("placed") == std::string::npos);
   summary.ingested_levels = {{0, 1}, {5, 20}};
   summary.compaction_debt_bytes = 3'000'000;
+  summary.bytes_read = 7'000'000;
+  summary.bytes_written = 2'000'000;
   const std::string report = PullReport(summary);
   INFO(report);
   REQUIRE(report.find("; placed 1 chunk in L0, 20 in L5; 3.0 MB left to "
-                      "compact\n") != std::string::npos);
+                      "compact; 7.0 MB read, 2.0 MB written\n") !=
+          std::string::npos);
 }
 
 TEST_CASE("A verify's report says what was compared, and equal or what "
@@ -139,6 +142,32 @@ TEST_CASE("A verify's report says what was compared, and equal or what "
   REQUIRE(report.find("\"0x006B\": value differs\n") != std::string::npos);
   REQUIRE(report.find("and 2 more (--show N") != std::string::npos);
   REQUIRE(LastLine(report) == "next: sstferry pull /a /b?");
+  REQUIRE(report.find("repair") == std::string::npos);
+}
+
+TEST_CASE("A verify's report names the first ranges that differ, and the "
+          "command that repairs them",
+          "[tools]") {
+  Summary summary;
+  summary.status = MakeStatus(EndState::kDifferent, "12 differences");
+  for (int i = 0; i < 12; ++i) {
+    summary.different_ranges.push_back(
+        {"default", {"k" + std::to_string(10 + i), std::nullopt}});
+  }
+  summary.different_ranges[0].interval = {std::nullopt, "\x01"};
+  summary.repair = "sstferry pull /a /b --mode refresh --ranges FILE";
+  summary.next = "sstferry pull /a /b --replace --verify";
+  const std::string report = VerifyReport(summary);
+  INFO(report);
+  REQUIRE(report.find("\ndifferent: 12 key ranges\n"
+                      "  \"default\": no bound to \"0x01\"\n"
+                      "  \"default\": \"k11\" to no bound\n") !=
+          std::string::npos);
+  REQUIRE(report.find("\"k19\" to no bound\n  and 2 more (--json lists "
+                      "them)\n") != std::string::npos);
+  REQUIRE(report.find("\nrepair: write the output of this verify with --json "
+                      "to FILE, then: sstferry pull /a /b --mode refresh "
+                      "--ranges FILE\n") != std::string::npos);
 }
 
 TEST_CASE("A verify's report cuts long keys and names and says how long they "
@@ -166,12 +195,15 @@ TEST_CASE("A plan's report shows families, items, disk and notes",
                    {"default", "n", "z", "9.sst", 90'000'000, "carry", ""},
                    {"default", "zz", "zzz", "10.sst", 10'000'000, "carry", ""}};
   summary.notes = {"writes without WAL are not in it"};
+  summary.checks = {{"owner", true, "fine", ""},
+                    {"space", false, "too little\n", "free some"}};
   const std::string report = PlanReport(summary, false);
   INFO(report);
   for (const char* word :
        {"COLUMN FAMILY", "default", "200.0 MB", "FIRST", "LAST", "9.sst",
         "rebuild", "overlaps 7.sst", "220.0 MB",
         "carry: 2 files, 100.0 MB; rebuild: 1 file, 100.0 MB",
+        "\nok      owner: fine\nproblem space: too little?; free some\n",
         "note: writes without WAL are not in it"}) {
     REQUIRE(report.find(word) != std::string::npos);
   }

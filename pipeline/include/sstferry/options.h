@@ -72,6 +72,16 @@ struct Selection {
   KeyInterval interval;
 };
 
+// Keys of one column family.
+struct FamilyRange {
+  std::string column_family;
+  KeyInterval interval;
+  friend bool operator==(const FamilyRange&, const FamilyRange&) = default;
+};
+
+// Maximum of PullOptions::ranges.
+inline constexpr size_t kMaxListedRanges = 10'000;
+
 struct PullOptions {
   SourceAddress source;
   std::string target_dir;
@@ -99,6 +109,11 @@ struct PullOptions {
   bool adopt = false;     // refresh it whatever its record says
   std::string source_id;  // for a source without a lasting database id
   CompareMode compare = CompareMode::kFiles;
+  // Repairs only these, as a verify lists them (Summary::different_ranges):
+  // both sides read them, what differs is sent, and all else stays as it is,
+  // without a look. Visibility::kAll only, without a selection, adopt, compare,
+  // drop_missing and verify. Empty: a refresh of everything.
+  std::vector<FamilyRange> ranges;
   // Drop families that the source no longer has. Not allowed with a selection.
   bool drop_missing = false;
   // Rate of ingestion while the target's compactions lag behind, in bytes per
@@ -280,6 +295,18 @@ struct DifferenceSummary {
   std::string file;        // compared as files: its name, and no key
 };
 
+// Maximum of Summary::different_ranges, but for families: each has its own. With
+// more differences neighbouring ranges become one, with all between them.
+inline constexpr size_t kMaxDifferentRanges = 1000;
+
+// One finding of a plan about TARGET_DIR.
+struct CheckSummary {
+  std::string name;  // "versions", "space", ...
+  bool ok = true;
+  std::string text;  // what was found
+  std::string next;  // a problem: what to do
+};
+
 // One side of a comparison, as pinned for it.
 struct ComparedSide {
   std::string address;
@@ -354,6 +381,8 @@ struct Summary {
   uint64_t ranges_sent = 0;
   uint64_t ranges_compared = 0;
   uint64_t ranges_left = 0;
+  // Refresh with PullOptions::ranges: those between the listed ones.
+  uint64_t ranges_not_compared = 0;
   // Of those sent: only the entries that differ, after a comparison, or of the
   // keys that may have changed; and how many entries that was.
   uint64_t ranges_delta = 0;
@@ -361,6 +390,11 @@ struct Summary {
   uint64_t entries_put = 0;
   uint64_t entries_deleted = 0;
   uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged ranges
+  // By this run: from files, by the source for this transfer and by the target
+  // to compare; into tables and blob files at the target, by its compactions
+  // too where this process opened the database.
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
   // Upper bounds of the time for which an ingest call blocked writers of the
   // target: "p50", "p99", "max".
   std::map<std::string, uint64_t> write_blocked_micros;
@@ -387,11 +421,16 @@ struct Summary {
   uint64_t differences = 0;
   std::vector<DifferenceSummary> first_differences;  // in order
   std::string next;  // after a difference: the command to run next
+  // After a difference, of pull --verify too: intervals of common families
+  // that hold all of the differing keys; by family, then in order.
+  std::vector<FamilyRange> different_ranges;
+  std::string repair;  // the command that repairs these; empty: none is known
   // plan
   std::vector<PlanItemSummary> items;
   std::vector<MethodSummary> methods;  // ingest, clone
   std::string advised_method;  // one of them; empty: none can
   std::string advised_reason;
+  std::vector<CheckSummary> checks;  // of TARGET_DIR, if it was named
   std::vector<std::string> served_names;  // plan sst://HOST:PORT
 };
 

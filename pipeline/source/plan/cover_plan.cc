@@ -83,6 +83,9 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
   if (how.compare == CompareMode::kFull) {
     return {RangeNeed::kSend, "requested in full"};
   }
+  if (how.compare == CompareMode::kListed) {
+    return {RangeNeed::kCompare, "listed"};
+  }
   const bool same_files = then.backing == now.backing;
   if (how.compare == CompareMode::kDigest) {
     return {RangeNeed::kCompare,
@@ -115,6 +118,10 @@ PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
           ? RangeNeed::kCompare
           : RangeNeed::kSend;
   segment.reason = "no interval record";
+  if (how.compare == CompareMode::kListed && how.target_has_family) {
+    segment.need = RangeNeed::kUnchanged;
+    segment.reason = "not listed";
+  }
   return segment;
 }
 

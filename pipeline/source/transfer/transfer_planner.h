@@ -75,6 +75,7 @@ class TransferPlanner {
   bool keeps_record() const {
     return asked_.request.purpose == Purpose::kPull &&
            (asked_.target.features & kFeatureDelta) != 0 &&
+           asked_.request.compare != CompareMode::kListed &&
            asked_.request.interval == KeyInterval();
   }
   uint64_t BytesToRebuild(const TransferFamily& family) const;

@@ -89,6 +89,7 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
   how.compare = asked_.request.compare;
   how.selection = asked_.request.interval;
   how.sequence = snapshot_.sequence();
+  how.target_has_family = false;
   FamilyChanges changes;
   const Status found = FindChangesOf(index, &changes);
   if (!found.ok()) {
@@ -112,6 +113,7 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
       if (theirs.name != family.wire.description.name) {
         continue;
       }
+      how.target_has_family = true;
       family.replaces = ReplacedFamily{theirs.first, theirs.last};
       family.bounds = BoundsOf(how.order, static_cast<uint32_t>(i), asked_.memory);
       for (const Cover& cover : asked_.memory.covers) {

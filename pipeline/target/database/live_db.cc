@@ -1,6 +1,7 @@
 #include "pipeline/target/database/live_db.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
@@ -13,13 +14,31 @@
 #include "pipeline/target/database/replica_files.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/utilities/options_util.h"
 
 namespace sstferry {
-namespace {
 
 using rocksdb::ColumnFamilyDescriptor;
 using rocksdb::Status;
+
+// Counts the bytes of the tables and blob files that RocksDB makes; an ingested
+// table is none of them.
+class WrittenFiles : public rocksdb::EventListener {
+ public:
+  void OnTableFileCreated(const rocksdb::TableFileCreationInfo& info) override {
+    bytes_ += info.status.ok() ? info.file_size : 0;
+  }
+  void OnBlobFileCreated(const rocksdb::BlobFileCreationInfo& info) override {
+    bytes_ += info.status.ok() ? info.total_blob_bytes : 0;
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::atomic<uint64_t> bytes_{0};
+};
+
+namespace {
 
 Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
@@ -135,6 +154,10 @@ Status LiveDb::Open(const std::string& dir, const OperatorRegistry& registry,
                 notes);
 }
 
+uint64_t LiveDb::written_bytes() const {
+  return written_ != nullptr ? written_->bytes() : 0;
+}
+
 Status LiveDb::OpenToRead(const std::string& dir,
                           const OperatorRegistry& registry,
                           std::unique_ptr<LiveDb>* live,
@@ -192,6 +215,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     const rocksdb::ColumnFamilyOptions own = family.options;
     UseDeltaFilters(own, &family.options);
   }
+  opened->written_ = std::make_shared<WrittenFiles>();
+  options.listeners = {opened->written_};
   for (const FamilyDescription& family : description.families) {
     const std::string filter = FilterIn(family);
     if (!filter.empty()) {

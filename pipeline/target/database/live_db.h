@@ -17,6 +17,8 @@
 
 namespace sstferry {
 
+class WrittenFiles;
+
 // An open target database and its column families.
 // Owner:   it closes the database that it opened, and borrows any other.
 // Threads: one at a time; db() as RocksDB allows.
@@ -53,6 +55,9 @@ class LiveDb {
     return compaction_filters_;
   }
   const std::vector<FamilyHandle>& families() const { return families_; }
+  // Of tables and blob files that RocksDB made of a database that this object
+  // opened: by flushes and compactions. 0 for any other.
+  uint64_t written_bytes() const;
   // Null if there is no such column family.
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
 
@@ -79,6 +84,7 @@ class LiveDb {
   rocksdb::DB* db_ = nullptr;
   std::vector<FamilyHandle> families_;
   std::map<std::string, std::string> compaction_filters_;
+  std::shared_ptr<WrittenFiles> written_;
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> owned_;
   std::vector<rocksdb::ColumnFamilyHandle*> owned_handles_;

@@ -11,6 +11,7 @@
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/memory/refresh_plan.h"
 #include "pipeline/target/pull/pull_reporter.h"
+#include "rocksdb/iostats_context.h"
 
 namespace sstferry {
 
@@ -20,6 +21,59 @@ namespace {
 
 // Of a database that somebody reads meanwhile, unless another is asked for.
 constexpr uint64_t kServedCompactRate = 100'000'000;
+
+// RocksDB's own errors when files are ingested over data that is there.
+Status CheckStyle(rocksdb::DB* db, const FamilyHandle& family) {
+  const rocksdb::CompactionStyle style =
+      db->GetOptions(family.handle).compaction_style;
+  const bool universal = style == rocksdb::kCompactionStyleUniversal &&
+                         !kUniversalIngestsOverData;
+  const bool fifo =
+      style == rocksdb::kCompactionStyleFIFO && !kFifoIngestsToLevel0;
+  return !universal && !fifo
+             ? Status::OK()
+             : MakeStatus(
+                   EndState::kRefused,
+                   "column family '" + family.name +
+                       "': expected leveled compaction, found " +
+                       (fifo ? "FIFO" : "universal") +
+                       ", which RocksDB ingests into safely since " +
+                       (fifo ? "9.3" : "9.0") + "; this one (" +
+                       RocksDbVersion() +
+                       ") refreshes it with --visibility swap only");
+}
+
+std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
+                                    const SourcePlan& plan) {
+  std::vector<std::string> missing;
+  for (const FamilyHandle& family : families) {
+    const bool planned = std::any_of(
+        plan.families.begin(), plan.families.end(),
+        [&family](const Family& of_plan) {
+          return of_plan.description.name == family.name;
+        });
+    if (!planned) {
+      missing.push_back(family.name);
+    }
+  }
+  return missing;
+}
+
+// Adds what this thread reads from files while the object lives.
+class ReadCounter {
+ public:
+  explicit ReadCounter(std::atomic<uint64_t>* bytes)
+      : bytes_(bytes), before_(rocksdb::get_iostats_context()->bytes_read) {}
+  ~ReadCounter() {
+    *bytes_ += rocksdb::get_iostats_context()->bytes_read - before_;
+  }
+  ReadCounter(const ReadCounter&) = delete;
+  ReadCounter& operator=(const ReadCounter&) = delete;
+
+ private:
+  std::atomic<uint64_t>* const bytes_;
+  const uint64_t before_;
+};
 
 }  // namespace
 
@@ -87,7 +141,7 @@ Status RefreshTarget::OpenAndJudge() {
   if (status.ok()) {
     status = Judge(&judged_, &memory_);
   }
-  return status;
+  return status.ok() ? CheckJudged() : status;
 }
 
 Status RefreshTarget::Judge(JudgedTarget* judged, TargetMemory* memory) {
@@ -141,23 +195,11 @@ std::vector<FamilyHandle> RefreshTarget::Selected() const {
   return selected;
 }
 
-// RocksDB's own errors when files are ingested over data that is there.
 Status RefreshTarget::CheckVersion() {
   for (const FamilyHandle& family : Selected()) {
-    const rocksdb::CompactionStyle style =
-        live_->db()->GetOptions(family.handle).compaction_style;
-    const bool universal = style == rocksdb::kCompactionStyleUniversal &&
-                           !kUniversalIngestsOverData;
-    const bool fifo =
-        style == rocksdb::kCompactionStyleFIFO && !kFifoIngestsToLevel0;
-    if (universal || fifo) {
-      return MakeStatus(
-          EndState::kRefused,
-          "column family '" + family.name + "': expected leveled compaction, "
-          "found " + (fifo ? "FIFO" : "universal") +
-              ", which RocksDB ingests into safely since " +
-              (fifo ? "9.3" : "9.0") + "; this one (" + RocksDbVersion() +
-              ") refreshes it with --visibility swap only");
+    const Status status = CheckStyle(live_->db(), family);
+    if (!status.ok()) {
+      return status;
     }
   }
   if (!kIngestsOverMemtables) {
@@ -284,18 +326,7 @@ Status RefreshTarget::CheckKnown(const Family& family, const BuiltFamily& built,
 }
 
 std::vector<std::string> RefreshTarget::Missing() const {
-  std::vector<std::string> missing;
-  for (const FamilyHandle& family : live_->families()) {
-    const bool planned = std::any_of(
-        plan().families.begin(), plan().families.end(),
-        [&family](const Family& of_plan) {
-          return of_plan.description.name == family.name;
-        });
-    if (!planned) {
-      missing.push_back(family.name);
-    }
-  }
-  return missing;
+  return NotPlanned(live_->families(), plan());
 }
 
 void RefreshTarget::NoteMissing() {
@@ -430,19 +461,25 @@ Status RefreshTarget::Finish() {
     status = ReadJournalState(context().disk.get(),
                               context().workspace->journal_path(), &journal);
   }
-  return status.ok()
-             ? RecordCovers(options(), plan(), live_->db(), planned_, judged_,
-                            is_alone() ? nullptr : &journal, &covers_)
-             : status;
+  return status.ok() ? MakeRecord(is_alone() ? nullptr : &journal, &covers_)
+                     : status;
+}
+
+Status RefreshTarget::MakeRecord(const JournalState* journal,
+                                 CoverFile* covers) {
+  return RecordCovers(options(), plan(), live_->db(), planned_, judged_,
+                      journal, covers);
 }
 
 Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
+  const ReadCounter counter(&read_bytes_);
   return DigestInterval(live_->db(), planned_[range.family].handle,
                         range.interval, kDigestReadaheadBytes,
                         [this] { return context().failure->failed(); }, reply);
 }
 
 Status RefreshTarget::IndexRange(const Range& range, GroupIndex* index) {
+  const ReadCounter counter(&read_bytes_);
   return IndexInterval(live_->db(), planned_[range.family].handle,
                        range.interval, kDigestReadaheadBytes,
                        [this] { return context().failure->failed(); }, index);
@@ -489,12 +526,8 @@ Status RefreshTarget::DropMissing() {
 
 Status RefreshTarget::Record(const Summary& summary) {
   Status status = DropMissing();
-  // One of another transfer than the covers counts as none.
   if (status.ok()) {
-    status = WriteSourceRecord(context().disk.get(), dir_, plan());
-  }
-  if (status.ok()) {
-    status = WriteCovers(context().disk.get(), dir_, covers_);
+    status = WriteRecord();
   }
   if (!status.ok()) {
     return status;
@@ -508,18 +541,11 @@ Status RefreshTarget::Record(const Summary& summary) {
   return status;
 }
 
-void RefreshTarget::TakeLevels() {
-  levels_.clear();
-  for (const FamilyHandle& family : planned_) {
-    rocksdb::ColumnFamilyMetaData metadata;
-    live_->db()->GetColumnFamilyMetaData(family.handle, &metadata);
-    for (const rocksdb::LevelMetaData& level : metadata.levels) {
-      if (!level.files.empty()) {
-        levels_[level.level] += level.files.size();
-      }
-    }
-  }
-  debt_bytes_ = CompactionDebt(live_->db(), planned_);
+// One of another transfer than the covers counts as none.
+Status RefreshTarget::WriteRecord() {
+  const Status status = WriteSourceRecord(context().disk.get(), dir_, plan());
+  return status.ok() ? WriteCovers(context().disk.get(), dir_, covers_)
+                     : status;
 }
 
 // What fails here, fails nothing: the target is complete.
@@ -560,32 +586,6 @@ Status RefreshTarget::Settle() {
                           MessageOf(status));
   }
   return Status::OK();
-}
-
-void RefreshTarget::Leave(const Summary& summary) {
-  if (state_ == State::kMixed && live_ != nullptr) {
-    // Best effort: the record of covers says it, too.
-    WriteSummary(summary).PermitUncheckedError();
-  }
-}
-
-Status RefreshTarget::WriteSummary(const Summary& summary) {
-  return WriteDurably(context().disk.get(), dir_ + "/" + kLastTransferName,
-                      SummaryToJson(summary, "pull") + "\n");
-}
-
-void RefreshTarget::FillSummary(Summary* summary) const {
-  summary->mode = "refresh";
-  summary->visibility = by_chunk() ? "chunk" : "all";
-  summary->target = dir_;
-  summary->state = state_ == State::kMixed      ? "mixed"
-                   : state_ == State::kComplete ? "complete"
-                                                : "";
-  summary->sequence_old =
-      record_.mixed ? record_.sequence_old : record_.sequence_new;
-  summary->sequence_new = plan().opened.snapshot_sequence;
-  summary->levels = levels_;
-  summary->compaction_debt_bytes = debt_bytes_;
 }
 
 }  // namespace sstferry

@@ -2,6 +2,7 @@
 // Visibility::kAll and kChunk.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -75,6 +76,24 @@ class RefreshTarget : public PullTarget {
  protected:
   std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
 
+  // Whether what was judged can be refreshed as it is asked for.
+  [[nodiscard]] virtual rocksdb::Status CheckJudged() {
+    return rocksdb::Status::OK();
+  }
+  // Makes what the target will remember of this refresh. `journal` as in
+  // RecordCovers().
+  [[nodiscard]] virtual rocksdb::Status MakeRecord(const JournalState* journal,
+                                                   CoverFile* covers);
+  // Writes it durably, with what the source leaves.
+  [[nodiscard]] virtual rocksdb::Status WriteRecord();
+  [[nodiscard]] virtual rocksdb::Status WriteSummary(const Summary& summary);
+  // Of the last transfer; none if it does not remember one.
+  const CoverFile* record() const { return remembers_ ? &record_ : nullptr; }
+  const JudgedTarget& judged() const { return judged_; }
+  const CoverFile& covers() const { return covers_; }
+  const std::vector<FamilyHandle>& planned() const { return planned_; }
+  rocksdb::DB* db() const { return live_->db(); }
+
  private:
   enum class State { kUntouched, kMixed, kComplete };
 
@@ -100,7 +119,6 @@ class RefreshTarget : public PullTarget {
   // Families here that the source does not have.
   std::vector<std::string> Missing() const;
   void NoteMissing();
-  [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   void TakeLevels();
   // Whether nobody else can write, and nothing drops entries: see
   // RecordCovers().
@@ -132,6 +150,7 @@ class RefreshTarget : public PullTarget {
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
+  std::atomic<uint64_t> read_bytes_{0};  // to compare
   std::unique_ptr<IngestGate> gate_;
   std::unique_ptr<CallThread> ingests_;  // where lanes are not to
 };

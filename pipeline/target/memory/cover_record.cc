@@ -217,6 +217,54 @@ void KeepCovers(const CoverFile& from, uint32_t family, uint32_t as,
   }
 }
 
+// Appends these families: the files that they hold now, and the judged records
+// that `keep` chooses. Doubts records as RecordCovers() says.
+Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
+               const JudgedTarget& judged, const JournalState* journal,
+               const std::function<bool(const KeyInterval&, const Comparator*)>&
+                   keep,
+               CoverFile* made) {
+  made->target_database_id = DatabaseIdOf(db);
+  for (uint32_t i = 0; i < families.size(); ++i) {
+    const FamilyHandle& family = families[i];
+    const Comparator* const order = family.handle->GetComparator();
+    std::vector<LiveTable> tables;
+    const Status status = ListLiveTables(db, family.handle, &tables);
+    if (!status.ok()) {
+      return status;
+    }
+    NamedTables now = NamesOf(tables);
+    uint32_t old_index = 0;
+    if (FindFamily(judged.record, family.name, &old_index) != nullptr) {
+      KeepCovers(judged.record, old_index, i,
+                 [&](const KeyInterval& interval) {
+                   return keep(interval, order);
+                 },
+                 made);
+    }
+    if (journal != nullptr) {
+      AddChanges(TablesOf(judged, family.name), *journal, i, now.named,
+                 &now.nameless);
+    }
+    Doubt(order, std::move(now.nameless), i, made);
+    made->families.push_back({family.name, std::move(now.named)});
+  }
+  return Status::OK();
+}
+
+// Appends the families that the pull did not ask for: their files and records
+// stay those of the same point in time.
+void AddOthers(const CoverFile& before, CoverFile* made) {
+  for (uint32_t i = 0; i < before.families.size(); ++i) {
+    uint32_t taken = 0;
+    if (FindFamily(*made, before.families[i].name, &taken) == nullptr) {
+      KeepCovers(before, i, static_cast<uint32_t>(made->families.size()),
+                 [](const KeyInterval&) { return true; }, made);
+      made->families.push_back(before.families[i]);
+    }
+  }
+}
+
 }  // namespace
 
 std::string SourceIdOf(const PullOptions& options, const SourcePlan& plan) {
@@ -385,46 +433,41 @@ Status RecordCovers(const PullOptions& options, const SourcePlan& plan,
   made.source_database_id = SourceIdOf(options, plan);
   made.sequence_old = before.sequence_new;
   made.sequence_new = plan.opened.snapshot_sequence;
-  made.target_database_id = DatabaseIdOf(db);
   made.covers = plan.covers;
   const KeyInterval& selected = options.selection.interval;
   const bool same_source = before.source_database_id == made.source_database_id;
-  for (uint32_t i = 0; i < families.size(); ++i) {
-    const FamilyHandle& family = families[i];
-    const Comparator* const order = family.handle->GetComparator();
-    std::vector<LiveTable> tables;
-    const Status status = ListLiveTables(db, family.handle, &tables);
-    if (!status.ok()) {
-      return status;
-    }
-    NamedTables now = NamesOf(tables);
-    uint32_t old_index = 0;
-    if (same_source && FindFamily(before, family.name, &old_index) != nullptr) {
-      KeepCovers(before, old_index, i,
-                 [&](const KeyInterval& interval) {
-                   return IsOutside(interval, selected, order);
-                 },
-                 &made);
-    }
-    if (journal != nullptr) {
-      AddChanges(TablesOf(judged, family.name), *journal, i, now.named,
-                 &now.nameless);
-    }
-    Doubt(order, std::move(now.nameless), i, &made);
-    made.families.push_back({family.name, std::move(now.named)});
-  }
-  // The pull did not ask for the other families: their files and records stay
-  // those of the same point in time.
-  for (uint32_t i = 0; i < before.families.size() && same_source; ++i) {
-    uint32_t taken = 0;
-    if (FindFamily(made, before.families[i].name, &taken) == nullptr) {
-      KeepCovers(before, i, static_cast<uint32_t>(made.families.size()),
-                 [](const KeyInterval&) { return true; }, &made);
-      made.families.push_back(before.families[i]);
-    }
+  const Status status = AddKept(
+      db, families, judged, journal,
+      [&](const KeyInterval& interval, const Comparator* order) {
+        return same_source && IsOutside(interval, selected, order);
+      },
+      &made);
+  if (status.ok() && same_source) {
+    AddOthers(before, &made);
   }
   *covers = std::move(made);
-  return Status::OK();
+  return status;
+}
+
+Status RecordRepair(const SourcePlan& plan, rocksdb::DB* db,
+                    const std::vector<FamilyHandle>& families,
+                    const JudgedTarget& judged, const JournalState* journal,
+                    CoverFile* covers) {
+  CoverFile made = judged.record;
+  made.families.clear();
+  made.covers.clear();
+  const Status status =
+      AddKept(db, families, judged, journal,
+              [](const KeyInterval&, const Comparator*) { return true; },
+              &made);
+  std::vector<bool> as_before;
+  for (const Range& range : plan.ranges) {
+    as_before.push_back(range.need == RangeNeed::kUnchanged);
+  }
+  DoubtUnequal(plan, families, as_before, &made);
+  AddOthers(judged.record, &made);
+  *covers = std::move(made);
+  return status;
 }
 
 Status RecordTables(bool alone, rocksdb::DB* db,

@@ -100,6 +100,14 @@ void ThinBounds(std::vector<TargetBound>* bounds);
     const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
     const JournalState* journal, CoverFile* covers);
 
+// Sets *covers to the records of a target after a repair with this plan: the
+// judged ones, of the files that are there now. Doubts all that meet a range
+// which the plan does not leave as it is. `journal` as above.
+[[nodiscard]] rocksdb::Status RecordRepair(
+    const SourcePlan& plan, rocksdb::DB* db,
+    const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
+    const JournalState* journal, CoverFile* covers);
+
 // Updates the files in `covers` after a compaction by this process. Doubts the
 // records whose files have changed, unless `alone`: no other process could have
 // changed them.

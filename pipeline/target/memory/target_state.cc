@@ -67,7 +67,8 @@ bool IsTarget(const TargetState& state) {
 // target has changed.
 void DoubtComplete(const JournalTransfer& head, TargetState* state) {
   const bool in_place =
-      head.mode == kRefreshAllMode || head.mode == kRefreshChunkMode;
+      head.mode == kRefreshAllMode || head.mode == kRefreshChunkMode ||
+      head.mode == kRefreshListedMode;
   if (in_place && state->complete.has_value() &&
       state->complete->transfer_id != ToHex(head.transfer_id)) {
     state->previous = std::move(state->complete);

@@ -159,6 +159,13 @@ Status PullOpener::OpenSession(SnapshotUse use) {
                       "found " + session->source().software +
                           ": upgrade it, or use --method ingest");
   }
+  if (asked_.compare == CompareMode::kListed &&
+      (session->source().features & kFeatureListed) == 0) {
+    return MakeStatus(EndState::kIncompatible,
+                      "--ranges: expected a source that compares listed "
+                      "ranges, found " + session->source().software +
+                          ": upgrade it, or use --compare digest");
+  }
   if (use == SnapshotUse::kNew) {
     TargetMemory memory;
     context_->target->Describe(&memory);

@@ -136,6 +136,11 @@ std::vector<uint64_t> PullReporter::TimelineSample() const {
           theirs.queued_bytes};
 }
 
+uint64_t PullReporter::source_read_bytes() const {
+  return std::max(result_.source_stats.read_bytes,
+                  context_->link->stats().read_bytes);
+}
+
 Summary PullReporter::summary() const {
   Summary summary;
   FillSummary(&summary);
@@ -159,6 +164,7 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->method = "ingest";
   summary->method_reason = method_reason_;
   summary->verified = result_.verified;
+  summary->different_ranges = result_.different.List();
   summary->state = published() ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();
   summary->notes = plan.opened.notes;
@@ -211,6 +217,8 @@ void PullReporter::FillCounters(Summary* summary) const {
   summary->entries = held.entries + counters.entries;
   summary->key_value_bytes = held.key_value_bytes + counters.key_value_bytes;
   summary->sst_bytes = held.sst_bytes + counters.sst_bytes;
+  summary->bytes_read = source_read_bytes();
+  summary->bytes_written = counters.sst_bytes;
   summary->compressed_frames = counters.compressed_frames;
   summary->compressed_bytes_before = counters.decompressed_bytes;
   summary->compressed_bytes_after = counters.compressed_bytes;
@@ -228,7 +236,11 @@ void PullReporter::FillRanges(Summary* summary) const {
                           ranges[range.range_id].need != RangeNeed::kSend);
     summary->ranges_looked_up +=
         ranges[range.range_id].need == RangeNeed::kLookup ? 1 : 0;
-    summary->ranges_unchanged += skipped ? 1 : 0;
+    const bool is_left_out =
+        !context_->options->ranges.empty() &&
+        ranges[range.range_id].need == RangeNeed::kUnchanged;
+    summary->ranges_not_compared += is_left_out ? 1 : 0;
+    summary->ranges_unchanged += skipped && !is_left_out ? 1 : 0;
     summary->ranges_sent += skipped ? 0 : 1;
     summary->bytes_skipped +=
         skipped ? ranges[range.range_id].estimated_bytes : 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/target/pull/different_ranges.h"
 #include "pipeline/target/pull/pull_context.h"
 #include "pipeline/target/pull/timeline.h"
 #include "sstferry/options.h"
@@ -19,6 +20,7 @@ struct PullResult {
   Totals held;         // of what was here before this run began
   Stats source_stats;  // the source's last
   bool verified = false;
+  DifferentRanges different;  // found by verify
   bool left_out = false;  // not begun for what chunks would leave out
   double sync_seconds = 0;
   double verify_seconds = 0;
@@ -56,6 +58,8 @@ class PullReporter {
   [[nodiscard]] rocksdb::Status StartTimeline();
   [[nodiscard]] rocksdb::Status StopTimeline();
 
+  // What the source read from its files for this transfer.
+  uint64_t source_read_bytes() const;
   Progress progress() const;
   void FillSummary(Summary* summary) const;
   Summary summary() const;

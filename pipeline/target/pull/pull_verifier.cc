@@ -14,17 +14,22 @@ using std::chrono::steady_clock;
 
 Status PullVerifier::Run() {
   PullReporter* const report = context_->report;
-  equal_.resize(context_->plan->ranges.size());
+  found_.resize(context_->plan->ranges.size());
   todo_.clear();
   for (const Range& range : context_->plan->ranges) {
-    if (equal_[range.id] == 0) {
+    if (found_[range.id] != Found::kEqual) {
       todo_.push_back(range.id);
     }
   }
   collects_ = false;
-  const Status status = RunLanes();
+  Status status = RunLanes();
+  if (status.ok() && first_) {
+    context_->failure->Set(first_difference_, "verify");
+    status = first_difference_;
+  }
   report->result()->verified = status.ok();
-  if (differs_) {
+  if (first_) {
+    ListDifferent();
     const Status distrusted = Distrust();
     if (!distrusted.ok()) {
       report->Say("what was found different could not be recorded as such: " +
@@ -36,16 +41,28 @@ Status PullVerifier::Run() {
 
 Status PullVerifier::Compare(const std::vector<uint32_t>& ranges,
                              std::vector<uint32_t>* different) {
-  equal_.assign(context_->plan->ranges.size(), 0);
+  found_.assign(context_->plan->ranges.size(), Found::kNothing);
   todo_ = ranges;
   collects_ = true;
   const Status status = RunLanes();
   for (const uint32_t id : ranges) {
-    if (equal_[id] == 0) {
+    if (found_[id] != Found::kEqual) {
       different->push_back(id);
     }
   }
   return status;
+}
+
+// The files of a clone are not repaired by their keys.
+void PullVerifier::ListDifferent() {
+  for (const Range& range : context_->plan->ranges) {
+    if (context_->state->clone == nullptr &&
+        found_[range.id] == Found::kDifferent) {
+      context_->report->result()->different.Add(
+          context_->plan->families[range.family].description.name,
+          context_->state->families[range.family].comparator, range.interval);
+    }
+  }
 }
 
 Status PullVerifier::RunLanes() {
@@ -62,8 +79,11 @@ Status PullVerifier::RunLanes() {
 // all had come.
 Status PullVerifier::Distrust() {
   context_->work->SetResumable(false);
-  const Status status =
-      context_->target->Distrust({equal_.begin(), equal_.end()});
+  std::vector<bool> equal;
+  for (const Found found : found_) {
+    equal.push_back(found == Found::kEqual);
+  }
+  const Status status = context_->target->Distrust(equal);
   return status.ok() ? context_->work->RemoveJournal() : status;
 }
 
@@ -87,7 +107,8 @@ void PullVerifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
         status = CompareRange(channel, range, &ours, &difference);
       }
       if (status.ok()) {
-        equal_[range.id] = difference.ok() ? 1 : 0;
+        found_[range.id] =
+            difference.ok() ? Found::kEqual : Found::kDifferent;
         break;
       }
       const bool failed = context_->failure->failed();
@@ -103,13 +124,22 @@ void PullVerifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
       status = retry.AwaitTurn(status, failure);
     } while (status.ok());
     if (status.ok() && !difference.ok() && !collects_) {
-      differs_ = true;
-      status = difference;
+      status = TakeDifference(range, difference);
     }
     context_->report->CountVerified(range.estimated_bytes);
     context_->state->counters.received_bytes++;  // progress
   }
   link->FailLane(status, "verify");
+}
+
+Status PullVerifier::TakeDifference(const Range& range,
+                                    const Status& difference) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!first_ || range.id < *first_) {
+    first_ = range.id;
+    first_difference_ = difference;
+  }
+  return context_->state->clone != nullptr ? difference : Status::OK();
 }
 
 Status PullVerifier::AskFor(Channel* channel, const Range& range) {

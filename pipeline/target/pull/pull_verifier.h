@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -20,7 +21,8 @@ class PullVerifier {
   explicit PullVerifier(const PullContext* context) : context_(context) {}
 
   // Over all lanes, of all ranges that Compare() did not find equal. kCorrupt:
-  // a range differs.
+  // ranges differ; the result of the report lists them. A clone's first
+  // difference ends it.
   [[nodiscard]] rocksdb::Status Run();
   // Over all lanes: which of these ranges differ.
   [[nodiscard]] rocksdb::Status Compare(const std::vector<uint32_t>& ranges,
@@ -37,13 +39,21 @@ class PullVerifier {
   [[nodiscard]] rocksdb::Status AskFor(Channel* channel, const Range& range);
   rocksdb::Status Different(const Range& range, const DigestReply& ours,
                             const DigestReply& theirs) const;
+  // Records a difference. Returns what the lane ends with, if it does.
+  [[nodiscard]] rocksdb::Status TakeDifference(
+      const Range& range, const rocksdb::Status& difference);
+  void ListDifferent();
   [[nodiscard]] rocksdb::Status Distrust();
 
+  enum class Found : char { kNothing, kEqual, kDifferent };
+
   const PullContext* const context_;
-  std::vector<uint32_t> todo_;        // range ids
-  bool collects_ = false;             // a difference does not end it
-  std::vector<char> equal_;           // by range id
-  std::atomic<bool> differs_{false};  // a range was found to be another
+  std::vector<uint32_t> todo_;  // range ids
+  bool collects_ = false;       // a difference does not fail it
+  std::vector<Found> found_;    // by range id
+  std::mutex mu_;
+  std::optional<uint32_t> first_;    // under mu_: the first range that differs
+  rocksdb::Status first_difference_;  // the same
 };
 
 }  // namespace sstferry

@@ -110,6 +110,30 @@ TEST_CASE("A comparison by digest compares all, known and unknown",
   REQUIRE(all[0].need == RangeNeed::kSend);
 }
 
+TEST_CASE("Of listed intervals those alone are compared, whatever backs them",
+          "[source][refresh]") {
+  std::vector<Cover> listed(2);
+  listed[0].interval = {"b", "bb"};
+  listed[1].interval = {"e", "h"};
+  const auto segments = Compare(kFiles, listed, CompareMode::kListed);
+  REQUIRE(segments.size() == 5);
+  for (size_t i = 0; i < 5; ++i) {
+    REQUIRE(segments[i].need == (i % 2 == 1 ? RangeNeed::kCompare
+                                            : RangeNeed::kUnchanged));
+  }
+  REQUIRE(segments[1].interval == listed[0].interval);
+  REQUIRE(segments[3].interval == listed[1].interval);
+  // A family that the target does not have.
+  CoverComparison how;
+  how.order = rocksdb::BytewiseComparator();
+  how.compare = CompareMode::kListed;
+  how.target_has_family = false;
+  const auto all =
+      CompareCovers(how, Backings(how.order, &kFiles, Evidence(2)), {});
+  REQUIRE(all.size() == 1);
+  REQUIRE(all[0].need == RangeNeed::kSend);
+}
+
 TEST_CASE("A file more, a file less and a file that grew into an interval "
           "change it", "[source][refresh]") {
   auto files = kFiles;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "pipeline/target/disk/durable.h"
 #include "tests/support/catch.h"
@@ -47,6 +48,12 @@ TEST_CASE("child: a pull that dies the nth time it comes to a fault point",
                                         : Visibility::kAll;
   options.command_line = Setting("SSTFERRY_TEST_COMMAND");
   options.verify = Setting("SSTFERRY_TEST_VERIFY") == "yes";
+  std::istringstream ranges(Setting("SSTFERRY_TEST_RANGES"));
+  std::string begin;
+  std::string end;
+  while (ranges >> begin >> end) {
+    options.ranges.push_back({"default", {begin, end}});
+  }
   options.durability = Setting("SSTFERRY_TEST_DURABLE") == "yes"
                            ? Durability::kChunk
                            : Durability::kNone;
@@ -81,6 +88,10 @@ Summary PullAndCancel(const PullOptions& options, const std::string& point,
 void PullAndDie(const HostPort& source, const PullOptions& options,
                 const std::string& point, int nth) {
   const auto text = [](bool yes) { return yes ? "yes" : "no"; };
+  std::string ranges;
+  for (const FamilyRange& range : options.ranges) {
+    ranges += *range.interval.begin + " " + *range.interval.end + " ";
+  }
   Process child(
       CaseOfThisProgram(
           "child: a pull that dies the nth time it comes to a fault point"),
@@ -97,6 +108,7 @@ void PullAndDie(const HostPort& source, const PullOptions& options,
         : options.visibility == Visibility::kSwap  ? "swap"
                                                    : "all"},
        {"SSTFERRY_TEST_COMMAND", options.command_line},
+       {"SSTFERRY_TEST_RANGES", ranges},
        {"SSTFERRY_TEST_VERIFY", text(options.verify)},
        {"SSTFERRY_TEST_DURABLE",
         text(options.durability == Durability::kChunk)}});

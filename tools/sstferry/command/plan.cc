@@ -138,6 +138,17 @@ std::string Methods(const Summary& summary) {
   return text;
 }
 
+// Of TARGET_DIR, a line each: what would fail, and what to do.
+std::string Checks(const Summary& summary) {
+  std::string text;
+  for (const CheckSummary& check : summary.checks) {
+    text += std::string(check.ok ? "ok      " : "problem ") + check.name +
+            ": " + Printable(check.text) +
+            (check.next.empty() ? "" : "; " + Printable(check.next)) + "\n";
+  }
+  return text;
+}
+
 // Of the method that is advised.
 uint64_t BytesAtTarget(const Summary& summary) {
   for (const MethodSummary& method : summary.methods) {
@@ -175,6 +186,7 @@ std::string PlanReport(const Summary& summary, bool brief) {
   text += "disk: the target needs about " +
           FormatBytes(static_cast<double>(BytesAtTarget(summary)) * 1.1) +
           "; the source links its files and writes no chunk\n";
+  text += Checks(summary);
   for (const std::string& note : summary.notes) {
     text += "note: " + Printable(note) + "\n";
   }

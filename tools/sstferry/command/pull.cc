@@ -70,6 +70,12 @@ std::string Placement(const Summary& summary) {
                             " left to compact";
 }
 
+// Of a refresh in place.
+std::string ReadAndWritten(const Summary& summary) {
+  return "; " + Bytes(summary.bytes_read) + " read, " +
+         Bytes(summary.bytes_written) + " written";
+}
+
 // Describes the finished TARGET_DIR in one line.
 std::string TargetLine(const Summary& summary) {
   if (summary.mode != "refresh") {
@@ -90,10 +96,17 @@ std::string TargetLine(const Summary& summary) {
     return text + ", out of service for " + Seconds(summary.outage_seconds) +
            "; " + Levels(summary) + "\n";
   }
+  if (summary.ranges_not_compared > 0) {
+    return "repaired: " + std::to_string(summary.ranges_compared) +
+           " ranges compared, " + std::to_string(summary.ranges_sent) +
+           " sent" + SingleEntries(summary) + Placement(summary) +
+           "; the rest was not looked at" + ReadAndWritten(summary) + "\n";
+  }
   return text + "; ranges: " + std::to_string(summary.ranges_unchanged) +
          " unchanged, " + std::to_string(summary.ranges_compared) +
          " compared, " + std::to_string(summary.ranges_sent) + " sent" +
-         SingleEntries(summary) + Placement(summary) + "\n";
+         SingleEntries(summary) + Placement(summary) +
+         ReadAndWritten(summary) + "\n";
 }
 
 // What moved, in one line.

@@ -1,5 +1,6 @@
 // sstferry verify
 #include <algorithm>
+#include <optional>
 
 #include "format/printable.h"
 #include "tools/sstferry/command/operation_runner.h"
@@ -10,6 +11,8 @@
 
 namespace sstferry {
 namespace {
+
+constexpr size_t kShownRanges = 10;
 
 // A key or a name, at most kMaxShownKeyBytes of it, and how long it is.
 std::string Shown(const std::string& bytes, uint64_t whole) {
@@ -30,6 +33,32 @@ std::string SideLine(const char* label, const char* other,
             std::to_string(side.pulled_sequence);
   }
   return line + "\n";
+}
+
+std::string ShownBound(const std::optional<std::string>& key) {
+  return key ? Shown(*key, key->size()) : "no bound";
+}
+
+// The first ranges that differ, and how they are made equal.
+std::string DifferentRanges(const Summary& summary) {
+  if (summary.repair.empty()) {
+    return "";
+  }
+  const std::vector<FamilyRange>& ranges = summary.different_ranges;
+  std::string text =
+      "different: " + FormatCount(ranges.size(), "key range") + "\n";
+  for (size_t i = 0; i < std::min(ranges.size(), kShownRanges); ++i) {
+    text += "  " +
+            Shown(ranges[i].column_family, ranges[i].column_family.size()) +
+            ": " + ShownBound(ranges[i].interval.begin) + " to " +
+            ShownBound(ranges[i].interval.end) + "\n";
+  }
+  if (ranges.size() > kShownRanges) {
+    text += "  and " + std::to_string(ranges.size() - kShownRanges) +
+            " more (--json lists them)\n";
+  }
+  return text + "repair: write the output of this verify with --json to FILE, "
+                "then: " + Printable(summary.repair) + "\n";
 }
 
 }  // namespace
@@ -64,6 +93,7 @@ std::string VerifyReport(const Summary& summary) {
     text += "  and " + std::to_string(summary.differences - shown) +
             " more (--show N lists more)\n";
   }
+  text += DifferentRanges(summary);
   if (!summary.next.empty()) {
     text += "next: " + Printable(summary.next) + "\n";
   }

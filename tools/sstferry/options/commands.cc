@@ -130,6 +130,11 @@ std::vector<OptionSpec> RefreshOptionSpecs() {
        "sides, and comparison where these prove nothing: finds every write, but "
        "no bytes that a disk changed), digest (compare everything on both "
        "sides) or full (send everything). Default: files."},
+      {"ranges", "FILE", Group::kRefresh,
+       "Repair only the key ranges that FILE lists, the JSON of sstferry verify "
+       "--json: compare them, send what differs, and do not look at the rest. "
+       "With all; not with --cf, --begin, --end, --compare, --adopt or "
+       "--verify. Default: refresh everything."},
       {"drop-missing", nullptr, Group::kRefresh,
        "Drop column families that the source no longer has. With all and "
        "chunk; not with --cf, --begin or --end."},

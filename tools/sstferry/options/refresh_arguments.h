@@ -7,7 +7,7 @@
 
 namespace sstferry {
 
-// InvalidArgument: as in arguments.h. REQUIRES: `replace` of the options has
+// InvalidArgument: as in arguments.h; the file of --ranges is read, too. REQUIRES: `replace` of the options has
 // been read.
 [[nodiscard]] rocksdb::Status ReadRefresh(const OptionTexts& texts,
                                           PullArguments* out);
