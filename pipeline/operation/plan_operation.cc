@@ -1,5 +1,6 @@
 // A plan: asks a source what both methods would move.
 #include <atomic>
+#include <optional>
 
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/operation/endpoint.h"
@@ -7,6 +8,7 @@
 #include "pipeline/operation/method_estimate.h"
 #include "pipeline/operation/one_session.h"
 #include "pipeline/operation/operation_parts.h"
+#include "pipeline/operation/target_checks.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/target/disk/target_directories.h"
 #include "pipeline/target/memory/refresh_plan.h"
@@ -70,6 +72,11 @@ class PlanOperation : public Operation {
     if (status.ok() ? !summary->methods.empty()
                     : may_clone && IsRefusedAsChunks(status)) {
       status = AddClone(status, summary);
+    }
+    if (status.ok() && !options_.target_dir.empty() &&
+        !summary->methods.empty()) {
+      summary->checks = CheckTarget(options_, *summary,
+                                    plan_ ? &*plan_ : nullptr);
     }
     finished_ = status.ok();
     FinishSummary(status, "plan", summary);
@@ -157,6 +164,7 @@ class PlanOperation : public Operation {
     if (plan.leaves_out && !summary->notes.empty()) {
       summary->methods.back().leaves_out = summary->notes.front();
     }
+    plan_ = std::move(plan);
     return status;
   }
 
@@ -208,6 +216,7 @@ class PlanOperation : public Operation {
   }
 
   const PullOptions options_;
+  std::optional<SourcePlan> plan_;  // of chunks
   std::atomic<bool> finished_{false};
   OneSession chunks_;
   OneSession clone_;

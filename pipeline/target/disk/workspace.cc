@@ -164,6 +164,15 @@ Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
   return status;
 }
 
+Status Workspace::LookAt(const std::string& target_dir, Existing existing,
+                         bool beside) {
+  Workspace looks(WithoutTrailingSlash(target_dir), existing,
+                  rocksdb::FileSystem::Default(), nullptr);
+  looks.beside_ = beside;
+  looks.only_looks_ = true;
+  return looks.CheckTarget();
+}
+
 Status Workspace::Open() {
   Status status;
   std::error_code error;
@@ -269,7 +278,8 @@ std::string Workspace::FinishedTransfer() const {
 
 Status Workspace::RefuseNonEmpty() {
   std::string found = " is not empty";
-  if (!FinishedTransfer().empty() || IsBarelyBegun(dir_)) {
+  if (!only_looks_ &&
+      (!FinishedTransfer().empty() || IsBarelyBegun(dir_))) {
     Status status = lock_fd_ < 0 ? Lock() : Status::OK();
     // Asks again under the lock: the pull may have ended only now.
     const std::string id = status.ok() ? FinishedTransfer() : "";

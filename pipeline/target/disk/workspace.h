@@ -70,6 +70,10 @@ class Workspace {
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
       std::unique_ptr<Workspace>* workspace);
+  // Makes the same checks of TARGET_DIR (`beside`: those of OpenBeside()), as
+  // far as they need no lock, and changes nothing.
+  [[nodiscard]] static rocksdb::Status LookAt(const std::string& target_dir,
+                                              Existing existing, bool beside);
   // Opens the workspace, without db/, of a database that stays where it is.
   // `held_here`: this process has the database open already.
   //   kRefused  as above; TARGET_DIR does not exist or is empty
@@ -160,6 +164,7 @@ class Workspace {
   const std::string parent_;
   const std::string dir_;
   const Existing existing_;
+  bool only_looks_ = false; // takes no lock, removes nothing
   bool beside_ = false;     // the database stays where it is
   bool held_here_ = false;  // this process has that database open
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
