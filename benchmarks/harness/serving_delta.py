@@ -313,7 +313,9 @@ def shares_of(row):
             "written_share":
                 mine["written_bytes"]["median"] / row["target_bytes"],
             "time_share":
-                mine["seconds"]["median"] / seed["seconds"]["median"]}
+                mine["seconds"]["median"] / seed["seconds"]["median"],
+            "cpu_share": mine["cpu_seconds"]["median"] /
+                         seed["cpu_seconds"]["median"]}
 
 
 def problems(row, bars):
@@ -338,16 +340,17 @@ def problems(row, bars):
 # ----- what is shown -----
 
 def delta_text(answers):
-    text = ("| Since the refresh before | Seconds | of a seed | Wire, MB | of "
-            "the target | Written, of the target | Entries put | deleted | "
+    text = ("| Since the refresh before | Seconds | of a seed | CPU, of a "
+            "seed | Wire, MB | of the target | Written, of the target | Entries put | deleted | "
             "Ranges unchanged | looked up | compared | sent |\n"
-            "|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+            "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
     for row in answers:
         report, mine = row["report"], row["contenders"][SSTFERRY]
-        text += "| %s | %.2f | %.0f %% | %.2f | %.3f %% | %.2f %% |" \
+        text += "| %s | %.2f | %.0f %% | %.0f %% | %.2f | %.3f %% | %.2f %% |" \
             " %d | %d | %d | %d | %d | %d |\n" % (
                 row["name"], mine["seconds"]["median"],
-                100 * row["time_share"], mine["wire_bytes"]["median"] / 1e6,
+                100 * row["time_share"], 100 * row["cpu_share"],
+                mine["wire_bytes"]["median"] / 1e6,
                 100 * row["wire_share"], 100 * row["written_share"],
                 report["entries_put"], report["entries_deleted"],
                 report["ranges_unchanged"], report["ranges_looked_up"],
