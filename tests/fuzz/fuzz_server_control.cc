@@ -30,7 +30,7 @@ class World {
 
   fuzz::TinyDatabase tiny_;
   ServeOptions options_;
-  TokenBucket bucket_{0};
+  ServerShares shares_{0, 256u << 20};
   SessionHost host_;
   std::unique_ptr<Snapshot> snapshot_;
   std::unique_ptr<SnapshotStore> store_;
@@ -49,9 +49,9 @@ World::World() {
   Serve("opened", tiny_.directory());
   Serve("gone", tiny_.directory() + "-gone");
   options_.peer_timeout = std::chrono::milliseconds(1);
-  store_ = std::make_unique<SnapshotStore>(&options_, &bucket_);
+  store_ = std::make_unique<SnapshotStore>(&options_, &shares_);
   host_.options = &options_;
-  host_.wire_bucket = &bucket_;
+  host_.shares = &shares_;
   host_.store = store_.get();
   host_.may_read = [](const ServedDatabase&, const PeerIdentity*) {
     return true;
@@ -99,7 +99,7 @@ TransferId World::Hold() {
   request.chunk_bytes = 1u << 20;
   auto transfer = std::make_shared<Transfer>(
       options_.databases.front(), options_, request, MakeHello(), "held",
-      &bucket_);
+      &shares_);
   auto snapshot = std::make_unique<fuzz::SharedSnapshot>(snapshot_.get());
   fuzz::SharedSnapshot* const shared = snapshot.get();
   transfer->UseSnapshot(std::move(snapshot));

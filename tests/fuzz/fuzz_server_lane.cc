@@ -21,7 +21,7 @@ struct World {
   ServeOptions options;
   ServedDatabase database;
   OpenRequest request;
-  TokenBucket bucket{0};
+  ServerShares shares{0, 256u << 20};
   std::unique_ptr<Snapshot> snapshot;
 
   World() {
@@ -102,7 +102,7 @@ class Lane {
     }
     auto transfer =
         std::make_shared<Transfer>(world.database, world.options, world.request,
-                                   hello, channel->peer(), &world.bucket);
+                                   hello, channel->peer(), &world.shares);
     transfer->UseSnapshot(
         std::make_unique<fuzz::SharedSnapshot>(world.snapshot.get()));
     // A hello may name format versions that nobody has.

@@ -133,6 +133,9 @@ struct ServeOptions {
   // Pulls that ask for the latest snapshot within this time of each other get
   // the same one, which is kept for so long. 0: each gets its own.
   std::chrono::seconds share_snapshots{60};
+  // Memory for what lanes keep until their targets acknowledge it, at least 2
+  // MiB for each.
+  uint64_t memory_bytes = 256'000'000;
   // Bytes of rebuilt chunks that are kept for the other targets of a shared
   // snapshot, in files beside it. 0: each target gets chunks of its own.
   uint64_t chunk_cache_bytes = 2'000'000'000;

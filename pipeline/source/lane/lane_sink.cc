@@ -18,8 +18,17 @@ LaneSink::LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
       clock_(clock),
       compressor_(compressor),
       on_range_end_(std::move(on_range_end)) {
+  if (!transfer_->is_clone()) {
+    transfer_->pace()->shares()->JoinLane();
+  }
   link_->set_on_ack(
       [this](const ChunkAck& ack) { return window_.Acknowledge(ack); });
+}
+
+LaneSink::~LaneSink() {
+  if (!transfer_->is_clone()) {
+    transfer_->pace()->shares()->LeaveLane();
+  }
 }
 
 Status LaneSink::Begin(const ChunkBegin& begin) {
@@ -32,6 +41,10 @@ Status LaneSink::Append(const Slice& data) {
   Slice rest = data;
   while (!rest.empty()) {
     size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
+    if (!superseded_ && !window_.carrying()) {
+      window_.SetMost(transfer_->pace()->shares()->lane_bytes());
+      bytes = std::min<size_t>(bytes, window_.most() / 4);
+    }
     if (window_.carrying()) {
       bytes = window_.chunk().FrameBytes(bytes);
     }

@@ -29,6 +29,8 @@ class LaneSink : public ChunkSink {
   LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
            LaneCompressor* compressor, OnRangeEnd on_range_end);
 
+  ~LaneSink() override;
+
   // Sets the request that the next chunks answer. `rebuilt`: a builder makes
   // them and continues after a waiting call. `replaced_in`: the order of the
   // keys that they replace; null: they fill an empty database.

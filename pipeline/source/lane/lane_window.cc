@@ -134,7 +134,8 @@ void LaneWindow::Release(Chunk* chunk, uint64_t bytes) {
     std::string& piece = chunk->pieces.front();
     chunk->first_byte += piece.size();
     bytes_ -= piece.size();
-    if (spare_bytes_ + piece.capacity() <= kSpareBytes) {
+    if (spare_bytes_ + piece.capacity() <=
+        std::min(kSpareBytes, most_ / 2)) {
       spare_bytes_ += piece.capacity();
       spare_.push_back(std::move(piece));
     }

@@ -19,7 +19,7 @@ namespace sstferry {
 // Keeps the bytes of rebuilt chunks, and only the frames' digests of those that
 // can be read again: carried ones, and those of a chunk cache.
 //
-// Memory: kBytes, because a caller waits for acknowledgements before it adds
+// Memory: kBytes or SetMost(), because a caller waits for acknowledgements before it adds
 //   more, kSpareBytes that are used again while they are in the cache, and 16
 //   bytes per frame.
 // Threads: one.
@@ -79,7 +79,10 @@ class LaneWindow {
   void BeginRange(const RangeRequest& request);
   // A resumed carried chunk has the frames that Rewind() kept.
   void BeginChunk(const ChunkBegin& begin);
-  bool HasRoom(size_t bytes) const { return bytes_ + bytes <= kBytes; }
+  // Of all windows together no more is kept than their server allows.
+  void SetMost(uint64_t bytes) { most_ = std::min(bytes, kBytes); }
+  uint64_t most() const { return most_; }
+  bool HasRoom(size_t bytes) const { return bytes_ + bytes <= most_; }
   // Adds to the last chunk.
   void Add(const rocksdb::Slice& piece);
   // Returns bytes to send of a chunk, from that one on, as many as a frame may
@@ -133,6 +136,7 @@ class LaneWindow {
 
   std::deque<Range> ranges_;
   uint64_t bytes_ = 0;
+  uint64_t most_ = kBytes;
   std::vector<std::string> spare_;
   uint64_t spare_bytes_ = 0;
   std::string read_;                    // from Chunk::kept

@@ -43,9 +43,9 @@ Status Gone(const TransferId& id) {
 }  // namespace
 
 SnapshotStore::SnapshotStore(const ServeOptions* options,
-                             TokenBucket* wire_bucket)
+                             ServerShares* shares)
     : options_(options),
-      wire_bucket_(wire_bucket),
+      shares_(shares),
       leased_(options),
       entries_(options) {}
 
@@ -123,7 +123,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
     return status;
   }
   auto transfer = std::make_shared<Transfer>(database, *options_, lease,
-                                             std::move(dir), wire_bucket_);
+                                             std::move(dir), shares_);
   status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
                                    : OtherOwner(id);
   return status.ok() ? Add(transfer) : status;

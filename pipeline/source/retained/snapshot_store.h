@@ -31,7 +31,7 @@ namespace sstferry {
 // Threads:   all members from any thread; a thread of its own expires leases.
 class SnapshotStore {
  public:
-  SnapshotStore(const ServeOptions* options, TokenBucket* wire_bucket);
+  SnapshotStore(const ServeOptions* options, ServerShares* shares);
   SnapshotStore(const SnapshotStore&) = delete;
   SnapshotStore& operator=(const SnapshotStore&) = delete;
   ~SnapshotStore();
@@ -137,7 +137,7 @@ class SnapshotStore {
   void TickLoop();
 
   const ServeOptions* const options_;
-  TokenBucket* const wire_bucket_;
+  ServerShares* const shares_;
   const LeasedSnapshots leased_;  // of dead processes
   RateLimitedLog log_;          // targets cause its lines
   ShareWindows windows_;

@@ -410,7 +410,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
                                          hello_, PeerText(*channel_),
-                                         host_.wire_bucket, std::move(shared));
+                                         host_.shares, std::move(shared));
   if (!note.empty()) {
     transfer_->AddNote(note);
   }

@@ -18,7 +18,7 @@ namespace sstferry {
 // The server's parts that a session uses.
 struct SessionHost {
   const ServeOptions* options = nullptr;
-  TokenBucket* wire_bucket = nullptr;
+  ServerShares* shares = nullptr;
   // kRefused if no database of that name is served, kDenied if `peer` (may be
   // null) may not read it.
   std::function<rocksdb::Status(const std::string& name,

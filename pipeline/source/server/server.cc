@@ -27,14 +27,14 @@ class Server : public SourceServer {
   Server(const ServeOptions& options, std::unique_ptr<Listener> listener)
       : options_(options),
         listener_(std::move(listener)),
-        wire_bucket_(options.max_rate_bytes_per_sec),
+        shares_(options.max_rate_bytes_per_sec, options.memory_bytes),
         admission_({options.max_connections,
                     options.max_connections_per_address,
                     options.max_half_open,
                     options.max_half_open_per_address}),
-        store_(&options_, &wire_bucket_) {
+        store_(&options_, &shares_) {
     host_.options = &options_;
-    host_.wire_bucket = &wire_bucket_;
+    host_.shares = &shares_;
     host_.find_database = [this](const std::string& name,
                                  const PeerIdentity* peer,
                                  ServedDatabase* database) {
@@ -81,7 +81,7 @@ class Server : public SourceServer {
     // First: otherwise a lane that the bucket wakes fails before the store says
     // that the server is shutting down.
     store_.Stop();
-    wire_bucket_.Close();
+    shares_.wire_bucket()->Close();
     std::lock_guard<std::mutex> lock(mu_);
     for (Session& session : sessions_) {
       if (session.channel != nullptr) {
@@ -91,7 +91,7 @@ class Server : public SourceServer {
   }
 
   void SetMaxRate(uint64_t wire_bytes_per_sec) override {
-    wire_bucket_.SetRate(wire_bytes_per_sec);
+    shares_.wire_bucket()->SetRate(wire_bytes_per_sec);
   }
 
   void SetAllowed(const std::vector<ServedDatabase>& databases) override {
@@ -293,7 +293,7 @@ class Server : public SourceServer {
 
   const ServeOptions options_;
   const std::unique_ptr<Listener> listener_;
-  TokenBucket wire_bucket_;
+  ServerShares shares_;
   Admission admission_;
   RateLimitedLog stranger_log_;  // of those that have not shaken hands
   RateLimitedLog peer_log_;      // of those that have

@@ -65,7 +65,7 @@ uint64_t MicrosSince(steady_clock::time_point start) {
 
 Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
                    const OpenRequest& request, const Hello& target,
-                   std::string peer, TokenBucket* wire_bucket,
+                   std::string peer, ServerShares* shares,
                    std::shared_ptr<SharedSnapshot> shared)
     : database_(database),
       serve_(serve),
@@ -77,14 +77,14 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       pinned_(shared != nullptr ? std::move(shared)
                                 : std::make_shared<SharedSnapshot>(
                                       database, serve, request)),
-      pace_(wire_bucket),
+      pace_(shares),
       connections_(plan_lanes_, std::move(peer)) {
   pace_.Set(request, target);
 }
 
 Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
                    const Lease& lease, std::unique_ptr<PrivateDir> dir,
-                   TokenBucket* wire_bucket)
+                   ServerShares* shares)
     : database_(database),
       serve_(serve),
       request_(lease.request),
@@ -95,7 +95,7 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       plan_lanes_(lease.plan_lanes),
       pinned_(std::make_shared<SharedSnapshot>(database, serve, lease,
                                                std::move(dir))),
-      pace_(wire_bucket),
+      pace_(shares),
       connections_(plan_lanes_, "") {
   pace_.Set(request_, target_);
 }

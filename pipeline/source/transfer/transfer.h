@@ -32,13 +32,13 @@ class Transfer {
   // Reads `shared`, or a snapshot of its own if that is null.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const OpenRequest& request, const Hello& target,
-           std::string peer, TokenBucket* wire_bucket,
+           std::string peer, ServerShares* shares,
            std::shared_ptr<SharedSnapshot> shared = nullptr);
   // For a transfer whose snapshot another process of this source retained with
   // `lease` in `dir`.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const Lease& lease, std::unique_ptr<PrivateDir> dir,
-           TokenBucket* wire_bucket);
+           ServerShares* shares);
   ~Transfer();
 
   // Pins the snapshot and plans it. Refuses everything that cannot be moved

@@ -28,14 +28,11 @@ void TransferPace::Set(const OpenRequest& request, const Hello& target) {
 }
 
 rocksdb::Status TransferPace::TakeFromAll(uint64_t bytes) {
-  if (wire_bucket_ == nullptr) {
-    return rocksdb::Status::OK();
-  }
   rocksdb::Status status;
   std::lock_guard<std::mutex> lock(turn_mu_);
   while (status.ok() && bytes > 0) {
     const uint64_t part = std::min(bytes, kTurnBytes);
-    status = wire_bucket_->Take(part);
+    status = shares_->wire_bucket()->Take(part);
     bytes -= part;
   }
   return status;

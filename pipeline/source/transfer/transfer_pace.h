@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "format/message/messages.h"
+#include "pipeline/source/transfer/server_shares.h"
 #include "pipeline/wire/token_bucket.h"
 
 namespace sstferry {
@@ -12,16 +13,16 @@ namespace sstferry {
 // Settings of the transfer's sends. Threads: any.
 class TransferPace {
  public:
-  // `wire_bucket`: limit for all transfers of a server; borrowed, null: no
-  // limit.
-  explicit TransferPace(TokenBucket* wire_bucket)
-      : wire_bucket_(wire_bucket), rate_bucket_(0) {}
+  // Borrows `shares`.
+  explicit TransferPace(ServerShares* shares)
+      : shares_(shares), rate_bucket_(0) {}
 
   // Applies a request, as far as the target's Hello allows.
   void Set(const OpenRequest& request, const Hello& target);
   // Wakes all threads that wait for the rate limit.
   void Close() { rate_bucket_.Close(); }
 
+  ServerShares* shares() { return shares_; }
   TokenBucket* rate_bucket() { return &rate_bucket_; }
   // Waits until so many bytes may pass the limit for all transfers together.
   // These take turns, in small parts, whatever their number of lanes: each gets
@@ -36,9 +37,9 @@ class TransferPace {
   void set_compressing(bool on) { compressing_ = on; }
 
  private:
-  TokenBucket* const wire_bucket_;
+  ServerShares* const shares_;
   TokenBucket rate_bucket_;
-  std::mutex turn_mu_;  // held by the lane that waits for wire_bucket_
+  std::mutex turn_mu_;  // held by the lane that waits for the common rate
   std::atomic<WireCompression> compression_{WireCompression::kNone};
   std::atomic<int> compression_level_{0};
   std::atomic<bool> compressing_{false};

@@ -88,7 +88,7 @@ class KeptString : public KeptChunk {
 struct Source {
   ServeOptions serve;
   ServedDatabase database;
-  TokenBucket bucket{0};
+  ServerShares shares{0, 256u << 20};
   std::unique_ptr<Transfer> transfer;
   LanePort* port = nullptr;
   StageTotals stages;
@@ -104,7 +104,7 @@ struct Source {
     OpenRequest request;
     request.lanes = 1;
     transfer = std::make_unique<Transfer>(database, serve, request, Hello(),
-                                          "test", &bucket);
+                                          "test", &shares);
     REQUIRE_OK(transfer->Attach(0, &port));
     REQUIRE(port->Enter(target->here.get()) == LanePort::Role::kServe);
     link = std::make_unique<LaneLink>(transfer.get(), port,

@@ -11,9 +11,9 @@ namespace {
 
 TEST_CASE("Transfers share a rate by bytes, however many lanes they have",
           "[source][share]") {
-  TokenBucket bucket(20'000'000);
-  TransferPace few(&bucket);
-  TransferPace many(&bucket);
+  ServerShares shares(20'000'000, 1u << 20);
+  TransferPace few(&shares);
+  TransferPace many(&shares);
   std::atomic<uint64_t> sent_few{0};
   std::atomic<uint64_t> sent_many{0};
   std::vector<std::thread> lanes;
@@ -32,7 +32,7 @@ TEST_CASE("Transfers share a rate by bytes, however many lanes they have",
   while (sent_few + sent_many < 16'000'000) {
     std::this_thread::yield();
   }
-  bucket.Close();
+  shares.wire_bucket()->Close();
   for (std::thread& lane : lanes) {
     lane.join();
   }

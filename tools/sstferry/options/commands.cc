@@ -80,6 +80,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       {"share-snapshots", "DURATION", Group::kLimits,
        "Keep the snapshot of a pull with --snapshot latest this long, and give "
        "it to all such pulls: 1s to 31d; 0: each gets its own. Default: 60s."},
+      {"memory", "BYTES", Group::kLimits,
+       "Keep up to BYTES in memory of what targets have not acknowledged, at "
+       "least 2 MiB for each lane. Default: 256M."},
       {"chunk-cache", "BYTES", Group::kLimits,
        "Keep up to BYTES of rebuilt chunks of a shared snapshot beside it, so "
        "that each is built once for all targets; 0: build for each. Default: "

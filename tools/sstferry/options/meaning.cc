@@ -383,6 +383,9 @@ Status ParseServe(const std::vector<std::string>& arguments,
     status = ReadBytes(texts, "chunk-cache", &out->options.chunk_cache_bytes);
   }
   if (status.ok()) {
+    status = ReadBytes(texts, "memory", &out->options.memory_bytes);
+  }
+  if (status.ok()) {
     status = ReadBytes(texts, "max-rate",
                        &out->options.max_rate_bytes_per_sec);
   }
