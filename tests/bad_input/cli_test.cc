@@ -131,8 +131,9 @@ TEST_CASE("verify of a source that went on reports and ends with 4",
   Process process(Sstferry(verify));
   REQUIRE(process.Wait() == 4);
   REQUIRE(process.out().find("changed since: 1 difference in 2001 left") == 0);
-  REQUIRE(process.out().find("  \"default\": \"new\": only left\nnext: ") !=
+  REQUIRE(process.out().find("  \"default\": \"new\": only left\n") !=
           std::string::npos);
+  REQUIRE(process.out().find("\nnext: sstferry pull ") != std::string::npos);
   REQUIRE(process.err().find("sstferry verify: CHANGED_SINCE: ") !=
           std::string::npos);
   REQUIRE(process.err().find("info comparing left " + (dir / "source") +

@@ -89,9 +89,8 @@ TEST_CASE("Targets that pull the latest snapshot at once get equal databases",
       relay.ResetAll();
     }
   });
-  uint64_t written = 0;
-  while (running > 0) {
-    fleet.db.Put("later" + std::to_string(written++ % 1000), "not in it");
+  for (int i = 0; i < 20'000 && running > 0; ++i) {
+    fleet.db.Put("later" + std::to_string(i), "perhaps in it");
   }
   for (std::thread& pull : pulls) {
     pull.join();

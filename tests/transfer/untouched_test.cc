@@ -527,18 +527,15 @@ TEST_CASE("A target that another process wrote to meanwhile is not refreshed",
   world.options.source = AddressAt(server.address());
   world.options.mode = PullMode::kRefresh;
   bool wrote = false;
-  world.options.log = [&](LogLevel, const std::string&) {};
-  // When its workspace is made anew, the target was looked at.
-  world.disk->OnStep([&](FileStep step, const std::string& path) {
-    if (!wrote && step == FileStep::kSyncDir &&
-        path.ends_with("T.sstferry") &&
-        fs::exists(world.dir / "T.sstferry/staging")) {
+  // Once the source has planned, the target was looked at.
+  world.options.on_transfer = [&](const std::string&) {
+    if (!wrote) {
       wrote = true;
       OpenDb target(world.T(), OneFamily(Quiet()));
       target.Put("zz", "foreign");
       target.Flush();
     }
-  });
+  };
   Summary summary;
   MakePull(world.options)->Run(&summary).PermitUncheckedError();
   INFO(summary.status.ToString());
