@@ -111,7 +111,6 @@ TEST_CASE("Targets that pull the latest snapshot at once get equal databases",
 
 TEST_CASE("A pull in the queue ends at its deadline", "[transfer][share]") {
   Fleet fleet;
-  fleet.max_transfers = 1;
   ServeOptions serve = ServeSample(fleet.dir / "source");
   serve.max_transfers = 1;
   TestServer server(serve);

@@ -47,7 +47,6 @@ class SharedSnapshot {
 
   // When this object was made, by SteadySeconds().
   uint64_t begun_seconds() const { return begun_seconds_; }
-  const std::string& database() const { return database_.name; }
   // True if a request like this one can read it.
   bool Serves(const std::string& database, const OpenRequest& request) const;
 
