@@ -20,7 +20,7 @@ using rocksdb::Status;
 
 // Chunks that a builder makes before its furthest reader asks for them.
 constexpr uint64_t kAhead = 2;
-// How often a waiting reader asks whether it shall go on.
+// Interval at which a waiting reader polls CachedRead::cancelled.
 constexpr std::chrono::milliseconds kLook{200};
 constexpr size_t kReadBytes = 256u << 10;
 
@@ -112,6 +112,8 @@ struct ChunkCache::Chunk {
   std::shared_ptr<File> file;
   uint64_t bytes = 0;      // that may be read
   std::optional<ChunkEnd> end;  // set once it is whole
+  // Not OK: its builder has ended, and nobody continues it.
+  Status abandoned;
   int readers = 0;
   uint64_t used = 0;
 };
@@ -143,8 +145,9 @@ class ChunkCache::Builder : public ChunkSink {
     const Status status =
         build(from, [this] { return IsUnwanted(); }, this);
     std::lock_guard<std::mutex> lock(cache_->mu_);
-    if (!range_->chunks.empty() && !range_->chunks.rbegin()->second->end) {
-      range_->chunks.erase(std::prev(range_->chunks.end()));
+    if (chunk_ != nullptr && !chunk_->end) {
+      chunk_->abandoned = status;
+      range_->chunks.erase(chunk_->begin.ordinal);
     }
     if (status.ok()) {
       range_->count = range_->next_ordinal;
@@ -320,21 +323,23 @@ Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
   range->readers.push_back(read->request.held.chunks);
   const auto here = std::prev(range->readers.end());
   Status status;
-  bool joined = true;
-  while (status.ok() && !read->complete && joined) {
-    const uint64_t before = read->request.held.chunks;
+  bool joined_again = false;
+  while (true) {
     status = SendNext(read, range, &lock, sink);
-    if (read->request.held.chunks != before) {
-      *here = read->request.held.chunks;
-      changed_.notify_all();
-    } else if (status.ok() && !read->complete) {
-      // Its builder has ended before: another one, if that brings the chunk.
-      joined = Join(*read) != nullptr;
-      if (joined) {
-        status = SendNext(read, range, &lock, sink);
-        joined = read->request.held.chunks != before;
-      }
+    if (!status.ok() || read->complete) {
+      break;
     }
+    if (read->request.held.chunks != *here) {
+      *here = read->request.held.chunks;
+      joined_again = false;
+      changed_.notify_all();
+      continue;
+    }
+    // The builder has ended before that chunk: another one may bring it.
+    if (joined_again || Join(*read) == nullptr) {
+      break;
+    }
+    joined_again = true;
   }
   range->readers.erase(here);
   changed_.notify_all();
@@ -368,10 +373,8 @@ Status ChunkCache::SendNext(CachedRead* read, Range* range,
   lock->lock();
   chunk->readers--;
   chunk->used = ++uses_;
-  if (status.ok() && !chunk->end) {
-    status = range->failed.ok()
-                 ? MakeStatus(EndState::kCancelled, "build: stopped on request")
-                 : range->failed;
+  if (status.ok()) {
+    status = chunk->abandoned;
   }
   if (status.ok()) {
     ++sent_;
@@ -394,8 +397,7 @@ Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
     uint64_t bytes = 0;
     {
       std::unique_lock<std::mutex> lock(mu_);
-      const Range& range = *ranges_.at(chunk->begin.range_id);
-      while (chunk->bytes == at && !chunk->end && range.builds) {
+      while (chunk->bytes == at && !chunk->end && chunk->abandoned.ok()) {
         changed_.wait_for(lock, kLook);
         if (read.cancelled()) {
           return MakeStatus(EndState::kCancelled, "build: stopped on request");
@@ -403,7 +405,7 @@ Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
       }
       bytes = chunk->bytes;
       if (bytes == at && !chunk->end) {
-        return Status::OK();  // its builder has failed
+        return Status::OK();  // the caller sees that it is abandoned
       }
       if (bytes == at) {
         end = chunk->end;
