@@ -32,7 +32,7 @@ enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new one
   kResume = 1,  // that of held_transfer, to resume the transfer; pull only
-  kShare = 2,   // that of held_transfer, which goes on; a pull: kFeatureShare
+  kShare = 2,   // that of held_transfer, unchanged; a pull: kFeatureShare
   kInstead = 3, // a new one; held_transfer's may be released; pull only
   kLatest = 4,  // the one that others got a short time ago, or a new one:
                 // kFeatureShare

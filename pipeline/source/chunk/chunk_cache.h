@@ -35,7 +35,7 @@ using BuildChunks = std::function<rocksdb::Status(
     const RangeRequest& from, const std::function<bool()>& cancelled,
     ChunkSink* sink)>;
 
-// What one reader wants, and how far the cache brought it.
+// One reader's request, and what is left of it.
 struct CachedRead {
   RangeRequest request;  // on return: asks for what is still to be sent
   bool complete = false; // on return: nothing is

@@ -14,7 +14,7 @@ uint64_t BytesOfEnd(const ChunkEnd& end) {
   return end.smallest.size() + end.largest.size();
 }
 
-// Of a chunk that can be read again.
+// Bytes read at once of a chunk that can be read again.
 constexpr uint64_t kReadBytes = 256u << 10;
 
 Status NotSent(const ChunkAck& ack) {

@@ -79,7 +79,8 @@ class LaneWindow {
   void BeginRange(const RangeRequest& request);
   // A resumed carried chunk has the frames that Rewind() kept.
   void BeginChunk(const ChunkBegin& begin);
-  // Of all windows together no more is kept than their server allows.
+  // Sets how many bytes the window keeps at most: its share of the memory of
+  // all lanes.
   void SetMost(uint64_t bytes) { most_ = std::min(bytes, kBytes); }
   uint64_t most() const { return most_; }
   bool HasRoom(size_t bytes) const { return bytes_ + bytes <= most_; }

@@ -1,5 +1,4 @@
-// What all transfers of a server share: the rate, and the memory of their
-// lanes.
+// The rate and the lane memory that all transfers of a server share.
 #pragma once
 
 #include <algorithm>

@@ -132,7 +132,8 @@ Status Transfer::PinOnce() {
   return status;
 }
 
-// What a target remembers is its own, and so is the plan of its refresh.
+// Transfers share a plan, but for a refresh: its plan depends on what its target
+// remembers.
 Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
     if (is_clone()) {
