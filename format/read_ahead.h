@@ -14,15 +14,16 @@ namespace sstferry {
 // call. Threads: one.
 class ReadAhead : public ByteSource {
  public:
-  // Size of the buffer in bytes, allocated by the first Read().
   static constexpr size_t kBytes = 512u << 10;
 
-  explicit ReadAhead(const ByteSource& source) : source_(source) {}
+  // The buffer gets `bytes`, allocated by the first Read().
+  explicit ReadAhead(const ByteSource& source, size_t bytes = kBytes)
+      : source_(source), bytes_(bytes) {}
 
   [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
                                      std::string* scratch,
                                      rocksdb::Slice* out) const override {
-    if (n > kBytes) {
+    if (n > bytes_) {
       return source_.Read(offset, n, scratch, out);
     }
     const bool there =
@@ -31,7 +32,7 @@ class ReadAhead : public ByteSource {
     if (!there) {
       const uint64_t rest = size() - std::min(offset, size());
       const size_t bytes =
-          std::max(n, static_cast<size_t>(std::min<uint64_t>(kBytes, rest)));
+          std::max(n, static_cast<size_t>(std::min<uint64_t>(bytes_, rest)));
       window_ = rocksdb::Slice();
       const rocksdb::Status status =
           source_.Read(offset, bytes, &buffer_, &window_);
@@ -49,6 +50,7 @@ class ReadAhead : public ByteSource {
 
  private:
   const ByteSource& source_;
+  const size_t bytes_;
   mutable std::string buffer_;
   mutable rocksdb::Slice window_;  // the bytes at begin_
   mutable uint64_t begin_ = 0;

@@ -327,18 +327,21 @@ Status SstReader::ForEachIndexEntry(const IndexVisitor& visitor) const {
                         &walk);
 }
 
-Status SstReader::ForEachEntry(const SstBlockHandle& handle,
-                               const EntryVisitor& visitor) const {
-  SstBlock block;
-  Status s = ReadSstBlock(*source_, footer_, handle, kMaxSstBlockBytes,
-                          dictionary_, &block);
+Status SstReader::OpenDataBlock(const SstBlockHandle& handle, SstBlock* block,
+                                SstBlockCursor* cursor) const {
+  const Status s = ReadSstBlock(*source_, footer_, handle, kMaxSstBlockBytes,
+                                dictionary_, block);
   SstBlockLayout layout;
   layout.is_data = true;
   layout.separated = properties_.has_separated_values != 0;
+  return s.ok() ? cursor->Init(block->contents(), layout, handle.offset) : s;
+}
+
+Status SstReader::ForEachEntry(const SstBlockHandle& handle,
+                               const EntryVisitor& visitor) const {
+  SstBlock block;
   SstBlockCursor cursor;
-  if (s.ok()) {
-    s = cursor.Init(block.contents(), layout, handle.offset);
-  }
+  Status s = OpenDataBlock(handle, &block, &cursor);
   if (s.ok()) {
     s = cursor.Next();
   }

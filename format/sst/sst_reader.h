@@ -84,6 +84,13 @@ class SstReader {
   [[nodiscard]] rocksdb::Status ForEachIndexEntry(
       const IndexVisitor& visitor) const;
 
+  // Reads a data block into *block, and sets *cursor in front of its first
+  // entry; the cursor borrows the block. The cursor does not check that keys
+  // have the 8 bytes of an internal key's trailer.
+  [[nodiscard]] rocksdb::Status OpenDataBlock(const SstBlockHandle& handle,
+                                              SstBlock* block,
+                                              SstBlockCursor* cursor) const;
+
   // Visits every entry of one data block. A key shorter than 8 bytes is
   // Corruption.
   [[nodiscard]] rocksdb::Status ForEachEntry(const SstBlockHandle& handle,
@@ -101,6 +108,8 @@ class SstReader {
                                         std::vector<SstAnchor>* anchors) const;
 
   const ByteSource& source() const { return *source_; }
+  // True if the data blocks are compressed with a dictionary.
+  bool has_dictionary() const { return !dictionary_.empty(); }
 
  private:
   struct IndexWalk;

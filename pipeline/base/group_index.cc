@@ -5,7 +5,6 @@
 #include "format/coding.h"
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "pipeline/base/interval_reader.h"
 
 namespace sstferry {
 
@@ -123,22 +122,20 @@ void GroupIndex::Finish() {
   content_ = all_.Finish();
 }
 
-Status IndexInterval(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
-                     const KeyInterval& interval, uint64_t readahead_bytes,
-                     const std::function<bool()>& cancelled,
-                     GroupIndex* index) {
-  IntervalReader reader(db, family, interval, readahead_bytes);
+Status IndexEntries(EntryReader* reader,
+                    const std::function<bool()>& cancelled,
+                    GroupIndex* index) {
   std::string scratch;
-  for (reader.SeekToBegin(); reader.Valid(); reader.Next()) {
+  for (; reader->Valid(); reader->Next()) {
     bool entity = false;
-    const Slice value = reader.DigestValue(&scratch, &entity);
-    index->Add(reader.key(), value, entity);
+    const Slice value = reader->DigestValue(&scratch, &entity);
+    index->Add(reader->key(), value, entity);
     if (index->entries() % kCancelInterval == 0 && cancelled && cancelled()) {
       return MakeStatus(EndState::kCancelled, "compare: stopped on request");
     }
   }
   index->Finish();
-  return reader.status();
+  return reader->status();
 }
 
 }  // namespace sstferry

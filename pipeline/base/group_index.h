@@ -9,7 +9,7 @@
 
 #include "format/digest.h"
 #include "format/types.h"
-#include "rocksdb/db.h"
+#include "pipeline/base/entry_reader.h"
 #include "rocksdb/slice.h"
 
 namespace sstferry {
@@ -79,10 +79,10 @@ class GroupIndex {
   bool overflown_ = false;
 };
 
-// Adds all entries of the interval and finishes the index. Polls `cancelled`.
-[[nodiscard]] rocksdb::Status IndexInterval(
-    rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
-    const KeyInterval& interval, uint64_t readahead_bytes,
-    const std::function<bool()>& cancelled, GroupIndex* index);
+// Adds all entries from the reader's on and finishes the index. Polls
+// `cancelled`.
+[[nodiscard]] rocksdb::Status IndexEntries(
+    EntryReader* reader, const std::function<bool()>& cancelled,
+    GroupIndex* index);
 
 }  // namespace sstferry

@@ -69,24 +69,6 @@ bool IntervalReader::is_entity() const {
   return columns.size() != 1 || !columns[0].name().empty();
 }
 
-Slice IntervalReader::DigestValue(std::string* scratch, bool* entity) const {
-  const bool found = is_entity();
-  if (entity != nullptr) {
-    *entity = found;
-  }
-  if (!found) {
-    return iterator_->value();
-  }
-  scratch->clear();
-  for (const rocksdb::WideColumn& column : iterator_->columns()) {
-    PutFixed32(scratch, static_cast<uint32_t>(column.name().size()));
-    PutFixed32(scratch, static_cast<uint32_t>(column.value().size()));
-    scratch->append(column.name().data(), column.name().size());
-    scratch->append(column.value().data(), column.value().size());
-  }
-  return *scratch;
-}
-
 Status DigestInterval(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                       const KeyInterval& interval, uint64_t readahead_bytes,
                       const std::function<bool()>& cancelled,

@@ -10,6 +10,7 @@
 
 #include "format/digest.h"
 #include "format/message/messages.h"
+#include "pipeline/base/entry_reader.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -18,13 +19,13 @@ namespace sstferry {
 //
 // Ownership: borrows db and family; owns its iterator and a copy of the bounds.
 // Threads:   one at a time.
-class IntervalReader {
+class IntervalReader : public EntryReader {
  public:
   // `readahead_bytes` 0 leaves readahead to RocksDB.
   IntervalReader(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                  const KeyInterval& interval, uint64_t readahead_bytes,
                  const rocksdb::Snapshot* snapshot = nullptr);
-  ~IntervalReader();
+  ~IntervalReader() override;
   IntervalReader(const IntervalReader&) = delete;
   IntervalReader& operator=(const IntervalReader&) = delete;
 
@@ -35,22 +36,16 @@ class IntervalReader {
   // interval.
   void SeekFrom(const rocksdb::Slice& key) { iterator_->Seek(key); }
 
-  bool Valid() const { return iterator_->Valid(); }
-  void Next() { iterator_->Next(); }
-  rocksdb::Slice key() const { return iterator_->key(); }
-  rocksdb::Slice value() const { return iterator_->value(); }
-  // Not OK: the interval was not read to its end. Callers must check it after
-  // every loop.
-  [[nodiscard]] rocksdb::Status status() const { return iterator_->status(); }
-
-  // True if the entry is a wide-column entity that value() cannot represent.
-  bool is_entity() const;
-  rocksdb::Iterator* iterator() { return iterator_.get(); }
-
-  // The value in the form that ContentDigest takes: the value, or an entity's
-  // columns encoded in *scratch. *entity (may be null) says which.
-  rocksdb::Slice DigestValue(std::string* scratch,
-                             bool* entity = nullptr) const;
+  bool Valid() const override { return iterator_->Valid(); }
+  void Next() override { iterator_->Next(); }
+  rocksdb::Slice key() const override { return iterator_->key(); }
+  rocksdb::Slice value() const override { return iterator_->value(); }
+  // Not OK: the interval was not read to its end.
+  [[nodiscard]] rocksdb::Status status() const override {
+    return iterator_->status();
+  }
+  bool is_entity() const override;
+  rocksdb::Iterator* iterator() const override { return iterator_.get(); }
 
  private:
   const KeyInterval interval_;

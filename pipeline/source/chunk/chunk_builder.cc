@@ -2,8 +2,8 @@
 
 #include "format/limits.h"
 #include "format/message/key_for_message.h"
-#include "pipeline/base/interval_reader.h"
 #include "pipeline/source/chunk/chunk_writer.h"
+#include "pipeline/source/chunk/range_entries.h"
 #include "pipeline/source/chunk/read_failure.h"
 
 namespace sstferry {
@@ -28,7 +28,7 @@ std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
   return "column family '" + family.GetName() + "' key " + KeyForMessage(key);
 }
 
-Status CheckEntry(const IntervalReader& reader, bool target_takes_entities,
+Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
                   const rocksdb::ColumnFamilyHandle& family) {
   const size_t key_bytes = reader.key().size();
   const size_t value_bytes = reader.value().size();
@@ -72,8 +72,7 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
   if (options_.replaces.has_value()) {
     return BuildTiles(range, request);
   }
-  IntervalReader reader(db_, family_, range.interval,
-                        options_.readahead_bytes);
+  RangeEntries reader = EntriesOf(range);
   if (request.after.has_value()) {
     reader.SeekAfter(*request.after);
   } else {
@@ -91,7 +90,15 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
                          " of column family '" + family_->GetName() + "'");
 }
 
-Status ChunkBuilder::BuildChunk(IntervalReader* reader, const Range& range,
+RangeEntries ChunkBuilder::EntriesOf(const Range& range) const {
+  RangeEntriesOptions entries;
+  entries.readahead_bytes = options_.readahead_bytes;
+  entries.files = options_.files;
+  entries.cancelled = options_.cancelled;
+  return RangeEntries(db_, family_, range.interval, entries);
+}
+
+Status ChunkBuilder::BuildChunk(EntryReader* reader, const Range& range,
                                 uint32_t ordinal) {
   ChunkBegin begin;
   begin.range_id = range.id;
@@ -122,7 +129,7 @@ Status ChunkBuilder::FinishChunk(ChunkWriter* writer, ChunkEnd* chunk) {
   return sink_->End(*chunk);
 }
 
-Status ChunkBuilder::AddEntries(IntervalReader* reader, ChunkWriter* writer,
+Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
                                 ChunkEnd* chunk) {
   uint64_t reported_entries = 0;
   uint64_t reported_bytes = 0;
@@ -141,7 +148,7 @@ Status ChunkBuilder::AddEntries(IntervalReader* reader, ChunkWriter* writer,
         return status;
       }
     }
-    status = writer->Add(*reader, key, value);
+    status = writer->Add(reader, key, value);
     if (!status.ok()) {
       return WithContext(status, EndState::kInternal,
                          EntryForMessage(*family_, key));

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "format/message/messages.h"
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/source/chunk/sink_file_system.h"
+#include "pipeline/source/plan/carry_rules.h"
 #include "pipeline/source/plan/replaced_family.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
@@ -29,7 +31,7 @@ std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
 //   kRefused  key or value are too long, or it is an entity and the target
 //             takes none
 [[nodiscard]] rocksdb::Status CheckEntry(
-    const class IntervalReader& reader, bool target_takes_entities,
+    const class EntryReader& reader, bool target_takes_entities,
     const rocksdb::ColumnFamilyHandle& family);
 
 class ChunkWriter;
@@ -58,6 +60,9 @@ class ChunkSink : public ByteSink {
 struct ChunkBuilderOptions {
   uint64_t chunk_bytes = 64'000'000;
   uint64_t readahead_bytes = 0;
+  // All live files of the family, sorted by smallest keys, if they hold all of
+  // its entries: then chunks are merged from them. Null: RocksDB iterates.
+  const std::vector<FilePlan>* files = nullptr;
   bool target_takes_entities = true;  // else wide-column entities are refused
   // Refresh only: each chunk replaces its interval (pipeline/base/tile.h).
   std::optional<ReplacedFamily> replaces;
@@ -90,18 +95,19 @@ class ChunkBuilder {
 
  private:
   class Tiles;
-  [[nodiscard]] rocksdb::Status BuildChunk(class IntervalReader* reader,
+  class RangeEntries EntriesOf(const Range& range) const;
+  [[nodiscard]] rocksdb::Status BuildChunk(class EntryReader* reader,
                                            const Range& range,
                                            uint32_t ordinal);
   // The same for a refresh.
   [[nodiscard]] rocksdb::Status BuildTiles(const Range& range,
                                            const RangeRequest& request);
-  [[nodiscard]] rocksdb::Status BuildTile(class IntervalReader* reader,
+  [[nodiscard]] rocksdb::Status BuildTile(class EntryReader* reader,
                                           Tiles* tiles, uint32_t range_id,
                                           uint32_t ordinal);
-  void FindLoneKey(const Range& range, class IntervalReader* reader);
+  [[nodiscard]] rocksdb::Status FindLoneKey(const Range& range);
   [[nodiscard]] rocksdb::Status FinishChunk(ChunkWriter* writer, ChunkEnd* chunk);
-  [[nodiscard]] rocksdb::Status AddEntries(class IntervalReader* reader,
+  [[nodiscard]] rocksdb::Status AddEntries(class EntryReader* reader,
                                            ChunkWriter* writer, ChunkEnd* chunk);
 
   rocksdb::DB* const db_;

@@ -5,6 +5,7 @@
 #include "pipeline/base/tile.h"
 #include "pipeline/source/chunk/chunk_builder.h"
 #include "pipeline/source/chunk/chunk_writer.h"
+#include "pipeline/source/chunk/range_entries.h"
 #include "pipeline/source/chunk/read_failure.h"
 
 namespace sstferry {
@@ -22,7 +23,7 @@ class ChunkBuilder::Tiles {
       : range_(range), target_(target), order_(order) {}
 
   // Moves the reader to the first entry of the rest.
-  void Start(const RangeRequest& request, IntervalReader* reader);
+  void Start(const RangeRequest& request, RangeEntries* reader);
   // True while a part of the range is left.
   bool more() const { return more_; }
   const std::string& begin() const { return begin_; }
@@ -30,7 +31,7 @@ class ChunkBuilder::Tiles {
   // Ends the tile of the entries before the reader's position: fills the
   // chunk's bounds and marks, and advances to the rest.
   // kRefused: the empty key in an order of the application's.
-  [[nodiscard]] Status End(const IntervalReader& reader, ChunkEnd* chunk);
+  [[nodiscard]] Status End(const EntryReader& reader, ChunkEnd* chunk);
 
  private:
   bool Before(const Slice& a, const Slice& b) const {
@@ -40,8 +41,8 @@ class ChunkBuilder::Tiles {
     return order_ == rocksdb::BytewiseComparator() ||
            order_ == rocksdb::ReverseBytewiseComparator();
   }
-  void StartAtOutermost(const IntervalReader& reader);
-  void SetMore(const IntervalReader& reader);
+  void StartAtOutermost(const EntryReader& reader);
+  void SetMore(const EntryReader& reader);
   // Ends the tile before `end`, where the next one begins.
   void EndBefore(const std::string& end, ChunkEnd* chunk);
   // Ends the tile behind its last entry, before the next entry.
@@ -56,7 +57,7 @@ class ChunkBuilder::Tiles {
 };
 
 void ChunkBuilder::Tiles::Start(const RangeRequest& request,
-                                IntervalReader* reader) {
+                                RangeEntries* reader) {
   if (request.after.has_value()) {
     begin_ = *request.after;
     reader->SeekFrom(begin_);
@@ -73,7 +74,7 @@ void ChunkBuilder::Tiles::Start(const RangeRequest& request,
   }
 }
 
-void ChunkBuilder::Tiles::StartAtOutermost(const IntervalReader& reader) {
+void ChunkBuilder::Tiles::StartAtOutermost(const EntryReader& reader) {
   more_ = reader.Valid() || target_.first.has_value();
   if (reader.Valid()) {
     begin_ = reader.key().ToString();
@@ -84,7 +85,7 @@ void ChunkBuilder::Tiles::StartAtOutermost(const IntervalReader& reader) {
   }
 }
 
-void ChunkBuilder::Tiles::SetMore(const IntervalReader& reader) {
+void ChunkBuilder::Tiles::SetMore(const EntryReader& reader) {
   if (range_.interval.end.has_value()) {
     more_ = Before(begin_, *range_.interval.end);
   } else if (!reader.Valid()) {
@@ -92,7 +93,7 @@ void ChunkBuilder::Tiles::SetMore(const IntervalReader& reader) {
   }
 }
 
-Status ChunkBuilder::Tiles::End(const IntervalReader& reader,
+Status ChunkBuilder::Tiles::End(const EntryReader& reader,
                                 ChunkEnd* chunk) {
   const bool empty_key =
       begin_.empty() || (reader.Valid() && reader.key().empty());
@@ -158,16 +159,14 @@ void ChunkBuilder::Tiles::EndFamily(ChunkEnd* chunk) {
 
 Status ChunkBuilder::BuildTiles(const Range& range,
                                 const RangeRequest& request) {
-  IntervalReader reader(db_, family_, range.interval,
-                        options_.readahead_bytes);
+  RangeEntries reader = EntriesOf(range);
   Tiles tiles(range, *options_.replaces, family_->GetComparator());
   const auto failure = [&] {
     return ReadFailure(reader.status(),
                        "read range " + std::to_string(range.id) +
                            " of column family '" + family_->GetName() + "'");
   };
-  FindLoneKey(range, &reader);
-  Status status = failure();
+  Status status = FindLoneKey(range);
   if (status.ok()) {
     tiles.Start(request, &reader);
     status = failure();
@@ -181,26 +180,29 @@ Status ChunkBuilder::BuildTiles(const Range& range,
 
 // Sets lone_key_ to the source's last key if a range deletion cannot include
 // it.
-void ChunkBuilder::FindLoneKey(const Range& range, IntervalReader* reader) {
+Status ChunkBuilder::FindLoneKey(const Range& range) {
   lone_key_.reset();
   if (range.interval.end.has_value()) {
-    return;
+    return Status::OK();
   }
-  reader->iterator()->SeekToLast();
-  if (!reader->Valid()) {
-    return;
+  IntervalReader reader(db_, family_, range.interval, /*readahead_bytes=*/0);
+  reader.iterator()->SeekToLast();
+  if (!reader.Valid()) {
+    return ReadFailure(reader.status(), "read the last key of column family '" +
+                                            family_->GetName() + "'");
   }
   const Comparator* const order = family_->GetComparator();
-  const std::string key = reader->key().ToString();
+  const std::string key = reader.key().ToString();
   const auto& last = options_.replaces->last;
   std::string behind;
   if (!KeyBehind(order, key, &behind) &&
       (!last.has_value() || order->Compare(*last, key) <= 0)) {
     lone_key_ = key;
   }
+  return Status::OK();
 }
 
-Status ChunkBuilder::BuildTile(IntervalReader* reader, Tiles* tiles,
+Status ChunkBuilder::BuildTile(EntryReader* reader, Tiles* tiles,
                                uint32_t range_id, uint32_t ordinal) {
   ChunkBegin begin;
   begin.range_id = range_id;

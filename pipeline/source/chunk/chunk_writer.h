@@ -1,7 +1,7 @@
 // The writer of one chunk, used only by the builders of chunks.
 #pragma once
 
-#include "pipeline/base/interval_reader.h"
+#include "pipeline/base/entry_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_writer.h"
@@ -17,11 +17,10 @@ class ChunkWriter {
 
   rocksdb::Status Open() { return writer_.Open("/chunk.sst"); }
 
-  rocksdb::Status Add(const IntervalReader& reader, const rocksdb::Slice& key,
+  rocksdb::Status Add(EntryReader* reader, const rocksdb::Slice& key,
                       const rocksdb::Slice& value) {
-    if (reader.is_entity()) {
-      return PutEntityInto(&writer_, key, *const_cast<IntervalReader&>(reader)
-                                               .iterator());
+    if (reader->is_entity()) {
+      return PutEntityInto(&writer_, key, *reader->iterator());
     }
     return writer_.Put(key, value);
   }

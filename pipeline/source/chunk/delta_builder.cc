@@ -115,7 +115,7 @@ Status DeltaBuilder::BuildLookups(const Range& range, const ChangedKeys& keys,
     status = ReadFailure(reader.status(),
                          "read column family '" + family_->GetName() + "'");
     if (status.ok()) {
-      status = found ? Put(reader) : Delete(key);
+      status = found ? Put(&reader) : Delete(key);
     }
     if (status.ok()) {
       status = Poll();
@@ -144,7 +144,7 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
       ++next_;
     }
     if (status.ok() && !same) {
-      status = Put(*reader);
+      status = Put(reader);
     }
     if (status.ok()) {
       status = Poll();
@@ -193,11 +193,11 @@ Status DeltaBuilder::Open(const Slice& first) {
   return status;
 }
 
-Status DeltaBuilder::Put(const IntervalReader& reader) {
-  const Slice key = reader.key();
-  const Slice value = reader.value();
+Status DeltaBuilder::Put(IntervalReader* reader) {
+  const Slice key = reader->key();
+  const Slice value = reader->value();
   Status status =
-      CheckEntry(reader, options_.target_takes_entities, *family_);
+      CheckEntry(*reader, options_.target_takes_entities, *family_);
   if (status.ok()) {
     status = Open(key);
   }

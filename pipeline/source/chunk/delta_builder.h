@@ -53,7 +53,7 @@ class DeltaBuilder {
   [[nodiscard]] rocksdb::Status MergeSpan(
       const KeyInterval& span, const std::vector<GroupEntry>& entries,
       GroupIndex* index, IntervalReader* reader);
-  [[nodiscard]] rocksdb::Status Put(const IntervalReader& reader);
+  [[nodiscard]] rocksdb::Status Put(IntervalReader* reader);
   [[nodiscard]] rocksdb::Status Delete(const rocksdb::Slice& key);
   [[nodiscard]] rocksdb::Status Open(const rocksdb::Slice& first);
   [[nodiscard]] rocksdb::Status Finish();

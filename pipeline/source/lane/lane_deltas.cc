@@ -4,6 +4,7 @@
 
 #include "format/limits.h"
 #include "pipeline/base/key_interval.h"
+#include "pipeline/source/chunk/range_entries.h"
 #include "pipeline/source/chunk/read_failure.h"
 
 namespace sstferry {
@@ -57,10 +58,14 @@ Status LaneDeltas::Index(const GroupRequest& request,
   auto index = std::make_unique<GroupIndex>(transfer_->id(),
                                             request.group_entries,
                                             GroupIndex::Keep::kFirstKeys);
-  status = ReadFailure(
-      IndexInterval(transfer_->db(), family.handle, range->interval,
-                    family.readahead_bytes, cancelled, index.get()),
-      "compare");
+  RangeEntriesOptions options;
+  options.readahead_bytes = family.readahead_bytes;
+  options.files = family.files_to_merge();
+  options.cancelled = cancelled;
+  RangeEntries reader(transfer_->db(), family.handle, range->interval, options);
+  reader.SeekToBegin();
+  status = ReadFailure(IndexEntries(&reader, cancelled, index.get()),
+                       "compare");
   reply->entries = index->entries();
   reply->key_value_bytes = index->key_value_bytes();
   reply->content = index->content();

@@ -261,6 +261,7 @@ ChunkBuilderOptions LaneSession::BuilderOptions(const TransferFamily& family) {
   ChunkBuilderOptions options;
   options.chunk_bytes = transfer_->request().chunk_bytes;
   options.readahead_bytes = family.readahead_bytes;
+  options.files = family.files_to_merge();
   options.target_takes_entities = transfer_->target_takes_entities();
   options.replaces = family.replaces;
   options.cancelled = [this] { return transfer_->ended(); };

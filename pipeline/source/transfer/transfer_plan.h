@@ -23,7 +23,9 @@ struct TransferFamily {
   rocksdb::Options chunk_options;
   rocksdb::Options delta_options;  // of chunks that lie above others
   uint64_t readahead_bytes = 0;
-  FamilyPlan plan;
+  FamilyPlan plan;  // its files only until the family is cut
+  // All files with keys in the interval, if they hold all entries; else empty.
+  std::vector<FilePlan> merged_files;
   std::vector<PlanSegment> segments;       // until the family is cut
   std::optional<ReplacedFamily> replaces;  // refresh only
   bool takes_delta = false;  // puts over puts are right, and the target can
@@ -31,6 +33,11 @@ struct TransferFamily {
   std::shared_ptr<const ChangedKeys> changed;
   uint64_t changed_entry_bytes = 0;  // mean, of the files with these keys
   std::vector<std::string> bounds;  // preferred ends of ranges, in order
+
+  // Null: RocksDB has to iterate.
+  const std::vector<FilePlan>* files_to_merge() const {
+    return merged_files.empty() ? nullptr : &merged_files;
+  }
 };
 
 struct TransferPlan {

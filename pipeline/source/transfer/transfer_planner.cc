@@ -22,6 +22,9 @@ using rocksdb::Status;
 constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
 constexpr uint64_t kMinReadaheadBytes = 64u << 10;
 constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
+// Files of one family that are merged without RocksDB: bounds the memory of the
+// list, some hundred bytes a file.
+constexpr size_t kMaxMergedFiles = 20000;
 
 // Returns the session id of the snapshot's database, which may have flushed
 // files.
@@ -242,8 +245,7 @@ Status TransferPlanner::DecideCarryingOf(size_t index) {
   rules.target_takes_carried = (asked_.target.features & kFeatureCarry) != 0;
   rules.reads_marked_blocks =
       kReadsMarkedBlocks && target_reads_marked_blocks();
-  rules.wal_not_flushed = snapshot_.wal_not_flushed() &&
-                          snapshot_.counters().wal_bytes_copied > 0;
+  rules.wal_not_flushed = entries_are_in_memory();
   rules.plain_tables = planner_family(family).one_range;
   rules.comparator = family.handle->GetComparator();
   rules.replaces = is_refresh();
@@ -325,9 +327,19 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
   if (asked_.request.purpose == Purpose::kPlan && !is_refresh()) {
     AddPlanItems(family);
   }
+  if (CanMerge(plan)) {
+    family.merged_files = std::move(plan.files);
+  }
   plan.files.clear();
   plan.files.shrink_to_fit();
   return Status::OK();
+}
+
+// True if the files hold all entries, and are few enough to be kept in memory.
+bool TransferPlanner::CanMerge(const FamilyPlan& plan) const {
+  return asked_.request.purpose == Purpose::kPull && !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles &&
+         std::any_of(plan.files.begin(), plan.files.end(),
+                     [](const FilePlan& file) { return !file.carry; });
 }
 
 // Adds a plan item for each file, with its first and its last key.

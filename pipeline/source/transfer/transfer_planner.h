@@ -94,6 +94,12 @@ class TransferPlanner {
   bool is_refresh() const {
     return asked_.request.mode == TransferMode::kRefresh;
   }
+  // True if the snapshot is open read-only and has replayed a WAL.
+  bool entries_are_in_memory() const {
+    return snapshot_.wal_not_flushed() &&
+           snapshot_.counters().wal_bytes_copied > 0;
+  }
+  bool CanMerge(const FamilyPlan& plan) const;
   // True if chunks may have blocks that only RocksDB 11.1 and later reads.
   bool target_reads_marked_blocks() const {
     return (asked_.target.features & kFeatureMarkedBlocks) != 0;

@@ -480,9 +480,11 @@ Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
 
 Status RefreshTarget::IndexRange(const Range& range, GroupIndex* index) {
   const ReadCounter counter(&read_bytes_);
-  return IndexInterval(live_->db(), planned_[range.family].handle,
-                       range.interval, kDigestReadaheadBytes,
-                       [this] { return context().failure->failed(); }, index);
+  IntervalReader reader(live_->db(), planned_[range.family].handle,
+                        range.interval, kDigestReadaheadBytes);
+  reader.SeekToBegin();
+  return IndexEntries(
+      &reader, [this] { return context().failure->failed(); }, index);
 }
 
 bool RefreshTarget::is_alone() const {

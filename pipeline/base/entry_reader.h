@@ -1,0 +1,35 @@
+// What builders of chunks and comparisons read: entries in key order.
+#pragma once
+
+#include <string>
+
+#include "rocksdb/iterator.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Threads: one at a time.
+class EntryReader {
+ public:
+  virtual ~EntryReader() = default;
+
+  virtual bool Valid() const = 0;
+  virtual void Next() = 0;
+  // Of the current entry, until the next call of Next(). REQUIRES: Valid().
+  virtual rocksdb::Slice key() const = 0;
+  virtual rocksdb::Slice value() const = 0;
+  // Not OK: not all was read. Callers must check it after every loop.
+  [[nodiscard]] virtual rocksdb::Status status() const = 0;
+  // True if the entry is a wide-column entity that value() cannot represent.
+  virtual bool is_entity() const = 0;
+  // At the current entry. REQUIRES: is_entity().
+  virtual rocksdb::Iterator* iterator() const = 0;
+
+  // The value in the form that ContentDigest takes: the value, or an entity's
+  // columns encoded in *scratch. *entity (may be null) says which.
+  rocksdb::Slice DigestValue(std::string* scratch,
+                             bool* entity = nullptr) const;
+};
+
+}  // namespace sstferry

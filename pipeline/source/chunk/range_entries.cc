@@ -1,0 +1,83 @@
+#include "pipeline/source/chunk/range_entries.h"
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+RangeEntries::RangeEntries(rocksdb::DB* db,
+                           rocksdb::ColumnFamilyHandle* family,
+                           const KeyInterval& interval,
+                           const RangeEntriesOptions& options)
+    : db_(db), family_(family), interval_(interval), options_(options) {}
+
+void RangeEntries::Start(const Slice* key, bool excluded) {
+  if (options_.files == nullptr ||
+      !MergedEntries::CanMerge(*options_.files, family_->GetComparator(),
+                               interval_)) {
+    Iterate(key, excluded);
+    return;
+  }
+  const Status status = Merge(key, excluded);
+  if (!status.ok()) {
+    GiveUp(status, key, excluded);
+  }
+}
+
+Status RangeEntries::Merge(const Slice* key, bool excluded) {
+  TableReads reads;
+  reads.file_system = db_->GetFileSystem();
+  reads.order = family_->GetComparator();
+  reads.interval = interval_;
+  reads.readahead_bytes = options_.readahead_bytes;
+  if (key != nullptr) {
+    reads.interval.begin = key->ToString();
+  }
+  merged_ = std::make_unique<MergedEntries>(*options_.files, std::move(reads),
+                                            options_.cancelled);
+  const Status status = merged_->Open();
+  const bool skips = status.ok() && excluded && merged_->valid() &&
+                     family_->GetComparator()->Compare(merged_->key(), *key) ==
+                         0;
+  return skips ? merged_->Next() : status;
+}
+
+void RangeEntries::Iterate(const Slice* key, bool excluded) {
+  iterated_ = std::make_unique<IntervalReader>(
+      db_, family_, interval_, options_.readahead_bytes);
+  if (key == nullptr) {
+    iterated_->SeekToBegin();
+  } else if (excluded) {
+    iterated_->SeekAfter(*key);
+  } else {
+    iterated_->SeekFrom(*key);
+  }
+}
+
+void RangeEntries::GiveUp(const Status& status, const Slice* key,
+                          bool excluded) {
+  const std::unique_ptr<MergedEntries> merged = std::move(merged_);
+  if (EndStateOf(status) == EndState::kCancelled) {
+    stopped_ = status;
+  } else if (merged->done() != nullptr) {
+    const Slice done = *merged->done();
+    Iterate(&done, /*excluded=*/true);
+  } else {
+    Iterate(key, excluded);
+  }
+}
+
+void RangeEntries::Next() {
+  if (merged_ == nullptr) {
+    iterated_->Next();
+    return;
+  }
+  const Status status = merged_->Next();
+  if (!status.ok()) {
+    GiveUp(status, nullptr, /*excluded=*/false);
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,79 @@
+// Reads the entries of a range for the builder of its chunks, by the cheaper of
+// two ways: merges the tables itself, or lets RocksDB iterate.
+//
+// RocksDB decides in the end: whatever is not a plain put or deletion, and
+// every error, makes RocksDB's iterator go on behind the last good key.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "pipeline/base/interval_reader.h"
+#include "pipeline/source/chunk/merged_entries.h"
+#include "rocksdb/db.h"
+
+namespace sstferry {
+
+struct RangeEntriesOptions {
+  uint64_t readahead_bytes = 0;
+  // All live files of the family, sorted by smallest keys, if they hold all of
+  // its entries. Null: the memtables hold some.
+  const std::vector<FilePlan>* files = nullptr;
+  std::function<bool()> cancelled;  // polled; may be null
+};
+
+// Ownership: borrows what it is given, but for the interval.
+class RangeEntries : public EntryReader {
+ public:
+  RangeEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+               const KeyInterval& interval, const RangeEntriesOptions& options);
+
+  // Moves to the first entry, to the first one behind `key`, or to the first
+  // one at or behind it. Once, before anything else. REQUIRES: `key` is inside
+  // the interval.
+  void SeekToBegin() { Start(nullptr, /*excluded=*/false); }
+  void SeekAfter(const rocksdb::Slice& key) { Start(&key, /*excluded=*/true); }
+  void SeekFrom(const rocksdb::Slice& key) { Start(&key, /*excluded=*/false); }
+
+  bool Valid() const override {
+    return merged_ != nullptr ? merged_->valid()
+                              : iterated_ != nullptr && iterated_->Valid();
+  }
+  void Next() override;
+  rocksdb::Slice key() const override {
+    return merged_ != nullptr ? merged_->key() : iterated_->key();
+  }
+  rocksdb::Slice value() const override {
+    return merged_ != nullptr ? merged_->value() : iterated_->value();
+  }
+  [[nodiscard]] rocksdb::Status status() const override {
+    return iterated_ != nullptr ? iterated_->status() : stopped_;
+  }
+  bool is_entity() const override {
+    return iterated_ != nullptr && iterated_->is_entity();
+  }
+  rocksdb::Iterator* iterator() const override { return iterated_->iterator(); }
+
+  // False: RocksDB iterates, from the first entry or from a later one on.
+  bool is_merging() const { return merged_ != nullptr; }
+
+ private:
+  void Start(const rocksdb::Slice* key, bool excluded);
+  [[nodiscard]] rocksdb::Status Merge(const rocksdb::Slice* key, bool excluded);
+  void Iterate(const rocksdb::Slice* key, bool excluded);
+  // Ends the merge, which failed. RocksDB goes on behind the last key that is
+  // dealt with, else from `key` on.
+  void GiveUp(const rocksdb::Status& status, const rocksdb::Slice* key,
+              bool excluded);
+
+  rocksdb::DB* const db_;
+  rocksdb::ColumnFamilyHandle* const family_;
+  const KeyInterval interval_;
+  const RangeEntriesOptions options_;
+  std::unique_ptr<MergedEntries> merged_;  // one of the two is there
+  std::unique_ptr<IntervalReader> iterated_;
+  rocksdb::Status stopped_;  // the merge was cancelled
+};
+
+}  // namespace sstferry
