@@ -11,7 +11,7 @@ namespace sstferry {
 
 // CPU seconds of the source for 1e9 bytes of its files, without TLS and without
 // compression on the wire. Measured; docs/methods.md says on what.
-inline constexpr double kRebuiltCpuSeconds = 4.5;  // merged and built anew
+inline constexpr double kRebuiltCpuSeconds = 3.0;  // merged and built anew
 inline constexpr double kCarriedCpuSeconds = 0.4;
 inline constexpr double kClonedCpuSeconds = 0.7;
 
