@@ -52,7 +52,7 @@ bool TableCursor::IsBeforeEnd(const Slice& key) const {
 Status TableCursor::CheckKind(const FilePlan& file) {
   const SstProperties& properties = table_.properties();
   // A dictionary would be digested anew for each block.
-  bool known = !table_.has_dictionary() && properties.num_range_deletions == 0;
+  bool known = !table_.has_dictionary();
   if (properties.external_version.has_value()) {
     known = known && properties.external_version == kExternalVersion &&
             file.smallest_sequence == file.largest_sequence;

@@ -1,5 +1,5 @@
 // Reads the entries of one table in key order, without RocksDB: older versions
-// and deletions, too.
+// and deletions, too, but no range deletions.
 #pragma once
 
 #include <cstdint>
