@@ -3,9 +3,11 @@
 
 #include <string>
 
+#include "format/coding.h"
 #include "rocksdb/iterator.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
+#include "rocksdb/wide_columns.h"
 
 namespace sstferry {
 
@@ -31,5 +33,24 @@ class EntryReader {
   rocksdb::Slice DigestValue(std::string* scratch,
                              bool* entity = nullptr) const;
 };
+
+inline rocksdb::Slice EntryReader::DigestValue(std::string* scratch,
+                                               bool* entity) const {
+  const bool found = is_entity();
+  if (entity != nullptr) {
+    *entity = found;
+  }
+  if (!found) {
+    return value();
+  }
+  scratch->clear();
+  for (const rocksdb::WideColumn& column : iterator()->columns()) {
+    PutFixed32(scratch, static_cast<uint32_t>(column.name().size()));
+    PutFixed32(scratch, static_cast<uint32_t>(column.value().size()));
+    scratch->append(column.name().data(), column.name().size());
+    scratch->append(column.value().data(), column.value().size());
+  }
+  return *scratch;
+}
 
 }  // namespace sstferry
