@@ -445,17 +445,17 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
 }
 
 // Removes the journal early: without it, no pull resumes from the rest.
-Status Workspace::Clear() {
-  const Status removed =
-      RemoveParts({"old", "exchange", "journal", "staging", "db"},
-                  [] { FaultPoint("Workspace:LeftoverRemoved"); });
-  if (!removed.ok()) {
-    return removed;
+Status Workspace::Clear(bool keeps) {
+  const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
+  Status status =
+      RemoveParts({"old", "exchange", "journal", "staging"}, removed_one);
+  if (status.ok()) status = CreateDirectory(staging_dir());
+  if (status.ok() && keeps) {
+    status = At("rename " + db_dir(), file_system_->RenameFile(
+        db_dir(), earlier_dir(), IOOptions(), nullptr));
   }
-  Status status = CreateDirectory(staging_dir());
-  if (status.ok() && !beside_) {
-    status = CreateDirectory(db_dir());
-  }
+  if (status.ok()) status = RemoveParts({"db"}, removed_one);
+  if (status.ok() && !beside_) status = CreateDirectory(db_dir());
   if (!status.ok()) {
     return status;
   }

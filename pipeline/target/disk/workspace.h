@@ -4,6 +4,8 @@
 //     lock                      a pull that works here has the flock on it
 //     journal                   the record of what is durable
 //     staging/                  chunks that arrive
+//     staging/earlier/          the db/ of a pull that started over, while files
+//                               of it are taken
 //     db/                       the new database
 //     exchange                  exists only around an exchange
 //     old/                      the old database while a refresh deletes it
@@ -27,6 +29,9 @@
 #include "sstferry/options.h"
 
 namespace sstferry {
+
+// In staging/: the db/ of a pull that started over.
+inline constexpr char kEarlierName[] = "earlier";
 
 // How a pull treats a TARGET_DIR that is not empty.
 enum class Existing {
@@ -88,13 +93,15 @@ class Workspace {
   const std::string& dir() const { return dir_; }
   std::string db_dir() const { return dir_ + "/db"; }
   std::string staging_dir() const { return dir_ + "/staging"; }
+  std::string earlier_dir() const { return dir_ + "/staging/" + kEarlierName; }
   std::string journal_path() const { return dir_ + "/journal"; }
 
   // True if there is a journal, and db/ where one is needed: a pull may be able
   // to resume from them.
   bool has_unfinished() const;
   // Removes what an unfinished pull left, and creates the directories again.
-  [[nodiscard]] rocksdb::Status Clear();
+  // `keeps`: but for its db/, which becomes earlier_dir().
+  [[nodiscard]] rocksdb::Status Clear(bool keeps = false);
   // Empties staging/, and removes the record of an exchange unless a hook may
   // have run for it.
   [[nodiscard]] rocksdb::Status ClearStaging();

@@ -6,6 +6,7 @@
 
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/clone/earlier_files.h"
 #include "pipeline/target/clone/file_check.h"
 #include "pipeline/target/clone/unit_store.h"
 #include "pipeline/target/disk/access.h"
@@ -96,9 +97,21 @@ Status CloneTarget::Reuse(std::vector<uint32_t>* ranges) {
   is_current_ = false;
   Status status = MakeLayout();
   const std::string directory = PresentDirectory();
-  if (!status.ok() || directory.empty()) {
-    return status;
+  if (status.ok() && !directory.empty()) {
+    status = LinkPresent(directory);
   }
+  if (status.ok() && context().work->earlier() != nullptr) {
+    status = TakeEarlier();
+  }
+  for (const Range& range : plan().ranges) {
+    if (is_current_ || layout_->IsReused(range.id)) {
+      ranges->push_back(range.id);
+    }
+  }
+  return status;
+}
+
+Status CloneTarget::LinkPresent(const std::string& directory) {
   const FirstFailure* const failure = context().failure;
   PresentFiles present;
   const Status found = LinkPresentFiles(
@@ -107,10 +120,11 @@ Status CloneTarget::Reuse(std::vector<uint32_t>* ranges) {
   if (failure->failed()) {
     return failure->status();
   }
+  Status status;
   if (!found.ok()) {
     context().report->Say("no file of " + directory +
                           " is reused: " + MessageOf(found));
-    status = context().workspace->ClearStagingBut({});
+    status = context().workspace->ClearStagingBut({kEarlierName});
   }
   if (present.other_access > 0) {
     context().report->Say(
@@ -121,11 +135,24 @@ Status CloneTarget::Reuse(std::vector<uint32_t>* ranges) {
   layout_->SetReused(present.numbers);
   FaultPoint("CloneTarget:FilesLinked");
   is_current_ = HoldsTheSame(present);
-  for (const Range& range : plan().ranges) {
-    if (is_current_ || layout_->IsReused(range.id)) {
-      ranges->push_back(range.id);
-    }
+  return status;
+}
+
+Status CloneTarget::TakeEarlier() {
+  const FirstFailure* const failure = context().failure;
+  std::set<uint64_t> numbers;
+  const Status status = TakeEarlierFiles(
+      context().workspace->earlier_dir(), *context().work->earlier(), *layout_,
+      context().file_system.get(), [failure] { return failure->failed(); },
+      &numbers);
+  if (!numbers.empty()) {
+    context().report->Say("keeps " + std::to_string(numbers.size()) +
+                          " files that the unfinished pull had received");
   }
+  for (const CloneFile& file : layout_->files()) {
+    if (layout_->IsReused(file)) numbers.insert(file.number);
+  }
+  layout_->SetReused(std::move(numbers));
   return status;
 }
 

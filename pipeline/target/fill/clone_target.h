@@ -26,6 +26,7 @@ class CloneTarget : public NewDirectoryTarget {
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
   [[nodiscard]] rocksdb::Status Reuse(std::vector<uint32_t>* ranges) override;
+  bool KeepsFiles() const override { return true; }
   std::vector<uint32_t> Reused() const override;
   [[nodiscard]] rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different,
@@ -59,6 +60,10 @@ class CloneTarget : public NewDirectoryTarget {
   // With no unit counted.
   [[nodiscard]] rocksdb::Status MakeLayout();
   [[nodiscard]] rocksdb::Status MakeFiles();
+  // Links files of a database that is there. A failure is a note.
+  [[nodiscard]] rocksdb::Status LinkPresent(const std::string& directory);
+  // Takes those of an unfinished pull that started over.
+  [[nodiscard]] rocksdb::Status TakeEarlier();
   // Whose files may be linked; empty: nothing's.
   std::string PresentDirectory() const;
   // Whether that directory holds what the source holds, so that a swap would

@@ -9,44 +9,38 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-LaneClient::LaneClient(PullState* state, uint32_t lane)
+LaneClient::LaneClient(PullState* state, LaneSource* source, uint32_t lane)
     : state_(state),
-      lane_(lane),
-      retry_(state, "lane " + std::to_string(lane)),
+      source_(source),
+      channel_(state, source, lane),
+      retry_(state, "lane " + std::to_string(lane), source->retry_for),
       clock_(&state->counters.stages, Stage::kIdle) {}
 
 Status LaneClient::Run() {
   Status status;
   do {
-    failure_ = LaneFailure::kFinal;
     status = Connect();
     if (status.ok()) {
       status = Work();
     }
-    if (channel_ != nullptr) {
-      state_->counters.wire_bytes +=
-          channel_->bytes_received() + channel_->bytes_sent();
-    }
+    channel_.Leave(/*close=*/!status.ok());
     if (status.ok()) {
-      return state_->store->Flush(&clock_);
-    }
-    if (channel_ != nullptr) {
-      channel_->Close();
-      channel_ = nullptr;
+      return channel_.Here(state_->store->Flush(&clock_));
     }
     clock_.Enter(Stage::kIdle);
-    status = retry_.AwaitTurn(status, failure_);
+    status = retry_.AwaitTurn(status, failure());
   } while (status.ok());
+  if (source_->index != kFirstSource) {
+    GiveBack();
+  }
   return status;
 }
 
 // Repeats what was asked on the connection before.
 Status LaneClient::Connect() {
   StageScope scope(&clock_, Stage::kReceive);
-  Status status = state_->open_lane(lane_, &channel_);
+  Status status = channel_.Open();
   if (!status.ok()) {
-    channel_ = nullptr;
-    failure_ = FailureToOpen(status);
     return status;
   }
   retry_.Connected();
@@ -80,7 +74,8 @@ Status LaneClient::Work() {
 Status LaneClient::AskAhead() {
   Status status;
   while (status.ok()) {
-    const std::optional<uint32_t> id = state_->scheduler->Next(asked_.size());
+    const std::optional<uint32_t> id =
+        state_->scheduler->Next(source_->index, asked_.size());
     if (!id.has_value()) {
       break;
     }
@@ -111,8 +106,8 @@ Status LaneClient::AskForDelta() {
   if (next == asked_.end() || next->delta.empty()) {
     return Status::OK();
   }
-  const Status status = FromChannel(RangeCompare::AskForDelta(
-      next->delta, WaitLimit{state_->chunk_time}, channel_));
+  const Status status = channel_.Sent(RangeCompare::AskForDelta(
+      next->delta, WaitLimit{state_->chunk_time}, channel_.get()));
   if (status.ok()) next->delta.clear();
   return status;
 }
@@ -120,9 +115,9 @@ Status LaneClient::AskForDelta() {
 Status LaneClient::Ask(const Asked& asked, bool front) {
   if (asked.compares) {
     const Range& range = (*state_->ranges)[asked.range_id];
-    return FromChannel(RangeCompare::Ask(*state_, range, asked.group_entries,
-                                         WaitLimit{state_->chunk_time},
-                                         channel_));
+    return channel_.Sent(RangeCompare::Ask(*state_, range, asked.group_entries,
+                                           WaitLimit{state_->chunk_time},
+                                           channel_.get()));
   }
   const RangeStart& start = state_->starts[asked.range_id];
   RangeRequest request;
@@ -143,8 +138,7 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
     request.open_bytes = open_->file.bytes();
     request.open_frames = open_->frames;
   }
-  return FromChannel(channel_->SendMessage(FrameType::kRangeRequest, request,
-                                           WaitLimit{state_->chunk_time}));
+  return channel_.Send(FrameType::kRangeRequest, request);
 }
 
 // Both sides read at the same time.
@@ -152,7 +146,7 @@ Status LaneClient::CompareRange(const Range& range) {
   if (!compare_.has_value()) {
     StageScope scope(&clock_, Stage::kCheck);
     compare_.emplace(state_, &range, asked_.front().group_entries);
-    const Status status = Final(compare_->Read());
+    const Status status = channel_.Here(compare_->Read());
     if (!status.ok()) {
       return status;
     }
@@ -164,10 +158,11 @@ Status LaneClient::CompareRange(const Range& range) {
              asked_.front().group_entries, {}};
   Status status = Receive(&frame);
   if (status.ok()) {
-    status = Expect(frame, RangeCompare::ReplyType(*state_));
+    status = channel_.Expect(frame, RangeCompare::ReplyType(*state_));
   }
   if (status.ok()) {
-    status = Damaged(compare_->TakeReply(frame.payload, &result, &next.delta));
+    status = channel_.Damaged(
+        compare_->TakeReply(frame.payload, &result, &next.delta));
   }
   if (!status.ok()) {
     return status;
@@ -176,7 +171,7 @@ Status LaneClient::CompareRange(const Range& range) {
   state_->counters.received_bytes++;  // progress
   retry_.ChunkDone();
   if (result == CompareResult::kEqual) {
-    status = Final(EndRange(range, Totals()));
+    status = channel_.Here(EndRange(range, Totals()));
   }
   asked_.pop_front();
   StartRange();
@@ -193,10 +188,13 @@ void LaneClient::StartRange() {
   range_totals_ = Totals();
   range_kind_ = ChunkKind::kRebuilt;
   planned_done_ =
-      asked_.empty() ? 0
-                     : std::min(start.held.sst_bytes,
-                                (*state_->ranges)[asked_.front().range_id]
-                                    .estimated_bytes);
+      asked_.empty()
+          ? 0
+          : std::min(std::max(start.held.sst_bytes,
+                              state_->scheduler->CountedBytes(
+                                  asked_.front().range_id)),
+                     (*state_->ranges)[asked_.front().range_id]
+                         .estimated_bytes);
   compare_.reset();
   open_.reset();
   answer_totals_ = Totals();
@@ -214,53 +212,10 @@ void LaneClient::StartTime() {
            state_->chunk_time_per_mib * ((bytes >> 20) + 1);
 }
 
-Status LaneClient::FromChannel(const Status& status) {
-  if (!status.ok()) {
-    // Closed on this side is lost, too, unless all of the pull ends.
-    const EndState state = EndStateOf(status);
-    const bool lost =
-        state == EndState::kDeadPeer ||
-        (state == EndState::kCancelled && state_->stop != nullptr &&
-         !state_->stop->stopped());
-    // Inside a frame it may be the length that is wrong.
-    const bool too_slow =
-        state == EndState::kTooSlow && channel_->can_receive();
-    failure_ = lost ? LaneFailure::kLost
-               : too_slow || state == EndState::kCancelled
-                   ? LaneFailure::kFinal
-                   : LaneFailure::kDamaged;
-  }
-  return status;
-}
-
-Status LaneClient::Damaged(const Status& status) {
-  failure_ = LaneFailure::kDamaged;
-  return status;
-}
-
-Status LaneClient::Final(const Status& status) {
-  failure_ = LaneFailure::kFinal;
-  return status;
-}
-
-// The source's own End is its last word, but for one that begins again.
-Status LaneClient::Expect(const Frame& frame, FrameType type) {
-  const Status status = channel_->ExpectType(frame, type);
-  if (frame.type != FrameType::kEnd) {
-    return Damaged(status);
-  }
-  const EndState state = EndStateOf(status);
-  failure_ =
-      state == EndState::kCancelled || state == EndState::kSnapshotGone
-          ? LaneFailure::kLost
-          : LaneFailure::kFinal;
-  return status;
-}
-
 Status LaneClient::Receive(Frame* frame) {
   StageScope scope(&clock_, Stage::kReceive);
   BlockedScope blocked(&state_->counters.receive_blocked_micros);
-  return FromChannel(state_->guard->Receive(channel_, frame, until_));
+  return channel_.Receive(frame, until_);
 }
 
 Status LaneClient::ReceiveRange(const Range& range) {
@@ -272,9 +227,12 @@ Status LaneClient::ReceiveRange(const Range& range) {
     }
     if (frame.type == FrameType::kRangeEnd) {
       RangeEnd end;
-      status = Damaged(end.DecodeFrom(frame.payload));
+      status = channel_.Take(frame.payload, &end);
       // Every frame was whole: asking again would only hide it.
-      status = status.ok() ? Final(CheckRangeEnd(range, end)) : status;
+      status = status.ok() ? channel_.Wrong(CheckRangeEnd(range, end)) : status;
+      Totals totals = range_held_;
+      totals += range_totals_;
+      status = status.ok() ? channel_.Here(EndRange(range, totals)) : status;
       if (status.ok()) {
         asked_.pop_front();
         StartRange();
@@ -282,9 +240,9 @@ Status LaneClient::ReceiveRange(const Range& range) {
       return status;
     }
     ChunkBegin begin;
-    status = Expect(frame, FrameType::kChunkBegin);
+    status = channel_.Expect(frame, FrameType::kChunkBegin);
     if (status.ok()) {
-      status = Damaged(begin.DecodeFrom(frame.payload));
+      status = channel_.Take(frame.payload, &begin);
     }
     if (status.ok()) {
       status = ReceiveChunk(range, begin);
@@ -307,12 +265,7 @@ Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
       range.need != RangeNeed::kLookup) {
     status = CheckCleared(*state_, range, next_ordinal(), held_end_);
   }
-  if (!status.ok()) {
-    return status;
-  }
-  Totals totals = range_held_;
-  totals += range_totals_;
-  return EndRange(range, totals);
+  return status;
 }
 
 Status LaneClient::EndRange(const Range& range, const Totals& totals) {
@@ -326,7 +279,25 @@ Status LaneClient::EndRange(const Range& range, const Totals& totals) {
     state_->family_totals[range.family] += done.totals;
     state_->ended.push_back({range.id, done.totals});
   }
-  return state_->store->EndRange(done);
+  const Status status = state_->store->EndRange(done);
+  if (status.ok()) state_->scheduler->Done(source_->index, range.id);
+  return status;
+}
+
+// A unit that was stored is here: it does not come twice.
+void LaneClient::GiveBack() {
+  const bool stored = !asked_.empty() && range_totals_.chunks != 0;
+  if (stored &&
+      !EndRange((*state_->ranges)[asked_.front().range_id], range_totals_)
+           .ok()) {
+    return;  // the store has failed, and the pull with it
+  }
+  DropChunk();
+  for (size_t i = stored ? 1 : 0; i < asked_.size(); ++i) {
+    state_->scheduler->GiveBack(source_->index, asked_[i].range_id,
+                                i == 0 ? planned_done_ : 0);
+  }
+  asked_.clear();
 }
 
 void LaneClient::CountBytes(const Range& range, uint64_t bytes) {

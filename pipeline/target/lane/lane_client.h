@@ -9,11 +9,11 @@
 
 #include "format/message/wire_compression.h"
 #include "pipeline/target/disk/staging_file.h"
+#include "pipeline/target/lane/lane_channel.h"
 #include "pipeline/target/lane/lane_retry.h"
 #include "pipeline/target/lane/pull_state.h"
 #include "pipeline/target/lane/range_compare.h"
 #include "pipeline/target/lane/unit_check.h"
-#include "pipeline/wire/channel.h"
 
 namespace sstferry {
 
@@ -23,15 +23,18 @@ namespace sstferry {
 // wrong is asked for from its first byte.
 class LaneClient {
  public:
-  // Borrows the state.
-  LaneClient(PullState* state, uint32_t lane);
+  // Borrows both.
+  LaneClient(PullState* state, LaneSource* source, uint32_t lane);
 
   // Works until no range is left. On error the lane holds nothing that was not
-  // handed over; what lies in staging belongs to nobody.
+  // handed over; what lies in staging belongs to nobody, and what it did not
+  // bring is given back to the scheduler.
   //   kCorrupt   bytes, totals or keys are not what the source announced, as
   //              often as they were asked for
   //   kDeadPeer  the source was not there for too long
   [[nodiscard]] rocksdb::Status Run();
+  // Of an error: whose it is.
+  LaneFailure failure() const { return channel_.failure(); }
 
  private:
   // A chunk of which not everything has come.
@@ -70,6 +73,7 @@ class LaneClient {
                                          const Totals& totals);
   // The request for a range of which this lane may have a part.
   [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
+  void GiveBack();
   void StartRange();
   void StartTime();
   [[nodiscard]] rocksdb::Status ReceiveRange(const Range& range);
@@ -87,10 +91,12 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status BadChunk(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Acknowledge(const Range& range);
   // All before that byte of that chunk of the range is here to stay.
-  [[nodiscard]] rocksdb::Status SendAck(uint32_t range_id, uint32_t ordinal,
+  [[nodiscard]] rocksdb::Status SendAck(uint32_t range_id, uint64_t ordinal,
                                         uint64_t bytes);
   [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
                                             StagedChunk* chunk);
+  [[nodiscard]] rocksdb::Status CheckUnit(const Range& range,
+                                          StagedChunk* chunk);
   void CountChunk(const StagedChunk& chunk);
   [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
                                               const RangeEnd& end);
@@ -105,18 +111,11 @@ class LaneClient {
   // What a ChunkData frame holds, decompressed where it says so.
   [[nodiscard]] rocksdb::Status Unpack(const Frame& frame, StagingFile* file,
                                        size_t* data_bytes);
-  // What a connection, a peer's words, or this side failed of: sets failure_,
-  // which Run() asks.
-  [[nodiscard]] rocksdb::Status FromChannel(const rocksdb::Status& status);
-  [[nodiscard]] rocksdb::Status Expect(const Frame& frame, FrameType type);
-  [[nodiscard]] rocksdb::Status Damaged(const rocksdb::Status& status);
-  [[nodiscard]] rocksdb::Status Final(const rocksdb::Status& status);
 
   PullState* const state_;
-  const uint32_t lane_;
-  Channel* channel_ = nullptr;  // null: to be opened
+  LaneSource* const source_;
+  LaneChannel channel_;
   LaneRetry retry_;
-  LaneFailure failure_ = LaneFailure::kFinal;
   StageClock clock_;
   StagingBuffer buffer_;
   WireDecompressor decompressor_;

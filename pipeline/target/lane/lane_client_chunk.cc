@@ -31,16 +31,17 @@ Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
       CheckTurn(*state_, range, begin, next_ordinal(),
                 range_kind_ != ChunkKind::kRebuilt);
   if (!status.ok()) {
-    return Damaged(status);
+    return channel_.Damaged(status);
   }
   const uint64_t open_bytes = open_ != nullptr ? open_->file.bytes() : 0;
   if (begin.first_byte != 0 &&
       (begin.first_byte != open_bytes || begin.kind != open_->begin.kind ||
        begin.file_bytes != open_->begin.file_bytes)) {
-    return Damaged(MakeStatus(EndState::kCorrupt,
-                              "chunk: expected to go on at byte " +
-                                  std::to_string(open_bytes) + ", found " +
-                                  std::to_string(begin.first_byte)));
+    return channel_.Damaged(
+        MakeStatus(EndState::kCorrupt,
+                   "chunk: expected to go on at byte " +
+                       std::to_string(open_bytes) + ", found " +
+                       std::to_string(begin.first_byte)));
   }
   if (begin.first_byte != 0) {
     return Status::OK();
@@ -55,7 +56,7 @@ Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
       PlaceOf(*state_, unit.get(), range.id, begin.ordinal);
   open_ = std::make_unique<OpenChunk>(state_, place, &buffer_, std::move(unit));
   open_->begin = begin;
-  return Final(open_->file.Open());
+  return channel_.Here(open_->file.Open());
 }
 
 // What this side lets wait does not count against the source.
@@ -69,7 +70,7 @@ Status LaneClient::AwaitSpace(const Range& range, const ChunkBegin& begin) {
       begin.file_bytes != 0
           ? begin.file_bytes
           : std::min(range.estimated_bytes, state_->chunk_bytes);
-  const Status status = Final(state_->space->Pass(bytes));
+  const Status status = channel_.Here(state_->space->Pass(bytes));
   until_ += Clock::now() - start;
   return status;
 }
@@ -111,15 +112,15 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   held_end_ = EndOf(end);
   range_kind_ = begin.kind;
   CountChunk(chunk);
-  status = Final(state_->store->Add(std::move(chunk), &clock_));
+  status = channel_.Here(state_->store->Add(std::move(chunk), &clock_));
   // The source may forget all that lies before the next chunk.
-  return status.ok() ? SendAck(range.id, static_cast<uint32_t>(next_ordinal()),
-                               /*bytes=*/0)
-                     : status;
+  return status.ok() ? SendAck(range.id, next_ordinal(), /*bytes=*/0) : status;
 }
 
 void LaneClient::CountChunk(const StagedChunk& chunk) {
   const ChunkEnd& end = chunk.record.chunk;
+  source_->chunks++;
+  source_->bytes += end.file_bytes;
   state_->counters.entries += end.entries;
   state_->counters.key_value_bytes += end.key_bytes + end.value_bytes;
   std::lock_guard<std::mutex> lock(state_->mu);
@@ -152,8 +153,7 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
   Status status;
   {
     BlockedScope blocked(waited);
-    status =
-        FromChannel(state_->guard->ReceiveHeader(channel_, &header, until_));
+    status = channel_.ReceiveHeader(&header, until_);
   }
   const bool is_data = header.type == FrameType::kChunkData;
   const bool compressed = is_data && (header.flags & kFrameFlagZstd) != 0;
@@ -163,7 +163,7 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
   }
   if (status.ok()) {
     BlockedScope blocked(waited);
-    status = FromChannel(state_->guard->ReceivePayload(channel_, room, frame));
+    status = channel_.ReceivePayload(room, frame);
     *data_bytes = frame->payload.size();
   }
   return status.ok() && compressed ? Unpack(*frame, file, data_bytes) : status;
@@ -172,17 +172,17 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
 Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   if (bytes == 0) {
     // Would count towards no limit.
-    return Damaged(
+    return channel_.Damaged(
         MakeStatus(EndState::kCorrupt,
                    "chunk data: expected bytes, found an empty frame"));
   }
   const uint64_t most = MostBytes(open_->begin);
   if (file->bytes() + bytes > most) {
-    return Damaged(
+    return channel_.Damaged(
         Mismatch("chunk bytes at most", most, file->bytes() + bytes));
   }
   StageScope scope(&clock_, Stage::kStageWrite);
-  return Final(file->Room(bytes, room));
+  return channel_.Here(file->Room(bytes, room));
 }
 
 // As with AwaitSpace().
@@ -190,7 +190,7 @@ Status LaneClient::AwaitPace(uint64_t bytes) {
   StageScope scope(&clock_, Stage::kReceive);
   BlockedScope paced(&state_->counters.paced_micros);
   const Clock::time_point start = Clock::now();
-  const Status status = Final(state_->pace.Take(bytes));
+  const Status status = channel_.Here(state_->pace.Take(bytes));
   until_ += Clock::now() - start;
   return status;
 }
@@ -213,7 +213,7 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
     // The frame's digest was right: now the bytes belong to the file.
     const rocksdb::Slice committed = open_->file.Commit(data_bytes);
     if (open_->unit != nullptr) {
-      status = Final(open_->unit->Add(committed));
+      status = channel_.Wrong(open_->unit->Add(committed));
     }
     open_->digest.AddFrame(frame.digest);
     open_->frames++;
@@ -221,10 +221,10 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
     if (status.ok()) status = Acknowledge(range);
   }
   if (status.ok()) {
-    status = Expect(frame, FrameType::kChunkEnd);
+    status = channel_.Expect(frame, FrameType::kChunkEnd);
   }
   if (status.ok()) {
-    status = Damaged(end->DecodeFrom(frame.payload));
+    status = channel_.Take(frame.payload, end);
   }
   if (!status.ok()) {
     return status;
@@ -246,7 +246,7 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
   }
   StageScope scope(&clock_, Stage::kSync);
   FaultPoint("LaneClient:ChunkWritten");
-  status = Final(open_->file.Finish(
+  status = channel_.Here(open_->file.Finish(
       state_->sync_chunks && open_->unit == nullptr, &state_->file_access));
   FaultPoint("LaneClient:ChunkSynced");
   return status;
@@ -256,7 +256,7 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
 Status LaneClient::BadChunk(const Status& status) {
   DropChunk();
   retry_.ChunkBad();
-  return Damaged(status);
+  return channel_.Damaged(status);
 }
 
 Status LaneClient::Acknowledge(const Range& range) {
@@ -269,14 +269,13 @@ Status LaneClient::Acknowledge(const Range& range) {
   return SendAck(range.id, open_->begin.ordinal, bytes);
 }
 
-Status LaneClient::SendAck(uint32_t range_id, uint32_t ordinal,
+Status LaneClient::SendAck(uint32_t range_id, uint64_t ordinal,
                            uint64_t bytes) {
   ChunkAck ack;
   ack.range_id = range_id;
-  ack.ordinal = ordinal;
+  ack.ordinal = static_cast<uint32_t>(ordinal);
   ack.bytes = bytes;
-  return FromChannel(channel_->SendMessage(FrameType::kChunkAck, ack,
-                                           WaitLimit{state_->chunk_time}));
+  return channel_.Send(FrameType::kChunkAck, ack);
 }
 
 Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
@@ -284,12 +283,12 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
   CompressedPayload compressed;
   Status status = ParseCompressedPayload(frame.payload, &compressed);
   char* room = nullptr;
-  status = Damaged(status);
+  status = channel_.Damaged(status);
   if (status.ok()) {
     status = RoomForData(compressed.raw_bytes, file, &room);
   }
   if (status.ok()) {
-    status = Damaged(decompressor_.Decompress(compressed, room));
+    status = channel_.Damaged(decompressor_.Decompress(compressed, room));
   }
   *data_bytes = compressed.raw_bytes;
   PullCounters& counters = state_->counters;
@@ -302,7 +301,7 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
 Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   StageScope scope(&clock_, Stage::kCheck);
   if (state_->clone != nullptr) {
-    return Final(open_->unit->Finish(chunk));
+    return CheckUnit(range, chunk);
   }
   const Status status =
       CheckChunkBounds(*state_, range, next_ordinal(), held_end_,
@@ -315,7 +314,17 @@ Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
                                           /*all_blocks=*/false, chunk);
   // What is not corrupt this side cannot read again.
   return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
-                                                   : Final(checked);
+                                                   : channel_.Here(checked);
+}
+
+// From here on the unit is the first source's: what is wrong with its file is
+// wrong with the clone.
+Status LaneClient::CheckUnit(const Range& range, StagedChunk* chunk) {
+  Status status = channel_.Wrong(open_->unit->TakeEnd(chunk));
+  if (status.ok()) {
+    status = channel_.Compare(range.id, chunk->record.content);
+  }
+  return status.ok() ? channel_.Here(open_->unit->Finish(chunk)) : status;
 }
 
 }  // namespace sstferry

@@ -5,9 +5,10 @@ namespace {
 
 using rocksdb::Status;
 
-BackoffOptions OptionsOf(const PullState& state) {
+BackoffOptions OptionsOf(const PullState& state,
+                         std::chrono::milliseconds retry_for) {
   BackoffOptions options;
-  options.give_up_after = state.retry_for;
+  options.give_up_after = retry_for;
   options.progress = [&state] { return state.counters.received_bytes.load(); };
   return options;
 }
@@ -32,8 +33,27 @@ LaneFailure FailureToOpen(const Status& status) {
   }
 }
 
-LaneRetry::LaneRetry(PullState* state, std::string what)
-    : state_(state), what_(std::move(what)), backoff_(OptionsOf(*state)) {}
+LaneFailure FailureToAsk(const Status& status, const Channel* channel,
+                         bool ends) {
+  if (ends) {
+    return LaneFailure::kFinal;
+  }
+  if (channel == nullptr) {
+    return FailureToOpen(status);
+  }
+  const EndState state = EndStateOf(status);
+  const bool lost = state == EndState::kDeadPeer ||
+                    // closed as one that had been silent
+                    state == EndState::kCancelled || !channel->can_receive();
+  return lost ? LaneFailure::kLost : LaneFailure::kFinal;
+}
+
+LaneRetry::LaneRetry(PullState* state, std::string what,
+                     std::chrono::milliseconds retry_for)
+    : state_(state),
+      what_(std::move(what)),
+      retry_for_(retry_for),
+      backoff_(OptionsOf(*state, retry_for)) {}
 
 void LaneRetry::Log(LogLevel level, const std::string& text) const {
   if (state_->log) {
@@ -42,8 +62,8 @@ void LaneRetry::Log(LogLevel level, const std::string& text) const {
 }
 
 Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
-  if (failure == LaneFailure::kFinal ||
-      state_->retry_for <= std::chrono::milliseconds::zero()) {
+  if ((failure != LaneFailure::kLost && failure != LaneFailure::kDamaged) ||
+      retry_for_ <= std::chrono::milliseconds::zero()) {
     return status;
   }
   if (failure == LaneFailure::kDamaged) {
@@ -59,7 +79,7 @@ Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
   if (!backoff_.Next(&wait)) {
     return MakeStatus(EndState::kDeadPeer,
                       what_ + ": no progress for " +
-                          std::to_string(state_->retry_for.count()) +
+                          std::to_string(retry_for_.count()) +
                           " ms, at last: " + MessageOf(status));
   }
   if (!told_) {

@@ -7,11 +7,14 @@
 
 #include "pipeline/target/lane/pull_state.h"
 #include "pipeline/target/session/backoff.h"
+#include "pipeline/wire/channel.h"
 
 namespace sstferry {
 
 enum class LaneFailure {
-  kFinal,    // of this side, or the source's last word
+  kHere,     // of this side
+  kFinal,    // the source's last word
+  kWrong,    // of whole frames whose words or bytes are not so
   kLost,     // the connection: tried again for retry_for without progress
   kDamaged,  // bytes on the way, or the chunk they made: so often in one place
 };
@@ -19,6 +22,10 @@ enum class LaneFailure {
 // Of a connection that could not be opened, once the source has been talked to:
 // it is there and of this version, so what its answer says may be damage.
 LaneFailure FailureToOpen(const rocksdb::Status& status);
+// Of a question on a lane that the source did not answer; null: the lane could
+// not be opened. `ends`: the operation has failed already.
+LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
+                         bool ends);
 
 // Threads: one lane's.
 class LaneRetry {
@@ -29,7 +36,8 @@ class LaneRetry {
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
 
   // Borrows the state. `what` is for the log: "lane 2".
-  LaneRetry(PullState* state, std::string what);
+  LaneRetry(PullState* state, std::string what,
+            std::chrono::milliseconds retry_for);
 
   // After a failure: OK once it is time to try again, or how the lane ends:
   // with `status` itself, kDeadPeer after too long, kCorrupt after too many
@@ -50,6 +58,7 @@ class LaneRetry {
 
   PullState* const state_;
   const std::string what_;
+  const std::chrono::milliseconds retry_for_;
   Backoff backoff_;
   bool told_ = false;  // of the loss at hand
   int tries_ = 0;

@@ -138,7 +138,10 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
   return Status::OK();
 }
 
-std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
+namespace {
+
+// The head of the unfinished pull that makes a new database.
+std::optional<JournalTransfer> UnfinishedHead(const std::string& target_dir) {
   const std::string journal =
       ReadStart(Workspace::DirOf(target_dir) + "/journal", kMaxHeadBytes);
   JournalRecord record;
@@ -152,12 +155,27 @@ std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
        last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
     return std::nullopt;
   }
-  if (head.mode == kCloneMode || head.mode == kCloneSwapMode) {
+  return head;
+}
+
+}  // namespace
+
+std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
+  const std::optional<JournalTransfer> head = UnfinishedHead(target_dir);
+  if (!head.has_value()) {
+    return std::nullopt;
+  }
+  if (head->mode == kCloneMode || head->mode == kCloneSwapMode) {
     return PullMethod::kClone;
   }
-  return head.mode == kSeedMode || head.mode == kRefreshSwapMode
+  return head->mode == kSeedMode || head->mode == kRefreshSwapMode
              ? std::optional(PullMethod::kIngest)
              : std::nullopt;
+}
+
+std::string UnfinishedSource(const std::string& target_dir) {
+  const std::optional<JournalTransfer> head = UnfinishedHead(target_dir);
+  return head.has_value() ? head->source : "";
 }
 
 }  // namespace sstferry

@@ -14,6 +14,7 @@
 namespace sstferry {
 
 class Exchange;
+class OtherSources;
 class PullReporter;
 class PullTarget;
 class PullWorkspace;
@@ -22,7 +23,8 @@ class PullWorkspace;
 struct PullContext {
   const PullOptions* options = nullptr;
   FirstFailure* failure = nullptr;
-  SourceLink* link = nullptr;
+  SourceLink* link = nullptr;  // to the first source
+  const OtherSources* others = nullptr;
   PullState* state = nullptr;
   const SourcePlan* plan = nullptr;
   PullReporter* report = nullptr;

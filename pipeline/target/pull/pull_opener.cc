@@ -29,6 +29,12 @@ bool IsDamage(const Status& status) {
 
 }  // namespace
 
+uint32_t LanesToAskFor(const PullOptions& options) {
+  return options.more_sources.empty() || options.method != PullMethod::kClone
+             ? options.lanes
+             : std::min(options.lanes + 1, kMaxLanes);
+}
+
 PullOpener::PullOpener(const PullContext* context,
                        PullCompression* compression, SourcePlan* plan)
     : context_(context), compression_(compression), plan_(plan) {}
@@ -106,7 +112,8 @@ Status PullOpener::Connect() {
   const std::string why = MessageOf(status);
   status = OpenSessionInstead();
   return status.ok() ? StartAnew("the source no longer has the snapshot of "
-                                 "the unfinished pull (" + why + ")")
+                                 "the unfinished pull (" + why + ")",
+                                 /*keeps=*/true)
                      : status;
 }
 
@@ -118,6 +125,7 @@ void PullOpener::UsePlanOfJournal() {
 OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   OpenRequest request =
       MakeOpenRequest(options(), options().source.name, Purpose::kPull);
+  request.lanes = LanesToAskFor(options());
   request.compression = compression_->Choose();
   request.compression_level = options().compression_level;
   if (options().snapshot_of.has_value()) {
@@ -134,9 +142,14 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   return request;
 }
 
+Status PullOpener::FromSource(const Status& status) {
+  source_failed_ = !status.ok();
+  return status;
+}
+
 Status PullOpener::OpenSession(SnapshotUse use) {
   context_->report->SetPhase("connect");
-  Status status = context_->link->Connect();
+  Status status = FromSource(context_->link->Connect());
   if (!status.ok()) {
     return status;
   }
@@ -172,7 +185,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     session->SetMemory(std::move(memory));
   }
   *plan_ = SourcePlan();
-  status = session->Open(asked_, plan_);
+  status = FromSource(session->Open(asked_, plan_));
   context_->report->SetPlannedBytes(plan_->estimated_bytes);
   if (status.ok() && options().on_transfer) {
     options().on_transfer(ToHex(plan_->opened.transfer_id));
@@ -209,11 +222,11 @@ Status PullOpener::OpenSessionInstead() {
              : status;
 }
 
-Status PullOpener::StartAnew(const std::string& why) {
+Status PullOpener::StartAnew(const std::string& why, bool keeps) {
   context_->report->Say("starting anew: " + why);
   context_->target->CloseStore();
   context_->target->Drop();
-  return context_->work->StartAnew();
+  return context_->work->StartAnew(keeps && context_->target->KeepsFiles());
 }
 
 // What was complete is damaged: now the source is needed after all.
@@ -225,7 +238,8 @@ Status PullOpener::StartOver(const Status& damage) {
                            MessageOf(damage) + "), and its source");
   }
   status = StartAnew("what the unfinished pull left is damaged (" +
-                     MessageOf(damage) + ")");
+                         MessageOf(damage) + ")",
+                     /*keeps=*/false);
   return status.ok() ? PrepareTarget() : status;
 }
 
@@ -282,7 +296,8 @@ Status PullOpener::PrepareTarget() {
       return StartOver(status);
     }
     status = StartAnew("what the unfinished pull left is damaged (" +
-                       MessageOf(status) + ")");
+                           MessageOf(status) + ")",
+                       /*keeps=*/false);
     if (!status.ok()) {
       return status;
     }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/pull/other_sources.h"
 #include "pipeline/target/pull/pull_target.h"
 
 namespace sstferry {
@@ -63,6 +64,7 @@ Progress PullReporter::progress() const {
   }
   progress.waiting_for = context_->link->waiting_for();
   progress.lanes = context_->link->lanes();
+  progress.sources = 1 + context_->others->in_use();
   // A verify reads as much again: it is the second half of the way.
   progress.planned_bytes =
       planned_bytes_ * (context_->options->verify ? 2 : 1);
@@ -159,7 +161,7 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->target_versions.rocksdb = RocksDbVersion();
   FillSource(summary);
   summary->ranges = plan.ranges.size();
-  summary->lanes = plan.opened.lanes;
+  summary->lanes = FetchingLanes();
   FillCounters(summary);
   summary->method = "ingest";
   summary->method_reason = method_reason_;
@@ -178,6 +180,12 @@ void PullReporter::FillSummary(Summary* summary) const {
   FillStages(summary);
 }
 
+// Of the first source, without one that only compares.
+uint32_t PullReporter::FetchingLanes() const {
+  const uint32_t lanes = context_->state->lanes;
+  return lanes != 0 ? lanes : context_->plan->opened.lanes;
+}
+
 void PullReporter::FillSource(Summary* summary) const {
   const SourcePlan& plan = *context_->plan;
   if (context_->link->session() != nullptr) {
@@ -185,7 +193,16 @@ void PullReporter::FillSource(Summary* summary) const {
     summary->source_versions.software = source.software;
     summary->source_versions.rocksdb = source.rocksdb_version;
   }
-  summary->wire_bytes = context_->link->wire_bytes();
+  summary->wire_bytes =
+      context_->link->wire_bytes() + context_->others->wire_bytes();
+  if (!context_->others->empty()) {
+    const LaneSource& first = context_->state->first_source;
+    const bool opened = !plan.families.empty();
+    summary->sources = context_->others->Summaries();
+    summary->sources.insert(summary->sources.begin(),
+                            {summary->source, first.bytes, first.chunks,
+                             opened ? "used" : "unreachable"});
+  }
   if (!plan.families.empty()) {
     summary->transfer_id = ToHex(plan.opened.transfer_id);
   }
@@ -252,7 +269,7 @@ void PullReporter::FillRanges(Summary* summary) const {
 
 void PullReporter::FillStages(Summary* summary) const {
   const SourcePlan& plan = *context_->plan;
-  const double lanes = std::max(1u, plan.opened.lanes) * 1e6;
+  const double lanes = std::max(1u, FetchingLanes()) * 1e6;
   const StageTotals& ours = context_->state->counters.stages;
   std::map<std::string, double>& target = summary->target_stage_seconds;
   target["receive"] = ours.micros(Stage::kReceive) / lanes;

@@ -73,6 +73,9 @@ class PullTarget {
     ranges->clear();
     return rocksdb::Status::OK();
   }
+  // A pull that starts over with another snapshot may use files that an
+  // unfinished one has received (Workspace::earlier_dir()).
+  virtual bool KeepsFiles() const { return false; }
   // Of these, also of a transfer that is resumed, those whose bytes can be
   // compared with the source's.
   virtual std::vector<uint32_t> Reused() const { return {}; }

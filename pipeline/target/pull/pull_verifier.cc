@@ -90,7 +90,8 @@ Status PullVerifier::Distrust() {
 // A lost lane is asked again; what this side read of the range, it keeps.
 void PullVerifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
   SourceLink* const link = context_->link;
-  LaneRetry retry(context_->state, "lane " + std::to_string(lane));
+  LaneRetry retry(context_->state, "lane " + std::to_string(lane),
+                  context_->options->retry_for);
   Channel* channel = link->lane(lane);
   Status status;
   for (size_t at = (*next)++; status.ok() && at < todo_.size();
@@ -99,7 +100,6 @@ void PullVerifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
     std::optional<DigestReply> ours;
     Status difference;
     do {
-      LaneFailure failure = LaneFailure::kFinal;
       status =
           channel != nullptr ? Status::OK() : link->OpenLane(lane, &channel);
       if (status.ok()) {
@@ -111,15 +111,8 @@ void PullVerifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
             difference.ok() ? Found::kEqual : Found::kDifferent;
         break;
       }
-      const bool failed = context_->failure->failed();
-      if (!failed && channel == nullptr) {
-        failure = FailureToOpen(status);
-      } else if (!failed && (EndStateOf(status) == EndState::kDeadPeer ||
-                             // closed as one that had been silent
-                             EndStateOf(status) == EndState::kCancelled ||
-                             !channel->can_receive())) {
-        failure = LaneFailure::kLost;
-      }
+      const LaneFailure failure =
+          FailureToAsk(status, channel, context_->failure->failed());
       channel = nullptr;
       status = retry.AwaitTurn(status, failure);
     } while (status.ok());

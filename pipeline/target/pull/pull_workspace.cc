@@ -143,11 +143,16 @@ void PullWorkspace::ChooseDurability() {
   context_->state->file_system = context_->file_system.get();
 }
 
-Status PullWorkspace::StartAnew() {
+Status PullWorkspace::StartAnew(bool keeps) {
   journal_.reset();
   is_resuming_ = false;
+  earlier_.reset();
+  if (keeps) {
+    earlier_ = std::move(unfinished_);
+  }
   unfinished_ = JournalState();
-  return Prepare();
+  ChooseDurability();
+  return workspace_->Clear(keeps);
 }
 
 void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {

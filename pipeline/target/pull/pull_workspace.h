@@ -29,12 +29,17 @@ class PullWorkspace {
   [[nodiscard]] rocksdb::Status ReadUnfinished();
   // Makes it ready for the pull: empty, unless that resumes another.
   [[nodiscard]] rocksdb::Status Prepare();
-  // Drops what an unfinished pull left: the target is closed.
-  [[nodiscard]] rocksdb::Status StartAnew();
+  // Drops what an unfinished pull left: the target is closed. `keeps`: but for
+  // its files, which lie in Workspace::earlier_dir() then.
+  [[nodiscard]] rocksdb::Status StartAnew(bool keeps);
 
   bool is_resuming() const { return is_resuming_; }
   // What the unfinished pull left, while this one resumes it.
   const JournalState& unfinished() const { return unfinished_; }
+  // What the pull left whose files were kept; null: none was.
+  const JournalState* earlier() const {
+    return earlier_.has_value() ? &*earlier_ : nullptr;
+  }
   // Which snapshot of the source to use.
   void FillRequest(SnapshotUse use, OpenRequest* request) const;
 
@@ -60,6 +65,7 @@ class PullWorkspace {
   PullContext* const context_;
   std::unique_ptr<Workspace> workspace_;
   JournalState unfinished_;
+  std::optional<JournalState> earlier_;
   bool is_resuming_ = false;
   bool is_resumable_ = false;
   std::optional<TransferId> dropped_;  // whose snapshot nobody needs any more

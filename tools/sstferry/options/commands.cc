@@ -370,7 +370,11 @@ const std::vector<Command>& Commands() {
        "Copy a database into a directory, or update a replica",
        "Copies a snapshot of the database SOURCE into TARGET_DIR, which appears "
        "whole or not at all. The same command resumes an interrupted pull. "
-       "Runs at the target.",
+       "Runs at the target. SOURCE is a directory or sst://HOST[:PORT]/NAME. A "
+       "list of up to 8 sst://HOST[:PORT]/NAME with commas between them, sources "
+       "that hold the same, is asked in its order: a clone (--method clone) "
+       "takes from all of them at once, chunks come from one, and from another "
+       "if that one fails.",
        PullOptionSpecs(), {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
          "sstferry pull sst://db1/users /data/users --verify"},
@@ -378,6 +382,9 @@ const std::vector<Command>& Commands() {
          "sstferry pull sst://db1/users /data/users --mode refresh "
          "--visibility swap --before-swap 'systemctl stop app' --after-swap "
          "'systemctl start app'"},
+        {"Clone a database from two replicas at once",
+         "sstferry pull --method clone sst://db2/users,sst://db3/users "
+         "/data/users"},
         {"Copy one column family of a local database at 50 MB per second",
          "sstferry pull /data/users /copy/users --cf default --max-rate "
          "50M"}}},

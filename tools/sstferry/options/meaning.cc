@@ -208,6 +208,18 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
   return status;
 }
 
+// SOURCE of pull, which may be several.
+Status ReadSources(const OptionTexts& texts, PullOptions* out) {
+  std::vector<SourceAddress> sources;
+  Status status = ParseSourceAddresses(texts.Get("source"), &sources);
+  if (!status.ok() || sources.size() < 2) {
+    return ReadAddress(texts, "source", true, &out->source);
+  }
+  out->source = sources.front();
+  out->more_sources.assign(sources.begin() + 1, sources.end());
+  return status;
+}
+
 Status ReadCarry(const OptionTexts& texts, CarryMode* out) {
   const std::string carry = texts.Get("carry", "auto");
   if (carry != "auto" && carry != "never" && carry != "only") {
@@ -436,7 +448,7 @@ Status ParsePull(const std::vector<std::string>& arguments,
     status = ReadCommon(texts, &out->common);
   }
   if (status.ok()) {
-    status = ReadAddress(texts, "source", true, &out->options.source);
+    status = ReadSources(texts, &out->options);
   }
   if (status.ok() && texts.Get("target").empty()) {
     status = Status::InvalidArgument(

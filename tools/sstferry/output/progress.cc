@@ -140,6 +140,9 @@ std::string ProgressFormatter::Rates() const {
   const std::string bottleneck = Bottleneck();
   std::string line = text.data();
   line += bottleneck.empty() ? "" : "  waiting for: " + bottleneck;
+  if (last_.sources > 1) {
+    line += "  " + FormatCount(last_.sources, "source");
+  }
   std::snprintf(text.data(), text.size(), "  %s  %.0f entries/s",
                 FormatCount(last_.lanes, "lane").c_str(),
                 entries_per_second_);
@@ -161,6 +164,7 @@ std::string ProgressFormatter::Json() const {
     json["eta_seconds"] = eta;
   }
   json["lanes"] = last_.lanes;
+  json["sources"] = last_.sources;
   json["seconds"] = last_.seconds;
   json["finished"] = last_.finished;
   json["waiting_for"] = nullptr;

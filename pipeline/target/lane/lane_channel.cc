@@ -1,0 +1,99 @@
+#include "pipeline/target/lane/lane_channel.h"
+
+#include <string>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+using rocksdb::Status;
+
+Status LaneChannel::Open() {
+  const Status status = source_->open_lane(lane_, &channel_);
+  if (!status.ok()) {
+    channel_ = nullptr;
+    return As(FailureToOpen(status), status);
+  }
+  return status;
+}
+
+void LaneChannel::Leave(bool close) {
+  if (channel_ == nullptr) {
+    return;
+  }
+  state_->counters.wire_bytes +=
+      channel_->bytes_received() + channel_->bytes_sent();
+  if (close) {
+    channel_->Close();
+    channel_ = nullptr;
+  }
+}
+
+Status LaneChannel::Sent(const Status& status) {
+  if (!status.ok()) {
+    // Closed on this side is lost, too, unless all of the pull ends.
+    const EndState state = EndStateOf(status);
+    const bool lost =
+        state == EndState::kDeadPeer ||
+        (state == EndState::kCancelled && state_->stop != nullptr &&
+         !state_->stop->stopped());
+    // Inside a frame it may be the length that is wrong.
+    const bool too_slow =
+        state == EndState::kTooSlow && channel_->can_receive();
+    failure_ = lost ? LaneFailure::kLost
+               : too_slow || state == EndState::kCancelled
+                   ? LaneFailure::kFinal
+                   : LaneFailure::kDamaged;
+  }
+  return status;
+}
+
+Status LaneChannel::Expect(const Frame& frame, FrameType type) {
+  const Status status = channel_->ExpectType(frame, type);
+  if (frame.type != FrameType::kEnd) {
+    return Damaged(status);
+  }
+  const EndState state = EndStateOf(status);
+  return As(state == EndState::kCancelled || state == EndState::kSnapshotGone
+                ? LaneFailure::kLost
+                : LaneFailure::kFinal,
+            status);
+}
+
+uint32_t LaneChannel::TheirId(uint32_t range_id) const {
+  uint32_t theirs = range_id;
+  // One that it does not have was not handed out to it.
+  return source_->units == nullptr ||
+                 source_->units->FindTheirs(range_id, &theirs)
+             ? theirs
+             : UINT32_MAX;
+}
+
+Status LaneChannel::OurId(uint32_t* range_id) const {
+  const uint32_t theirs = *range_id;
+  return source_->units == nullptr ||
+                 source_->units->FindOurs(theirs, range_id)
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "lane: expected a range that was asked for, found " +
+                              std::to_string(theirs));
+}
+
+Status LaneChannel::Compare(uint32_t range_id, const Digest128& content) {
+  if (!source_->compare) {
+    return Status::OK();
+  }
+  bool equal = false;
+  const Status status = source_->compare(range_id, content, &equal);
+  if (!status.ok() || equal) {
+    return Here(status);
+  }
+  const CloneLayout& clone = *state_->clone;
+  return Wrong(MakeStatus(
+      EndState::kCorrupt,
+      CloneFileName(clone.file_of(range_id)) + ": expected the bytes at " +
+          std::to_string(clone.unit(range_id).offset) +
+          " that the first source has, found others"));
+}
+
+}  // namespace sstferry
