@@ -1,12 +1,12 @@
-// Real processes that are killed: a server of two databases that are written
-// all the time, a relay, and a pull of each database through it: one ingests,
-// the other clones.
+// Real processes that are killed: a server of databases that are written all the
+// time, a relay, and pulls of these databases through it.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -32,8 +32,9 @@ class WrittenDatabase {
 
   const std::string& path() const { return path_; }
   // Requires that `target` holds what this held at its snapshot's sequence
-  // number, which must not be below that of the call before.
-  void RequireEqualSnapshot(const std::string& target);
+  // number, which must not be below that of the call before, unless the target
+  // may share an older snapshot. Returns that number.
+  uint64_t RequireEqualSnapshot(const std::string& target, bool shares);
   // Of all targets compared.
   uint64_t chunks_carried() const { return chunks_carried_; }
   uint64_t chunks_built() const { return chunks_built_; }
@@ -47,6 +48,7 @@ class WrittenDatabase {
   std::unique_ptr<test::OpenDb> db_;
   uint64_t sequence_at_rest_ = 0;
   HistoryModel model_{2};
+  uint64_t compared_ = 0;  // sequence number of model_
   uint64_t chunks_carried_ = 0;
   uint64_t chunks_built_ = 0;
   uint64_t chunks_cloned_ = 0;
@@ -56,11 +58,19 @@ class WrittenDatabase {
   std::thread writer_;
 };
 
+// A target that is pulled again and again.
+struct KilledTarget {
+  std::string database;  // its name
+  std::string name;
+  std::string method;
+  bool shares = false;  // --snapshot latest
+};
+
 // One pull, started again until it is done.
 class KilledPull {
  public:
-  KilledPull(WrittenDatabase* database, const std::string& target,
-             const std::string& url, const std::string& method);
+  KilledPull(WrittenDatabase* database, const KilledTarget& what,
+             const std::string& target, const std::string& url);
 
   void Start();  // to an empty place
   void Kill();   // -9, and starts it again
@@ -69,8 +79,11 @@ class KilledPull {
   bool Step(std::chrono::milliseconds limit);
   bool done() const { return done_; }
   uint64_t starts() const { return starts_; }
-  // Requires a target equal to its snapshot and nothing beside it.
-  void RequireComplete();
+  // Requires a target equal to its snapshot and nothing beside it. Returns the
+  // snapshot's sequence number.
+  uint64_t RequireComplete();
+  const std::string& target() const { return target_; }
+  const KilledTarget& what() const { return what_; }
 
   const std::string& last_words() const { return last_words_; }
 
@@ -78,9 +91,9 @@ class KilledPull {
   void Launch();
 
   WrittenDatabase* const database_;
+  const KilledTarget what_;
   const std::string target_;
   const std::string url_;
-  const std::string method_;
   std::unique_ptr<Process> process_;
   std::string last_words_;  // of the last one that ended by itself
   bool done_ = false;
@@ -89,15 +102,21 @@ class KilledPull {
 
 class KillWorld {
  public:
-  explicit KillWorld(uint64_t seed);
+  // A server of the databases that `targets` name.
+  KillWorld(uint64_t seed, const std::vector<KilledTarget>& targets);
 
-  // Both pulls to empty places, with that many kills of whatever in between
+  // All pulls to empty places, with that many kills of whatever in between
   // at random moments; then to their ends, which are compared.
   void Round(int kills);
-  // With nobody writing: pulls both once more, and has `sstferry verify`
+  // With nobody writing: pulls all once more, and has `sstferry verify`
   // compare. Requires that the server's end leaves no snapshot.
   void Finish();
   uint64_t cycles() const { return cycles_; }
+  uint64_t chunks_carried() const;
+  uint64_t chunks_built() const;
+  uint64_t chunks_cloned() const;
+  // Targets that were complete with the snapshot of another one.
+  uint64_t shared() const { return shared_; }
   void Report();
 
  private:
@@ -112,11 +131,12 @@ class KillWorld {
   ScratchDir dir_;
   uint16_t server_port_ = 0;
   uint16_t relay_port_ = 0;
-  std::vector<std::unique_ptr<WrittenDatabase>> databases_;
+  std::map<std::string, std::unique_ptr<WrittenDatabase>> databases_;
   std::unique_ptr<ServeProcess> server_;
   std::unique_ptr<Process> relay_;
   std::vector<std::unique_ptr<KilledPull>> pulls_;
   uint64_t cycles_ = 0;
+  uint64_t shared_ = 0;
   uint64_t kills_[3] = {0, 0, 0};  // source, relay, target
 };
 

@@ -206,6 +206,79 @@ TEST_CASE("A builder that fails fails all readers of its chunk",
   REQUIRE(again.next() == kChunks);
 }
 
+TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
+          "runs",
+          "[chunk][share]") {
+  Bench bench(100 * kBytes);
+  std::promise<void> reads;       // the first reader has bytes of the chunk
+  std::promise<void> runs;        // the second builder
+  std::promise<void> first_ended; // the first reader
+  const std::shared_future<void> ended = first_ended.get_future().share();
+  std::atomic<int> builders{0};
+  const auto build = [&](const RangeRequest& from,
+                         const std::function<bool()>& cancelled,
+                         ChunkSink* sink) {
+    if (++builders == 1) {
+      ChunkBegin begin;
+      begin.range_id = from.range_id;
+      Status status = sink->Begin(begin);
+      if (status.ok()) status = sink->Append(ContentsAt(0).substr(0, 1000));
+      reads.get_future().wait();
+      return status.ok() ? MakeStatus(EndState::kSourceError, "a test said so")
+                         : status;
+    }
+    runs.set_value();
+    ended.wait();
+    return bench.factory.Build(from, cancelled, sink);
+  };
+  class HeldSink : public CheckingSink {
+   public:
+    explicit HeldSink(std::function<void()> held)
+        : CheckingSink(0), held_(std::move(held)) {}
+    Status Append(const Slice& data) override {
+      held_();
+      return CheckingSink::Append(data);
+    }
+
+   private:
+    const std::function<void()> held_;
+  };
+  // It looks for more bytes only once the second builder runs.
+  HeldSink first([&] {
+    reads.set_value();
+    runs.get_future().wait();
+  });
+  std::atomic<bool> give_up{false};
+  std::promise<Status> first_status;
+  std::thread first_reader([&] {
+    CachedRead read = bench.From(0);
+    read.build = build;
+    read.cancelled = [&give_up] { return give_up.load(); };
+    first_status.set_value(bench.cache->Send(&read, &first));
+  });
+  CheckingSink second(0);
+  Status second_status;
+  std::thread second_reader([&] {
+    do {  // fails with the first builder until that has ended
+      second = CheckingSink(0);
+      CachedRead read = bench.From(0);
+      read.build = build;
+      second_status = bench.cache->Send(&read, &second);
+    } while (!second_status.ok());
+  });
+  std::future<Status> status = first_status.get_future();
+  const bool ends =
+      status.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  give_up = true;
+  first_ended.set_value();
+  first_reader.join();
+  second_reader.join();
+  REQUIRE(ends);
+  REQUIRE(EndStateOf(status.get()) == EndState::kSourceError);
+  REQUIRE(second.next() == kChunks);
+  REQUIRE(builders == 2);
+}
+
 TEST_CASE("A cache without room leaves building to its readers",
           "[chunk][share]") {
   Bench bench(kBytes / 2);
