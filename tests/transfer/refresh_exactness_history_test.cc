@@ -165,6 +165,8 @@ struct Counts {
   uint64_t sent = 0;
   uint64_t unchanged = 0;
   uint64_t compared = 0;
+  uint64_t looked_up = 0;
+  uint64_t deltas = 0;  // chunks
   uint64_t hidden = 0;
   uint64_t stopped = 0;
   uint64_t resumed = 0;
@@ -529,6 +531,8 @@ class Histories {
     counts_->sent += summary.ranges_sent;
     counts_->unchanged += summary.ranges_unchanged;
     counts_->compared += summary.ranges_compared;
+    counts_->looked_up += summary.ranges_looked_up;
+    counts_->deltas += summary.chunks_delta;
     counts_->resumed += goes_on;
   }
 
@@ -562,7 +566,8 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
             << counts.swaps << " by swap, " << counts.hidden
             << " beside a family that cannot be opened): " << counts.sent
             << " ranges sent, " << counts.unchanged << " unchanged, "
-            << counts.compared << " compared; " << counts.stopped
+            << counts.compared << " compared, " << counts.looked_up
+            << " looked up, " << counts.deltas << " deltas; " << counts.stopped
             << " stopped, " << counts.resumed << " gone on with; refused";
   for (const auto& [reason, count] : counts.refused) {
     std::cerr << " '" << reason << "' " << count;
@@ -572,6 +577,8 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
   REQUIRE(counts.sent > 0);
   REQUIRE(counts.unchanged > 0);
   REQUIRE(counts.compared > 0);
+  REQUIRE(counts.looked_up > 0);
+  REQUIRE(counts.deltas > 0);
   REQUIRE(counts.parts > 0);
 }
 

@@ -382,8 +382,17 @@ TEST_CASE("What one refresh of an open database proved the next believes",
       RefreshOpen(world.source, &db, {"default", "b"}, options);
   REQUIRE_OK(again.status);
   RequireBelieved(again);
-  // Nobody can tell what a compaction of an open database did.
+  // The MANIFEST tells what a compaction of an open database did,
   db.Compact();
+  const Ferried compacted =
+      RefreshOpen(world.source, &db, {"default", "b"}, options);
+  RequireBelieved(compacted);
+  // but not with which options, where they were set behind it.
+  rocksdb::CompactRangeOptions forced;
+  forced.bottommost_level_compaction =
+      rocksdb::BottommostLevelCompaction::kForce;
+  REQUIRE_OK(db->CompactRange(forced, nullptr, nullptr));
+  REQUIRE_OK(db->SetOptions({{"disable_auto_compactions", "true"}}));
   const Ferried compared =
       RefreshOpen(world.source, &db, {"default", "b"}, options);
   REQUIRE_OK(compared.status);

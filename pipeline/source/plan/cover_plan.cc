@@ -64,7 +64,7 @@ bool SameWal(const Cover& then, const Cover& now) {
 
 // All that may have changed in the interval is known by key.
 bool IsKnown(const CoverComparison& how, const Cover& then) {
-  if (how.changes == nullptr || then.doubted ||
+  if (how.changes == nullptr ||
       (then.flushed && !how.changes->knows_wal_keys)) {
     return false;
   }
@@ -77,6 +77,8 @@ bool IsKnown(const CoverComparison& how, const Cover& then) {
   how.changes->old_files->Fill(&old);
   return old.backing == then.backing;
 }
+
+constexpr char kTargetChanged[] = "the target was written to or compacted";
 
 Judgement Judge(const CoverComparison& how, const Cover& then,
                 const Cover& now) {
@@ -91,8 +93,13 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
     return {RangeNeed::kCompare,
             same_files ? "requested by digest" : "backed by other files"};
   }
-  if ((!same_files || !SameWal(then, now)) && IsKnown(how, then)) {
+  const bool unlike = !same_files || !SameWal(then, now);
+  const bool known = unlike && IsKnown(how, then);
+  if (known && !then.doubted) {
     return {RangeNeed::kLookup, "keys of new files and of the WAL"};
+  }
+  if (known || (then.doubted && !unlike)) {
+    return {RangeNeed::kCompare, kTargetChanged};
   }
   if (!same_files) {
     return {how.takes_delta ? RangeNeed::kCompare : RangeNeed::kSend,
@@ -100,9 +107,6 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
   }
   if (!SameWal(then, now)) {
     return {RangeNeed::kCompare, "the WAL has entries of it"};
-  }
-  if (then.doubted) {
-    return {RangeNeed::kCompare, "the target was written to"};
   }
   return {RangeNeed::kUnchanged,
           "unchanged since sequence " + std::to_string(then.sequence)};

@@ -240,6 +240,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   opened->db_ = opened->owned_.get();
   for (rocksdb::ColumnFamilyHandle* handle : opened->owned_handles_) {
     opened->families_.push_back({handle->GetName(), handle});
+    opened->families_.back().keeps_entries =
+        opened->compaction_filters_.count(handle->GetName()) == 0;
   }
   if (to_read) {
     status = ListUnflushed(file_system.get(), opened->db_,
@@ -263,6 +265,8 @@ std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
       live->compaction_filters_[handle->GetName()] =
           options.compaction_filter_factory->Name();
     }
+    live->families_.back().keeps_entries =
+        live->compaction_filters_.count(handle->GetName()) == 0;
   }
   return live;
 }
@@ -272,11 +276,16 @@ LiveDb::~LiveDb() {
   Close().PermitUncheckedError();
 }
 
-rocksdb::ColumnFamilyHandle* LiveDb::Find(const std::string& name) const {
+const FamilyHandle* LiveDb::FindFamily(const std::string& name) const {
   const auto found = std::find_if(
       families_.begin(), families_.end(),
       [&name](const FamilyHandle& family) { return family.name == name; });
-  return found != families_.end() ? found->handle : nullptr;
+  return found != families_.end() ? &*found : nullptr;
+}
+
+rocksdb::ColumnFamilyHandle* LiveDb::Find(const std::string& name) const {
+  const FamilyHandle* const found = FindFamily(name);
+  return found != nullptr ? found->handle : nullptr;
 }
 
 Status LiveDb::Create(const std::string& name,

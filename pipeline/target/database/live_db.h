@@ -58,7 +58,8 @@ class LiveDb {
   // Of tables and blob files that RocksDB made of a database that this object
   // opened: by flushes and compactions. 0 for any other.
   uint64_t written_bytes() const;
-  // Null if there is no such column family.
+  // Null if there is no such column family. Valid until Create() or Drop().
+  const FamilyHandle* FindFamily(const std::string& name) const;
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
 
   // Creates a column family and adds it to families().

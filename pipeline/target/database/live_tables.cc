@@ -5,6 +5,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "format/file_name.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/table_properties.h"
 #include "rocksdb/unique_id.h"
@@ -38,6 +39,7 @@ std::optional<Digest128> IdOf(const TableProperties& properties) {
 
 Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                       std::vector<LiveTable>* tables) {
+  const std::string database_id = DatabaseIdOf(db);
   bool whole = false;
   for (int i = 0; i < kTries && !whole; ++i) {
     rocksdb::ColumnFamilyMetaData metadata;
@@ -68,6 +70,9 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
           const TableProperties& properties = *found->second;
           table.id = IdOf(properties);
           table.range_deletions = properties.num_range_deletions;
+          table.is_own =
+              !database_id.empty() && properties.db_id == database_id &&
+              NumberedName(properties.orig_file_number, ".sst") == table.name;
         } else {
           whole = false;
         }

@@ -27,6 +27,8 @@ struct LiveTable {
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
   uint64_t range_deletions = 0;
+  // This database wrote it, under its present name: it was not ingested.
+  bool is_own = false;
 };
 
 // A column family of an open database. Borrows the handle.
@@ -36,6 +38,9 @@ struct FamilyHandle {
   // Keys in the WALs, as the tables without name and id that a flush would
   // make. Set only if the database is open for reading only.
   std::vector<LiveTable> unflushed = {};
+  // The application has no compaction filter for it: its compactions keep what
+  // a reader sees.
+  bool keeps_entries = false;
 };
 
 // Lists the live tables of a family, of one version of the database. Opens

@@ -129,32 +129,30 @@ Status RefreshTarget::OpenAndJudge() {
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
   }
+  status = status.ok() ? CheckVersion() : status;
+  status = status.ok() ? ReadRecord() : status;
+  status = status.ok() ? Judge(record_, &judged_, &memory_) : status;
+  if (status.ok() && compare() == CompareMode::kFiles) {
+    AddDoubtNotes(record_, judged_, &notes);
+  }
   for (const std::string& note : notes) {
     context().report->Note(note);
-  }
-  if (status.ok()) {
-    status = CheckVersion();
-  }
-  if (status.ok()) {
-    status = ReadRecord();
-  }
-  if (status.ok()) {
-    status = Judge(&judged_, &memory_);
   }
   return status.ok() ? CheckJudged() : status;
 }
 
-Status RefreshTarget::Judge(JudgedTarget* judged, TargetMemory* memory) {
+Status RefreshTarget::Judge(const CoverFile& record, JudgedTarget* judged,
+                            TargetMemory* memory) {
   Status status = writable_ ? live_->Flush(Selected()) : Status::OK();
   if (status.ok()) {
-    status = JudgeCovers(record_, live_->db(), Selected(), judged);
+    status = JudgeCovers(record, live_->db(), Selected(), judged);
     DescribeTarget(options(), *judged, memory);
   }
   return status;
 }
 
 // What the source was told must still be so: between then and now the database
-// was nobody's.
+// was nobody's. Judged by what was found then: its MANIFEST is another now.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
@@ -171,7 +169,7 @@ Status RefreshTarget::OpenToWrite() {
   writable_ = true;
   FaultPoint("Refresh:TargetOpened");
   TargetMemory memory;
-  status = Judge(&judged_, &memory);
+  status = Judge(CoverFile(judged_.record), &judged_, &memory);
   const std::string lost =
       status.ok() ? FindLost(Selected(), memory_, memory) : "";
   return lost.empty()
@@ -351,7 +349,7 @@ Status RefreshTarget::CreateFamilies() {
       }
       context().report->Note("column family '" + name + "' was created");
     }
-    planned_.push_back({name, live_->Find(name)});
+    planned_.push_back(*live_->FindFamily(name));
     state()->families[i].comparator = planned_.back().handle->GetComparator();
   }
   return Status::OK();

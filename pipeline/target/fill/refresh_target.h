@@ -43,6 +43,9 @@ class RefreshTarget : public PullTarget {
                : options().compare;
   }
   bool HasEnded(const JournalTransfer& head) const override;
+  bool TakesPlaceOf(const JournalTransfer& head) const override {
+    return head.mode == kRefreshListedMode;
+  }
   [[nodiscard]] rocksdb::Status CheckAsLeft(const JournalState& journal,
                                             bool* as_left) override;
   void Describe(TargetMemory* memory) const override {
@@ -103,9 +106,9 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status OpenAndJudge();
   // Of a directory, which is opened to be read until the refresh is accepted.
   [[nodiscard]] rocksdb::Status OpenToWrite();
-  // Memtables are flushed before, where that may be.
-  [[nodiscard]] rocksdb::Status Judge(JudgedTarget* judged,
-                                      TargetMemory* memory);
+  // By these records. Memtables are flushed before, where that may be.
+  [[nodiscard]] rocksdb::Status Judge(
+      const CoverFile& record, JudgedTarget* judged, TargetMemory* memory);
   void NoteFilters();
   [[nodiscard]] rocksdb::Status ReadRecord();
   [[nodiscard]] rocksdb::Status CheckSource();

@@ -20,6 +20,9 @@ class RepairTarget : public RefreshTarget {
 
   const char* mode() const override { return kRefreshListedMode; }
   CompareMode compare() const override { return CompareMode::kListed; }
+  bool TakesPlaceOf(const JournalTransfer& /*head*/) const override {
+    return false;
+  }
   [[nodiscard]] rocksdb::Status CheckAsLeft(const JournalState& journal,
                                             bool* as_left) override;
   void Describe(TargetMemory* memory) const override;

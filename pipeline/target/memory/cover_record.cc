@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "format/record/source_record.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/target/disk/durable.h"
+#include "pipeline/target/memory/table_changes.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {
@@ -83,86 +82,50 @@ bool IsOutside(const KeyInterval& interval, const KeyInterval& selected,
           order->Compare(*interval.begin, *selected.end) >= 0);
 }
 
-auto FieldsOfTable(const CoveredTable& table) {
-  return std::tie(table.id.high, table.id.low, table.smallest, table.largest,
-                  table.bytes, table.smallest_sequence, table.largest_sequence);
-}
+using Id = std::pair<uint64_t, uint64_t>;
 
-bool TableLess(const CoveredTable& a, const CoveredTable& b) {
-  return FieldsOfTable(a) < FieldsOfTable(b);
-}
-
-// Tables with a unique id, which a record can name, and the spans of the
-// others, where a record proves nothing.
-struct NamedTables {
-  std::vector<CoveredTable> named;
-  std::vector<Span> nameless;
-};
-
-NamedTables NamesOf(const std::vector<LiveTable>& tables) {
-  NamedTables names;
-  for (const LiveTable& table : tables) {
-    if (table.id && table.smallest.size() <= kMaxKeyBytes &&
-        table.largest.size() <= kMaxKeyBytes) {
-      names.named.push_back({*table.id, table.smallest, table.largest,
-                             table.bytes, table.smallest_sequence,
-                             table.largest_sequence});
-    } else {
-      names.nameless.push_back({table.smallest, table.largest});
-    }
-  }
-  return names;
-}
-
-// Appends the spans of tables that are in only one of two lists. A list may
-// hold a table more than once.
-void AddDifferences(std::vector<CoveredTable> before,
-                    std::vector<CoveredTable> after, std::vector<Span>* spans) {
-  std::sort(before.begin(), before.end(), TableLess);
-  std::sort(after.begin(), after.end(), TableLess);
-  std::vector<CoveredTable> different;
-  std::set_symmetric_difference(before.begin(), before.end(), after.begin(),
-                                after.end(), std::back_inserter(different),
-                                TableLess);
-  for (CoveredTable& table : different) {
-    spans->push_back({std::move(table.smallest), std::move(table.largest)});
-  }
-}
-
-// Appends the spans of files that are neither judged files nor chunks of the
-// journal, and of those that are missing. Each chunk counts once.
-void AddChanges(const std::vector<LiveTable>& judged,
-                const JournalState& journal, uint32_t family,
-                std::vector<CoveredTable> now, std::vector<Span>* spans) {
-  using Id = std::pair<uint64_t, uint64_t>;
+// Returns the spans of changes that chunks of the journal do not explain. Each
+// chunk counts once.
+std::vector<Span> Unexplained(const JournalState& journal, uint32_t family,
+                              const TableChanges& changes) {
+  std::vector<Span> spans;
   std::map<Id, Span> chunks;
   for (const Range& range : journal.ranges) {
+    if (range.family != family) {
+      continue;
+    }
     for (const JournalChunk& chunk : journal.chunks[range.id]) {
       const std::optional<Digest128> id = TableIdOf(chunk);
-      if (range.family != family) {
-        continue;
-      }
       const Span span{chunk.chunk.smallest, chunk.chunk.largest};
       if (id) {
         chunks.emplace(Id{id->high, id->low}, span);
       } else {
-        spans->push_back(span);
+        spans.push_back(span);
       }
     }
   }
-  NamedTables before = NamesOf(judged);
-  spans->insert(spans->end(), before.nameless.begin(), before.nameless.end());
-  // An earlier run ingested these chunks before the target was judged.
-  std::erase_if(before.named, [&chunks](const CoveredTable& table) {
-    return chunks.count({table.id.high, table.id.low}) != 0;
-  });
-  std::erase_if(now, [&chunks](const CoveredTable& table) {
-    return chunks.erase({table.id.high, table.id.low}) != 0;
-  });
-  for (auto& [id, span] : chunks) {
-    spans->push_back(std::move(span));
+  for (const ChangedSpan& changed : changes.changed) {
+    if (!changed.added ||
+        chunks.erase({changed.added->high, changed.added->low}) == 0) {
+      spans.push_back({changed.smallest, changed.largest});
+    }
   }
-  AddDifferences(std::move(before.named), std::move(now), spans);
+  // An earlier run ingested these before the target was judged.
+  for (const CoveredTable& table : changes.then) {
+    chunks.erase({table.id.high, table.id.low});
+  }
+  for (auto& [id, span] : chunks) {
+    spans.push_back(std::move(span));
+  }
+  return spans;
+}
+
+std::vector<Span> SpansOf(const std::vector<ChangedSpan>& changed) {
+  std::vector<Span> spans;
+  for (const ChangedSpan& each : changed) {
+    spans.push_back({each.smallest, each.largest});
+  }
+  return spans;
 }
 
 // Doubts the records of one family that overlap these spans.
@@ -225,15 +188,24 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                    keep,
                CoverFile* made) {
   made->target_database_id = DatabaseIdOf(db);
-  for (uint32_t i = 0; i < families.size(); ++i) {
-    const FamilyHandle& family = families[i];
-    const Comparator* const order = family.handle->GetComparator();
-    std::vector<LiveTable> tables;
-    const Status status = ListLiveTables(db, family.handle, &tables);
+  std::vector<TableChanges> states;
+  for (const FamilyHandle& family : families) {
+    TableChanges state{&family};
+    const Status status = ListLiveTables(db, family.handle, &state.now);
     if (!status.ok()) {
       return status;
     }
-    NamedTables now = NamesOf(tables);
+    if (journal != nullptr) {
+      state.then = NamedTables(TablesOf(judged, family.name));
+    }
+    states.push_back(std::move(state));
+  }
+  if (journal != nullptr) {
+    FindChanges(db, &states);
+  }
+  for (uint32_t i = 0; i < families.size(); ++i) {
+    const FamilyHandle& family = families[i];
+    const Comparator* const order = family.handle->GetComparator();
     uint32_t old_index = 0;
     if (FindFamily(judged.record, family.name, &old_index) != nullptr) {
       KeepCovers(judged.record, old_index, i,
@@ -242,12 +214,16 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                  },
                  made);
     }
+    std::vector<Span> doubtful = SpansOf(NamelessSpans(states[i].now));
     if (journal != nullptr) {
-      AddChanges(TablesOf(judged, family.name), *journal, i, now.named,
-                 &now.nameless);
+      doubtful = Unexplained(*journal, i, states[i]);
+      for (Span& span :
+           SpansOf(NamelessSpans(TablesOf(judged, family.name)))) {
+        doubtful.push_back(std::move(span));
+      }
     }
-    Doubt(order, std::move(now.nameless), i, made);
-    made->families.push_back({family.name, std::move(now.named)});
+    Doubt(order, std::move(doubtful), i, made);
+    made->families.push_back({family.name, NamedTables(states[i].now)});
   }
   return Status::OK();
 }
@@ -374,6 +350,7 @@ Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
   for (Cover& cover : judged->record.covers) {
     cover.doubted = cover.doubted || !same_database;
   }
+  std::vector<TableChanges> states;
   for (const FamilyHandle& family : families) {
     JudgedFamily found{family.name, family.handle->GetComparator(), {}};
     const Status status = ListLiveTables(db, family.handle, &found.tables);
@@ -383,15 +360,42 @@ Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
     found.tables.insert(found.tables.end(), family.unflushed.begin(),
                         family.unflushed.end());
     uint32_t index = 0;
-    const CoveredFamily* known = FindFamily(record, family.name, &index);
+    const CoveredFamily* const known = FindFamily(record, family.name, &index);
     if (known != nullptr) {
-      NamedTables now = NamesOf(found.tables);
-      AddDifferences(known->files, std::move(now.named), &now.nameless);
-      Doubt(found.order, std::move(now.nameless), index, &judged->record);
+      states.push_back({&family, known->files, found.tables});
     }
     judged->families.push_back(std::move(found));
   }
+  FindChanges(db, &states);
+  for (const TableChanges& state : states) {
+    uint32_t index = 0;
+    if (FindFamily(record, state.family->name, &index) != nullptr) {
+      Doubt(state.family->handle->GetComparator(), SpansOf(state.changed),
+            index, &judged->record);
+      judged->record.families[index].files = NamedTables(state.now);
+    }
+  }
   return Status::OK();
+}
+
+void AddDoubtNotes(const CoverFile& record, const JudgedTarget& judged,
+                   std::vector<std::string>* notes) {
+  for (uint32_t family = 0; family < record.families.size(); ++family) {
+    uint64_t all = 0;
+    uint64_t doubted = 0;
+    for (size_t i = 0; i < record.covers.size(); ++i) {
+      if (record.covers[i].family == family) {
+        ++all;
+        doubted += judged.record.covers[i].doubted && !record.covers[i].doubted;
+      }
+    }
+    if (doubted > 0) {
+      notes->push_back("column family '" + record.families[family].name + "': " +
+                       std::to_string(doubted) + " of " + std::to_string(all) +
+                       " intervals must be compared, because the target was "
+                       "written to or compacted there since its last refresh");
+    }
+  }
 }
 
 void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
@@ -473,24 +477,29 @@ Status RecordRepair(const SourcePlan& plan, rocksdb::DB* db,
 Status RecordTables(bool alone, rocksdb::DB* db,
                     const std::vector<FamilyHandle>& families,
                     CoverFile* covers) {
+  std::vector<TableChanges> states;
   for (const FamilyHandle& family : families) {
     uint32_t index = 0;
     if (FindFamily(*covers, family.name, &index) == nullptr) {
       continue;
     }
-    std::vector<LiveTable> tables;
-    const Status status = ListLiveTables(db, family.handle, &tables);
+    TableChanges state{&family};
+    const Status status = ListLiveTables(db, family.handle, &state.now);
     if (!status.ok()) {
       return status;
     }
-    NamedTables now = NamesOf(tables);
-    std::vector<CoveredTable>& recorded = covers->families[index].files;
-    if (!alone) {
-      AddDifferences(std::move(recorded), now.named, &now.nameless);
+    state.then = alone ? NamedTables(state.now)
+                       : std::move(covers->families[index].files);
+    states.push_back(std::move(state));
+  }
+  FindChanges(db, &states);
+  for (const TableChanges& state : states) {
+    uint32_t index = 0;
+    if (FindFamily(*covers, state.family->name, &index) != nullptr) {
+      Doubt(state.family->handle->GetComparator(), SpansOf(state.changed),
+            index, covers);
+      covers->families[index].files = NamedTables(state.now);
     }
-    Doubt(family.handle->GetComparator(), std::move(now.nameless), index,
-          covers);
-    recorded = std::move(now.named);
   }
   return Status::OK();
 }

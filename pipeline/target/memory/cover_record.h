@@ -1,7 +1,7 @@
 // The interval records of a target (format/record/cover_file.h). A refresh
-// reads them, judges them by the files that the target holds now, and writes
-// new ones when it ends. An SST file never changes, so the same files hold the
-// same entries; sequence numbers and levels prove nothing.
+// reads them, judges them by the files that the target holds now
+// (table_changes.h), and writes new ones when it ends. Sequence numbers and
+// levels prove nothing.
 #pragma once
 
 #include <optional>
@@ -61,14 +61,19 @@ struct JudgedTarget {
   std::vector<JudgedFamily> families;
 };
 
-// Sets *judged to `record` and the tables of these families. Doubts an interval
-// record that was doubted before, or whose interval overlaps other files than
-// when it was written. Doubts all of them if `record` is that of another
-// database. REQUIRES: memtables are flushed, or FamilyHandle::unflushed tells
+// Sets *judged to `record` and the tables of these families, which are then
+// those of the record, too. Doubts an interval record that was doubted before,
+// or whose keys may have changed since it was written. Doubts all of them if
+// `record` is that of another database. REQUIRES: memtables are flushed, or FamilyHandle::unflushed tells
 // their keys.
 [[nodiscard]] rocksdb::Status JudgeCovers(
     const CoverFile& record, rocksdb::DB* db,
     const std::vector<FamilyHandle>& families, JudgedTarget* judged);
+
+// Appends a sentence for each family of `record` in which others have changed
+// the target since: how many of its intervals are doubted for that.
+void AddDoubtNotes(const CoverFile& record, const JudgedTarget& judged,
+                   std::vector<std::string>* notes);
 
 // Sets the first and last key of the tables; keys of deletions count. None if
 // there is no table.

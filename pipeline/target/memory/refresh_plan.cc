@@ -96,6 +96,9 @@ Status ReadTargetMemory(const PullOptions& options, TargetMemory* memory,
     status = JudgeCovers(record, live->db(), families, &judged);
     DescribeTarget(options, judged, memory);
   }
+  if (status.ok() && options.compare == CompareMode::kFiles) {
+    AddDoubtNotes(record, judged, notes);
+  }
   const Status closed = live->Close();
   return status.ok() ? closed : status;
 }

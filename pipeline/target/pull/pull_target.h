@@ -50,6 +50,11 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status Inspect() = 0;
   // Whether a journal is of a pull that had ended but for its workspace.
   virtual bool HasEnded(const JournalTransfer& head) const = 0;
+  // Whether a journal is of another pull that this one makes useless: it is
+  // dropped, whatever it came to.
+  virtual bool TakesPlaceOf(const JournalTransfer& /*head*/) const {
+    return false;
+  }
   // Whether nobody but that pull wrote to it since it was judged for it: then
   // what the journal tells is still so.
   [[nodiscard]] virtual rocksdb::Status CheckAsLeft(

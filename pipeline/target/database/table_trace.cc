@@ -1,0 +1,316 @@
+#include "pipeline/target/database/table_trace.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "format/coding.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_reader.h"
+#include "pipeline/base/file_source.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr size_t kTrailerBytes = 8;  // of an internal key
+constexpr char kOptionsPrefix[] = "OPTIONS-";
+constexpr char kManifestPrefix[] = "MANIFEST-";
+
+// RocksDB adds these before it hashes an id.
+constexpr uint64_t kAddedToHigh = 6417269962128484497u;
+constexpr uint64_t kAddedToLow = 17391078804906429400u;
+
+// Returns the number behind the prefix; 0: another name.
+uint64_t NumberIn(const std::string& name, const std::string& prefix) {
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+                 name.find_first_not_of("0123456789", prefix.size()) ==
+                     std::string::npos
+             ? strtoull(name.c_str() + prefix.size(), nullptr, 10)
+             : 0;
+}
+
+uint64_t TableNumber(const std::string& name) {
+  return strtoull(name.c_str(), nullptr, 10);
+}
+
+std::string UserKey(const std::string& internal) {
+  return internal.substr(
+      0, internal.size() - std::min(internal.size(), kTrailerBytes));
+}
+
+// All that tells one recorded table from another.
+std::string KeyOf(const CoveredTable& table) {
+  std::string key;
+  PutFixed64(&key, table.id.high);
+  PutFixed64(&key, table.id.low);
+  PutFixed64(&key, table.bytes);
+  PutFixed64(&key, table.smallest_sequence);
+  PutFixed64(&key, table.largest_sequence);
+  PutBytes(&key, table.smallest);
+  PutBytes(&key, table.largest);
+  return key;
+}
+
+// Who wrote a table: the same for all that one open database writes, because
+// RocksDB's id is made of the session and of the table's number then.
+using Writer = std::pair<uint64_t, uint64_t>;
+
+// A table of the MANIFEST.
+struct Traced {
+  CoveredTable table;
+  uint64_t number = 0;
+  std::optional<Writer> writer;  // none: without an id
+};
+
+Traced TracedOf(const ManifestFile& file) {
+  Traced traced;
+  traced.number = file.number;
+  traced.table.smallest = UserKey(file.smallest);
+  traced.table.largest = UserKey(file.largest);
+  traced.table.bytes = file.bytes;
+  traced.table.smallest_sequence = file.smallest_sequence;
+  traced.table.largest_sequence = file.largest_sequence;
+  if (file.has_unique_id) {
+    traced.table.id = PublicTableId(file.unique_id);
+    traced.writer = {file.unique_id.high, file.unique_id.low ^ file.number};
+  }
+  return traced;
+}
+
+// One change of a family's tables; a table that moved to another level is in
+// neither list.
+struct Change {
+  std::vector<CoveredTable> gone;
+  std::vector<Traced> come;
+};
+
+// Follows the tables of one family.
+class FamilyTrace {
+ public:
+  explicit FamilyTrace(TracedFamily* family) : family_(family) {
+    for (const CoveredTable& table : *family->then) {
+      Count(KeyOf(table), 1);
+    }
+  }
+
+  void Apply(const VersionEdit& edit) {
+    Change change;
+    std::set<uint64_t> moved;
+    for (const ManifestFile& file : edit.new_files) {
+      moved.insert(file.number);
+    }
+    for (const auto& [level, number] : edit.deleted_files) {
+      const auto found = live_.find(number);
+      if (found != live_.end() && moved.count(number) == 0) {
+        Count(KeyOf(found->second), 1);
+        change.gone.push_back(std::move(found->second));
+        live_.erase(found);
+      }
+    }
+    for (const ManifestFile& file : edit.new_files) {
+      if (live_.count(file.number) == 0) {
+        Traced traced = TracedOf(file);
+        Count(KeyOf(traced.table), -1);
+        live_[file.number] = traced.table;
+        seen_[file.number] = traced;
+        change.come.push_back(std::move(traced));
+      }
+    }
+    if (!change.gone.empty() || !change.come.empty()) {
+      changes_.push_back(std::move(change));
+    }
+  }
+
+  // REQUIRES: behind a whole record or group. What was there then begins anew
+  // where the tables are those that were recorded.
+  void Match() {
+    if (counts_.empty()) {
+      matched_ = true;
+      changes_.clear();
+    }
+  }
+
+  // Adds who wrote those tables that this database wrote and has still. False:
+  // a table of now is not in the MANIFEST.
+  bool AddWriters(std::set<Writer>* writers) const {
+    for (const LiveTable& now : *family_->now) {
+      if (now.name.empty()) {
+        continue;  // keys of a WAL
+      }
+      const auto found = seen_.find(TableNumber(now.name));
+      if (found == seen_.end() || !now.id || !found->second.writer ||
+          !(found->second.table.id == *now.id)) {
+        return false;
+      }
+      if (now.is_own) {
+        writers->insert(*found->second.writer);
+      }
+    }
+    return true;
+  }
+
+  // `newer_than`: the number of the newest OPTIONS file.
+  void Finish(const std::set<Writer>& writers, uint64_t newer_than) {
+    family_->is_known = matched_;
+    for (const Change& change : changes_) {
+      const bool is_compaction =
+          !change.gone.empty() && !change.come.empty() &&
+          std::all_of(change.come.begin(), change.come.end(),
+                      [&](const Traced& come) {
+                        return come.number > newer_than && come.writer &&
+                               writers.count(*come.writer) != 0;
+                      });
+      if (is_compaction) {
+        continue;
+      }
+      for (const CoveredTable& gone : change.gone) {
+        family_->changed.push_back({gone.smallest, gone.largest});
+      }
+      for (const Traced& come : change.come) {
+        family_->changed.push_back({come.table.smallest, come.table.largest});
+        if (change.gone.empty() && come.writer) {
+          family_->changed.back().added = come.table.id;
+        }
+      }
+    }
+  }
+
+ private:
+  // Of the recorded tables, less those that are live.
+  void Count(const std::string& key, int by) {
+    const int left = counts_[key] += by;
+    if (left == 0) {
+      counts_.erase(key);
+    }
+  }
+
+  TracedFamily* const family_;
+  std::map<std::string, int> counts_;
+  std::map<uint64_t, CoveredTable> live_;  // by number
+  std::map<uint64_t, Traced> seen_;
+  bool matched_ = false;
+  std::vector<Change> changes_;  // since it matched
+};
+
+// Follows the families that are asked about.
+class Tracer {
+ public:
+  explicit Tracer(std::vector<TracedFamily>* families) : families_(families) {}
+
+  Status Add(const Slice& record) {
+    VersionEdit edit;
+    Status status = DecodeVersionEdit(record, &edit);
+    // Finds what contradicts itself, which nothing here would.
+    status = status.ok() ? reader_.Add(record) : status;
+    if (!status.ok()) {
+      return status;
+    }
+    if (edit.drops_family) {
+      traces_.erase(edit.family_id);
+    } else {
+      if (edit.adds_family) {
+        Begin(edit.family_id, edit.family_name);
+      } else if (edit.family_id == 0 && traces_.count(0) == 0) {
+        Begin(0, "default");
+      }
+      const auto found = traces_.find(edit.family_id);
+      if (found != traces_.end()) {
+        found->second->Apply(edit);
+        touched_.insert(edit.family_id);
+      }
+    }
+    if (!reader_.in_group()) {
+      for (const uint32_t id : touched_) {
+        const auto found = traces_.find(id);
+        if (found != traces_.end()) {
+          found->second->Match();
+        }
+      }
+      touched_.clear();
+    }
+    return status;
+  }
+
+  void Finish(uint64_t newer_than) {
+    std::set<Writer> writers;
+    bool all_there = !reader_.in_group();
+    for (const auto& [id, trace] : traces_) {
+      all_there = trace->AddWriters(&writers) && all_there;
+    }
+    for (const auto& [id, trace] : traces_) {
+      if (all_there) {
+        trace->Finish(writers, newer_than);
+      }
+    }
+  }
+
+ private:
+  void Begin(uint32_t id, const std::string& name) {
+    for (TracedFamily& family : *families_) {
+      if (family.name == name) {
+        traces_[id] = std::make_unique<FamilyTrace>(&family);
+      }
+    }
+  }
+
+  std::vector<TracedFamily>* const families_;
+  ManifestReader reader_;
+  std::map<uint32_t, std::unique_ptr<FamilyTrace>> traces_;  // by id
+  std::set<uint32_t> touched_;  // since the last whole record or group
+};
+
+// Returns the highest number behind the prefix in the directory; 0: none.
+uint64_t NewestOf(rocksdb::FileSystem* file_system, const std::string& dir,
+                  const std::string& prefix) {
+  std::vector<std::string> names;
+  const Status listed =
+      file_system->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr);
+  uint64_t newest = 0;
+  for (const std::string& name : names) {
+    newest = std::max(newest, NumberIn(name, prefix));
+  }
+  return listed.ok() ? newest : 0;
+}
+
+}  // namespace
+
+Digest128 PublicTableId(const Digest128& in_manifest) {
+  std::string text;
+  PutFixed64(&text, in_manifest.high + kAddedToHigh);
+  PutFixed64(&text, in_manifest.low + kAddedToLow);
+  const Digest128 hashed = DigestOf(text);
+  return {hashed.low, hashed.high};
+}
+
+void TraceTables(rocksdb::FileSystem* file_system, const std::string& dir,
+                 std::vector<TracedFamily>* families) {
+  std::string current;
+  Status status = rocksdb::ReadFileToString(file_system, dir + "/CURRENT",
+                                            &current);
+  while (!current.empty() && current.back() == '\n') {
+    current.pop_back();
+  }
+  std::unique_ptr<FileSource> source;
+  if (status.ok()) {
+    status = FileSource::Open(file_system, dir + "/" + current, &source);
+  }
+  Tracer tracer(families);
+  if (status.ok()) {
+    LogFollower log(LogKind::kManifest);
+    status = log.Follow(*source, [&tracer](const Slice& record, uint64_t) {
+      return tracer.Add(record);
+    });
+  }
+  const uint64_t options = NewestOf(file_system, dir, kOptionsPrefix);
+  if (status.ok() && options > NumberIn(current, kManifestPrefix)) {
+    tracer.Finish(options);
+  }
+}
+
+}  // namespace sstferry

@@ -1,0 +1,91 @@
+// Refreshes of a replica that an application compacts between them.
+#include "tests/support/catch.h"
+#include "tests/support/refreshed.h"
+#include "tests/support/sample_bytes.h"
+
+namespace sstferry::test {
+namespace {
+
+constexpr uint64_t kKeys = 20'000;
+
+void Write(const std::string& dir, uint64_t step, uint64_t night) {
+  OpenDb db(dir, OneFamily(Quiet()));
+  for (uint64_t i = night % step; i < kKeys; i += step) {
+    db.Put(NumberedKey(i), RandomBytes(100, i + night));
+  }
+  db.Flush();
+}
+
+rocksdb::CompactRangeOptions Forced() {
+  rocksdb::CompactRangeOptions options;
+  options.bottommost_level_compaction =
+      rocksdb::BottommostLevelCompaction::kForce;
+  return options;
+}
+
+TEST_CASE("A replica whose application compacts it is refreshed at the cost of "
+          "the change",
+          "[transfer][refresh][delta]") {
+  const TempDir dir;
+  const std::string source = dir / "source";
+  const std::string target = dir / "target";
+  Write(source, 1, 0);
+  REQUIRE_OK(Refresh(source, target).status);
+  const bool is_open = GENERATE(false, true);
+  std::optional<OpenDb> open;
+  for (uint64_t night = 1; night < 4; ++night) {
+    Write(source, 200, night);
+    PullOptions options;
+    options.compact = false;
+    if (!open) {
+      open.emplace(target, OneFamily(Quiet()));
+    }
+    REQUIRE_OK((*open)->CompactRange(Forced(), nullptr, nullptr));
+    Ferried refreshed;
+    if (is_open) {
+      refreshed = RefreshOpen(source, &*open, {"default"}, options);
+    } else {
+      open.reset();
+      refreshed = Refresh(source, target, options);
+    }
+    INFO(refreshed.message());
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.ranges_compared == 0);
+    REQUIRE(refreshed.summary.ranges_looked_up > 0);
+    REQUIRE(refreshed.summary.entries_put == kKeys / 200);
+    REQUIRE_FALSE(refreshed.notes_mention("must be compared"));
+  }
+  open.reset();
+  ExpectSameEntries(source, target);
+}
+
+TEST_CASE("What an application wrote is compared where it wrote, and the report "
+          "says so",
+          "[transfer][refresh][delta]") {
+  const TempDir dir;
+  const std::string source = dir / "source";
+  const std::string target = dir / "target";
+  Write(source, 1, 0);
+  PullOptions options;
+  options.chunk_bytes = 64 << 10;
+  REQUIRE_OK(Refresh(source, target, options).status);
+  Write(source, 200, 1);
+  {
+    OpenDb db(target, OneFamily(Quiet()));
+    db.Put(NumberedKey(100), "foreign");
+    db.Delete(NumberedKey(101));
+    db.Flush();
+    REQUIRE_OK(db->CompactRange(Forced(), nullptr, nullptr));
+  }
+  const Ferried refreshed = Refresh(source, target, options);
+  REQUIRE_OK(refreshed.status);
+  ExpectSameEntries(source, target);
+  REQUIRE(refreshed.summary.ranges_compared > 0);
+  REQUIRE(refreshed.summary.ranges_looked_up > 0);
+  REQUIRE(refreshed.notes_mention("column family 'default': 1 of "));
+  REQUIRE(refreshed.notes_mention("must be compared, because the target was "
+                                  "written to or compacted there"));
+}
+
+}  // namespace
+}  // namespace sstferry::test
