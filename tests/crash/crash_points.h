@@ -23,6 +23,8 @@ enum class Scenario {
   kChunk,     // the same with --visibility chunk
   kAllDelta,  // --mode refresh that sends single entries
   kChunkDelta,  // the same with --visibility chunk
+  kRepair,    // --mode refresh --ranges of all that changed
+  kRepairLeft,  // the same; an ordinary refresh follows
   kSwap,      // --mode refresh --visibility swap of a database
   kSwapFirst, // the same of nothing
   kSwapOwed,  // the same after one that was killed inside the exchange

@@ -37,13 +37,19 @@ bool Replaces(Scenario scenario) {
          scenario == Scenario::kCloneReplace;
 }
 
+bool Repairs(Scenario scenario) {
+  return scenario == Scenario::kRepair || scenario == Scenario::kRepairLeft;
+}
+
 bool Refreshes(Scenario scenario) {
   return scenario == Scenario::kAll || scenario == Scenario::kChunk ||
-         scenario == Scenario::kAllDelta || scenario == Scenario::kChunkDelta;
+         scenario == Scenario::kAllDelta ||
+         scenario == Scenario::kChunkDelta || Repairs(scenario);
 }
 
 bool SendsDelta(Scenario scenario) {
-  return scenario == Scenario::kAllDelta || scenario == Scenario::kChunkDelta;
+  return scenario == Scenario::kAllDelta ||
+         scenario == Scenario::kChunkDelta || Repairs(scenario);
 }
 
 bool ShowsChunks(Scenario scenario) {
@@ -116,6 +122,13 @@ void ChangeSource(const std::string& path) {
   db.Flush();
 }
 
+// All that a night changes, as a verify would list it.
+void MakeRepair(PullOptions* options) {
+  options->ranges = {
+      {"default", {test::NumberedKey(0), test::NumberedKey(1000)}},
+      {"default", {test::NumberedKey(5400), std::nullopt}}};
+}
+
 // What the crash table promises: chunks that were recorded do not come again.
 bool HoldsChunks(Scenario scenario, const Crash& crash) {
   static const std::set<std::string> points = {
@@ -160,7 +173,10 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
   options.visibility =
       mode.starts_with("chunk") ? Visibility::kChunk : Visibility::kAll;
-  options.single_delete = !mode.ends_with("delta");
+  options.single_delete = mode == "all" || mode == "chunk";
+  if (mode.starts_with("repair")) {
+    MakeRepair(&options);
+  }
   if (Setting("SSTFERRY_TEST_METHOD") == "clone") {
     MakeClone(&options);
   }
@@ -212,6 +228,9 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   options.visibility =
       ShowsChunks(scenario) ? Visibility::kChunk : Visibility::kAll;
   options.single_delete = !SendsDelta(scenario);
+  if (Repairs(scenario)) {
+    MakeRepair(&options);
+  }
   options.restart = scenario == Scenario::kRestart;
   options.durability =
       Defers(scenario) ? Durability::kNone : Durability::kChunk;
@@ -358,6 +377,9 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   INFO(child_output_);
   PullOptions options = Options(scenario);
   options.restart = false;
+  if (scenario == Scenario::kRepairLeft) {
+    options.ranges.clear();
+  }
   TEST_SetBootId(crash.how == "kill" ? "" : "the next one");
   const Summary summary = RunPull(options);
   TEST_SetBootId("");
@@ -380,6 +402,11 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
     test::ExpectSameEntries(source(), target(), expected);
   } else {
     test::ExpectEqual(source(), target(), expected);
+  }
+  if (scenario == Scenario::kRepair) {
+    options.ranges.clear();
+    REQUIRE_OK(RunPull(options).status);
+    test::ExpectSameEntries(source(), target(), expected);
   }
   size_t olds = 0;
   for (const std::string& name : NamesOf(root())) {

@@ -86,6 +86,15 @@ Status PullWorkspace::JudgeUnfinished() {
                    " as asked");
     return Status::OK();
   }
+  if (context_->target->TakesPlaceOf(head)) {
+    context_->report->Note(
+        "an unfinished repair of listed ranges was dropped for this refresh; "
+        "ranges that it had not repaired may differ still: run sstferry verify, "
+        "or the repair again");
+    DropUnfinished("dropped the unfinished repair " +
+                   ToHex(head.transfer_id));
+    return Status::OK();
+  }
   const Status same = CheckSameRequest(options(), context_->target->mode(),
                                        head, workspace_->dir());
   if (!same.ok()) {

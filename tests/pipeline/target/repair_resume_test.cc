@@ -1,4 +1,5 @@
 // Repairs of listed ranges that end in the middle and are started again.
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/pipeline/target/resume_support.h"
@@ -57,7 +58,7 @@ TEST_CASE("A repair killed at any step is resumed with the same ranges alone",
   RepairWorld world;
   PullAndDie(world.server->address(), world.options, death.point, death.nth);
   REQUIRE(fs::exists(world.dir / "target.sstferry/journal"));
-  // Neither a refresh nor a repair of other ranges resumes it.
+  // A repair of other ranges does not resume it.
   PullOptions other = world.options;
   other.ranges.pop_back();
   Summary summary = RunPull(other);
@@ -65,8 +66,6 @@ TEST_CASE("A repair killed at any step is resumed with the same ranges alone",
   REQUIRE(MessageOf(summary.status).find("an unfinished repair of other "
                                          "ranges; --restart") !=
           std::string::npos);
-  other.ranges.clear();
-  REQUIRE(EndStateOf(RunPull(other).status) == EndState::kRefused);
 
   summary = RunPull(world.options);
   INFO(summary.status.ToString());
@@ -77,6 +76,61 @@ TEST_CASE("A repair killed at any step is resumed with the same ranges alone",
   other.ranges.clear();
   summary = RunPull(other);
   REQUIRE_OK(summary.status);
+  REQUIRE(EntriesOf(world.dir / "target") == EntriesOf(world.dir / "source"));
+}
+
+TEST_CASE("A refresh takes the place of a repair that was killed at any step",
+          "[target][repair][crash]") {
+  struct Death {
+    const char* point;
+    int nth;
+  };
+  const Death death = GENERATE(
+      Death{"Puller:HeadWritten", 1}, Death{"Ingestor:JournalSynced", 2},
+      Death{"Puller:TotalsAgreed", 1}, Death{"Ingestor:Ingested", 1},
+      Death{"Refresh:AllIngested", 1}, Death{"Refresh:CoversWritten", 1},
+      Death{"Refresh:CompactionRecorded", 1});
+  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+  INFO(death.point);
+  RepairWorld world;
+  PullAndDie(world.server->address(), world.options, death.point, death.nth);
+  PullOptions refresh = world.options;
+  refresh.ranges.clear();
+  refresh.visibility = visibility;
+  const Summary summary = RunPull(refresh);
+  INFO(summary.status.ToString());
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.state == "complete");
+  REQUIRE(summary.chunks_resumed == 0);
+  const bool tells = std::any_of(
+      summary.notes.begin(), summary.notes.end(), [](const std::string& note) {
+        return note.find("an unfinished repair of listed ranges was dropped") !=
+               std::string::npos;
+      });
+  REQUIRE(tells);
+  REQUIRE(EntriesOf(world.dir / "target") == EntriesOf(world.dir / "source"));
+  REQUIRE_FALSE(fs::exists(world.dir / "target.sstferry"));
+}
+
+TEST_CASE("A repair shares the latest snapshot of its source",
+          "[target][repair][share]") {
+  RepairWorld world;
+  PullOptions other = PullFrom(world.server->address(), world.dir / "other");
+  other.latest_snapshot = true;
+  const Summary shared = RunPull(other);
+  REQUIRE_OK(shared.status);
+  PullOptions repair = world.options;
+  repair.latest_snapshot = true;
+  const Summary summary = RunPull(repair);
+  INFO(summary.status.ToString());
+  REQUIRE_OK(summary.status);
+  REQUIRE(summary.state == "repaired");
+  REQUIRE(summary.ranges_compared > 0);
+  REQUIRE(summary.ranges_not_compared > 0);
+  REQUIRE(EntriesOf(world.dir / "target") == EntriesOf(world.dir / "source"));
+  PullOptions refresh = world.options;
+  refresh.ranges.clear();
+  REQUIRE_OK(RunPull(refresh).status);
   REQUIRE(EntriesOf(world.dir / "target") == EntriesOf(world.dir / "source"));
 }
 
