@@ -82,6 +82,24 @@ std::string Repair(const JudgedSide& copy, const JudgedSide& origin) {
              : "";
 }
 
+// A repair asks the origin for its ranges.
+std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
+                         const JudgedSide& origin) {
+  if (copy.families_only_here.empty() || !copy.address.is_directory()) {
+    return "";
+  }
+  const std::string& name = copy.families_only_here.front();
+  const size_t others = copy.families_only_here.size() - 1;
+  return "no range is listed of column family '" +
+         KeyToText(rocksdb::Slice(name.data(),
+                                  std::min(name.size(), kMaxShownKeyBytes))) +
+         "'" + (others == 0 ? "" : " and " + std::to_string(others) + " more") +
+         ", which only " + copy_label + " has: " +
+         Command("pull", origin.address, copy.address,
+                 " --mode refresh --drop-missing") +
+         " drops what the source does not have";
+}
+
 // No record connects the sides, so neither is known to be the copy.
 Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
   Verdict verdict;
@@ -106,6 +124,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   Verdict verdict;
   verdict.next = PullAgain(copy, origin, less);
   verdict.repair = Repair(copy, origin);
+  verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
   verdict.reason = copy_label + " was pulled from " + origin_label +
                    " at sequence " + std::to_string(then) + ", ";
   const std::string family = UnexplainedFamily(copy, origin);

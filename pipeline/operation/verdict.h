@@ -29,6 +29,8 @@ struct Verdict {
   std::string next;    // a command; empty: none is known
   // A command that makes a list of ranges equal, FILE; empty: none is known.
   std::string repair;
+  // A sentence about families that no repair can make equal; empty: none.
+  std::string beyond_repair;
 };
 
 // Returns true if `copy` records that its data came from the database of

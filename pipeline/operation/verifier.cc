@@ -130,6 +130,23 @@ Status Verifier::MatchFiles() {
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }
 
+// Lists a family that only the origin has, from which a repair takes it. Of
+// sides that no record connects, the left one is taken for the origin.
+void Verifier::AddDifferentFamily(const VerifySide& side,
+                                  const Family& family) {
+  const bool left_is_copy = IsPulledFrom(left_.judged, right_.judged) &&
+                            !IsPulledFrom(right_.judged, left_.judged);
+  const rocksdb::Comparator* order = nullptr;
+  const bool is_known =
+      FindComparator(family.description.name, family.description.comparator,
+                     options_.registry, &order)
+          .ok();
+  if (is_known && (&side == &right_) == left_is_copy) {
+    different_.Add(family.description.name, order,
+                   options_.selection.interval);
+  }
+}
+
 // Families present on one side only are differences, each counted once.
 Status Verifier::MatchFamilies() {
   right_family_.assign(left_.plan.families.size(), UINT32_MAX);
@@ -157,14 +174,14 @@ Status Verifier::MatchFamilies() {
     }
     if (right_family_[family.index] == UINT32_MAX) {
       left_.judged.families_only_here.push_back(family.description.name);
-      different_.Add(family.description.name, order,
-                     options_.selection.interval);
+      AddDifferentFamily(left_, family);
     }
   }
   for (const Family& other : right_.plan.families) {
     if (std::find(right_family_.begin(), right_family_.end(), other.index) ==
         right_family_.end()) {
       right_.judged.families_only_here.push_back(other.description.name);
+      AddDifferentFamily(right_, other);
     }
   }
   uint64_t place = 0;
@@ -454,6 +471,9 @@ Status Verifier::Judge(Summary* summary) const {
   summary->next = verdict.next;
   if (!summary->different_ranges.empty()) {
     summary->repair = verdict.repair;
+  }
+  if (!verdict.beyond_repair.empty()) {
+    summary->notes.push_back(verdict.beyond_repair);
   }
   return MakeStatus(
       verdict.state,

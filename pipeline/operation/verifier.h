@@ -66,6 +66,7 @@ class Verifier {
   [[nodiscard]] rocksdb::Status CompareUnit(uint32_t lane, size_t at);
   [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane, size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
+  void AddDifferentFamily(const VerifySide& side, const Family& family);
   void AddDifferentRange(size_t at, const KeyInterval& interval);
   // Tells both sides how it ended.
   void HangUp(const rocksdb::Status& status, Summary* summary);

@@ -216,6 +216,58 @@ TEST_CASE("A family that the replica lost is repaired as a whole",
   ExpectSameEntries(pair.source, pair.target, {Both()});
 }
 
+TEST_CASE("A family is listed where only the origin has it, whichever side that "
+          "is",
+          "[transfer][repair]") {
+  Pair pair;
+  const bool copy_is_left = GENERATE(false, true);
+  const auto verify = [&] {
+    VerifyOptions options;
+    options.left.directory = copy_is_left ? pair.target : pair.source;
+    options.right.directory = copy_is_left ? pair.source : pair.target;
+    Summary summary;
+    MakeVerify(options)->Run(&summary).PermitUncheckedError();
+    return summary;
+  };
+  SECTION("lost by the copy") {
+    {
+      OpenDb db(pair.target, Both());
+      db.Drop("more");
+    }
+    const Summary found = verify();
+    REQUIRE(found.different_ranges ==
+            std::vector<FamilyRange>{{"more", KeyInterval()}});
+    REQUIRE(found.repair.find("--ranges FILE") != std::string::npos);
+    REQUIRE_OK(pair.Repair(found.different_ranges).status);
+    REQUIRE_OK(verify().status);
+  }
+  SECTION("foreign to the origin") {
+    pair.Damage([](OpenDb* db) { db->Put(NumberedKey(7), "altered"); });
+    {
+      OpenDb db(pair.target, Both());
+      db.Create({"foreign", Quiet()});
+      db.Put("a", "foreign", "foreign");
+    }
+    const Summary found = verify();
+    REQUIRE(found.different_ranges ==
+            std::vector<FamilyRange>{
+                {"default", {NumberedKey(7), NumberedKey(8)}}});
+    REQUIRE_FALSE(found.notes.empty());
+    REQUIRE(found.notes.back() ==
+            std::string("no range is listed of column family 'foreign', which "
+                        "only ") +
+                (copy_is_left ? "left" : "right") + " has: sstferry pull " +
+                pair.source + " " + pair.target +
+                " --mode refresh --drop-missing drops what the source does "
+                "not have");
+    REQUIRE_OK(pair.Repair(found.different_ranges).status);
+    PullOptions options;
+    options.drop_missing = true;
+    REQUIRE_OK(Refresh(pair.source, pair.target, options).status);
+    REQUIRE_OK(verify().status);
+  }
+}
+
 TEST_CASE("More differences than are listed become ranges that hold them all",
           "[transfer][repair]") {
   Pair pair;

@@ -94,6 +94,9 @@ std::string VerifyReport(const Summary& summary) {
             " more (--show N lists more)\n";
   }
   text += DifferentRanges(summary);
+  for (const std::string& note : summary.notes) {
+    text += "note: " + Printable(note) + "\n";
+  }
   if (!summary.next.empty()) {
     text += "next: " + Printable(summary.next) + "\n";
   }
