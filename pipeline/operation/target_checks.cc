@@ -157,8 +157,14 @@ CheckSummary CheckSpace(const PullOptions& options, const Summary& summary,
     status = CheckFreeSpace(disk, parent, need, /*keeps_old_copy=*/false);
   }
   return status.ok()
-             ? Ok("space", "needs " + Megabytes(bytes) + ", " +
-                               Megabytes(free) + " are free at " + parent)
+             ? Ok("space", "needs " + Megabytes(bytes) +
+                               (need.reserve_bytes == 0
+                                    ? ""
+                                    : ", of which " +
+                                          Megabytes(need.reserve_bytes) +
+                                          " stay free (--min-free)") +
+                               "; " + Megabytes(free) + " are free at " +
+                               parent)
              : Problem("space", status,
                        "free as much, or name a TARGET_DIR on another disk");
 }

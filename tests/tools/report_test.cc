@@ -219,6 +219,34 @@ TEST_CASE("A plan's report shows families, items, disk and notes",
   }
 }
 
+TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "
+          "method",
+          "[tools]") {
+  Summary summary = FinishedPull();
+  summary.mode = "refresh";
+  summary.transfer_id = "00ff";
+  summary.items = {
+      {"default", "a", "m", "", 1'000'000, "lookup", "keys of new files"},
+      {"default", "m", "s", "", 90'000'000, "delta", "the target was written"},
+      {"default", "s", "z", "", 10'000'000, "skip", "unchanged"}};
+  MethodSummary clone;
+  clone.method = "clone";
+  clone.why_not = "not in place";
+  summary.methods = {clone};
+  const std::string report = PlanReport(summary, false);
+  INFO(report);
+  for (const char* word :
+       {"INTERVALS", "the target was written",
+        "skip: 1 interval, 10.0 MB stay as they are\nlookup: 1 interval, 1.0 MB "
+        "to send, at most\ndelta: 1 interval, 90.0 MB to read and compare on "
+        "both sides; what differs is sent\n"}) {
+    REQUIRE(report.find(word) != std::string::npos);
+  }
+  for (const char* word : {"FILE", "replace", "METHOD", "clone"}) {
+    REQUIRE(report.find(word) == std::string::npos);
+  }
+}
+
 TEST_CASE("A plan of a server lists what it serves", "[tools]") {
   Summary summary;
   summary.source = "sst://h:7420";

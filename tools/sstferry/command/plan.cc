@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "format/printable.h"
 #include "tools/sstferry/command/operation_runner.h"
@@ -43,16 +44,25 @@ std::string ServedNames(const Summary& summary) {
   return text;
 }
 
-// "carry: 12 files, 800.0 MB; rebuild: 3 files, 20.0 MB"; of a refresh "skip: 7
-// intervals, 400.0 MB; ...": bytes of intervals, of which less is sent.
+bool IsRefresh(const Summary& summary) { return summary.mode == "refresh"; }
+
+// An action, and what becomes of the bytes.
+using ActionText = std::pair<const char*, const char*>;
+
+// "carry: 12 files, 800.0 MB; rebuild: 3 files, 20.0 MB"; of a refresh the
+// bytes of intervals, a line for each action.
 std::string Actions(const Summary& summary) {
-  const bool refresh = summary.mode == "refresh";
-  std::vector<const char*> actions = {"carry", "rebuild"};
+  const bool refresh = IsRefresh(summary);
+  std::vector<ActionText> actions = {{"carry", ""}, {"rebuild", ""}};
   if (refresh) {
-    actions = {"skip", "lookup", "delta", "replace"};
+    actions = {{"skip", " stay as they are"},
+               {"lookup", " to send, at most"},
+               {"delta", " to read and compare on both sides; what differs is "
+                         "sent"},
+               {"replace", " to send"}};
   }
   std::string text;
-  for (const char* action : actions) {
+  for (const auto& [action, meaning] : actions) {
     uint64_t count = 0;
     uint64_t bytes = 0;
     for (const PlanItemSummary& item : summary.items) {
@@ -61,15 +71,19 @@ std::string Actions(const Summary& summary) {
         bytes += item.bytes;
       }
     }
-    text += (text.empty() ? "" : "; ") + std::string(action) + ": " +
-            FormatCount(count, refresh ? "interval" : "file") + ", " + FormatBytes(static_cast<double>(bytes));
+    if (refresh && count == 0) {
+      continue;
+    }
+    text += (text.empty() ? "" : refresh ? "\n" : "; ") + std::string(action) +
+            ": " + FormatCount(count, refresh ? "interval" : "file") + ", " +
+            FormatBytes(static_cast<double>(bytes)) + meaning;
   }
   return text + "\n";
 }
 
 std::string Families(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {
-      {"COLUMN FAMILY", "FILES", "BYTES"}};
+      {"COLUMN FAMILY", IsRefresh(summary) ? "INTERVALS" : "FILES", "BYTES"}};
   for (const std::string& family : summary.column_families) {
     uint64_t items = 0;
     uint64_t bytes = 0;
@@ -94,6 +108,11 @@ std::string Items(const Summary& summary) {
                     item.file.empty() ? "-" : Printable(item.file),
                     FormatBytes(static_cast<double>(item.bytes)), item.action,
                     Printable(item.reason)});
+  }
+  for (std::vector<std::string>& row : rows) {
+    if (IsRefresh(summary)) {
+      row.erase(row.begin() + 3);  // its intervals are of no one file
+    }
   }
   return Table(rows);
 }
@@ -182,7 +201,9 @@ std::string PlanReport(const Summary& summary, bool brief) {
     text += brief ? "" : Families(summary) + "\n" + Items(summary) + "\n";
     text += Actions(summary);
   }
-  text += Methods(summary);
+  if (!IsRefresh(summary)) {
+    text += Methods(summary);  // a refresh in place has but one
+  }
   text += "disk: the target needs about " +
           FormatBytes(static_cast<double>(BytesAtTarget(summary)) * 1.1) +
           "; the source links its files and writes no chunk\n";
