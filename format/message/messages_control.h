@@ -35,7 +35,7 @@ enum class SnapshotUse : uint8_t {
   kShare = 2,   // that of held_transfer, unchanged; a pull: kFeatureShare
   kInstead = 3, // a new one; held_transfer's may be released; pull only
   kLatest = 4,  // the one that others got a short time ago, or a new one:
-                // kFeatureShare
+                // kFeatureShare; held_transfer's, if not zeros, as kInstead
 };
 
 struct OpenRequest {

@@ -124,8 +124,8 @@ struct ServeOptions {
   std::chrono::milliseconds request_timeout{60'000};
   std::chrono::milliseconds peer_timeout{10'000};  // two ping intervals
   std::chrono::milliseconds ping_interval{5'000};
-  // If a target answers but takes no byte of a lane for this time, its transfer
-  // ends with TOO_SLOW.
+  // A target that answers but takes no byte of a lane for this time is told
+  // TOO_SLOW and disconnected. It may resume, as if it had been lost.
   std::chrono::milliseconds stall_timeout{120'000};
   // Time for which the source retains the snapshot of an unfinished pull while
   // no target is connected, also across a restart of the source. 0: not at all.

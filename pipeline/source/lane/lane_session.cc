@@ -56,14 +56,13 @@ void LaneSession::ServeLane(LanePort* port) {
                 });
   sink_ = &sink;
   const Status status = Serve(port);
-  // Nobody reads while the target is not connected.
-  const bool waits_for_target = EndStateOf(status) == EndState::kTooSlow &&
-                                transfer_->may_keep() &&
-                                !transfer_->has_control();
-  if (!status.ok() && !link.lost() && link.channel() != nullptr &&
-      !waits_for_target &&
-      !transfer_->ended()) {
-    const std::string where = "source lane " + std::to_string(lane_);
+  const std::string where = "source lane " + std::to_string(lane_);
+  const bool failed = !status.ok() && !link.lost() &&
+                      link.channel() != nullptr && !transfer_->ended();
+  if (failed && EndStateOf(status) == EndState::kTooSlow &&
+      transfer_->may_keep()) {
+    transfer_->Detach(status, where);
+  } else if (failed) {
     SendEnd(link.channel(), status, where);
     transfer_->Fail(status, where);
   }

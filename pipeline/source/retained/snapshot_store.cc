@@ -40,6 +40,25 @@ Status Gone(const TransferId& id) {
                         " is retained here");
 }
 
+// Ends transfers concurrently: each may wait a second for a peer that does not
+// read.
+void ForEachAtOnce(const std::vector<std::shared_ptr<Transfer>>& transfers,
+                   const std::function<void(Transfer*)>& end) {
+  std::vector<std::thread> threads;
+  for (const std::shared_ptr<Transfer>& transfer : transfers) {
+    const auto work = [&end, one = transfer.get()] { end(one); };
+    std::thread thread;
+    if (StartThread(work, &thread).ok()) {
+      threads.push_back(std::move(thread));
+    } else {
+      work();
+    }
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
 }  // namespace
 
 SnapshotStore::SnapshotStore(const ServeOptions* options,
@@ -126,35 +145,51 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                                              std::move(dir), shares_);
   status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
                                    : OtherOwner(id);
-  return status.ok() ? Add(transfer) : status;
+  if (status.ok()) status = Add(transfer);
+  if (EndStateOf(status) == EndState::kBusy &&
+      (target.features & kFeatureShare) != 0) {
+    std::lock_guard<std::mutex> lock(mu_);
+    queue_.Join(transfer);
+    return Status::OK();
+  }
+  return status;
+}
+
+std::shared_ptr<Transfer> SnapshotStore::FindHeld(const TransferId& id) const {
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? queue_.Find(id) : found->second.transfer;
 }
 
 Status SnapshotStore::Resume(const ServedDatabase& database,
                              const OpenRequest& request, const Hello& target,
                              std::string peer, Channel* control,
-                             std::shared_ptr<Transfer>* transfer) {
-  if (Find(request.held_transfer) == nullptr) {
+                             std::shared_ptr<Transfer>* transfer,
+                             bool* waits) {
+  std::unique_lock<std::mutex> lock(mu_);
+  if (FindHeld(request.held_transfer) == nullptr) {
+    lock.unlock();
     const Status adopted =
         Adopt(database, request, target, control->identity());
+    lock.lock();
     // Another connection may have adopted it at the same time.
-    if (!adopted.ok() && Find(request.held_transfer) == nullptr) {
+    if (!adopted.ok() && FindHeld(request.held_transfer) == nullptr) {
       return adopted;
     }
   }
   // Resumes under the lock, so that the lease cannot expire in between.
-  std::lock_guard<std::mutex> lock(mu_);
-  const auto found = entries_.find(request.held_transfer);
-  if (found == entries_.end() || stopping_) {
+  const std::shared_ptr<Transfer> held = FindHeld(request.held_transfer);
+  if (held == nullptr || stopping_) {
     return Gone(request.held_transfer);
   }
-  Transfer* const held = found->second.transfer.get();
   if (!held->IsOwner(control->identity())) {
     return OtherOwner(request.held_transfer);
   }
   const Status status =
       held->Resume(request, target, std::move(peer), control);
   if (status.ok()) {
-    *transfer = found->second.transfer;
+    *transfer = held;
+    *waits = queue_.Holds(*held);
+    changed_.notify_all();  // the connection before it may wait for a place
   }
   return status;
 }
@@ -186,6 +221,7 @@ void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     entries_.erase(transfer->id());
+    queue_.Leave(*transfer);
   }
   changed_.notify_all();
 }
@@ -248,6 +284,7 @@ void SnapshotStore::RenewLeases() {
   std::vector<std::shared_ptr<Transfer>> connected;
   {
     std::lock_guard<std::mutex> lock(mu_);
+    connected = queue_.All();
     for (const auto& item : entries_) {
       if (item.second.transfer->has_control() &&
           item.second.transfer->has_lease()) {
@@ -285,10 +322,8 @@ bool SnapshotStore::ReleaseOldestIdle(const std::string& parent,
   {
     std::lock_guard<std::mutex> lock(mu_);
     const uint64_t now = SteadySeconds();
-    for (const auto& [id, entry] : entries_) {
-      if (!entry.transfer->has_control() && entry.transfer->IsIn(parent)) {
-        idle.push_back({now - std::min(now, entry.idle_since), id, ""});
-      }
+    for (const auto& [id, since] : entries_.IdleIn(parent)) {
+      idle.push_back({now - std::min(now, since), id, ""});
     }
   }
   std::vector<std::string> paths;
@@ -317,10 +352,14 @@ bool SnapshotStore::ReleaseOldestIdle(const std::string& parent,
       }
       continue;
     }
-    std::shared_ptr<Transfer> transfer = Find(one.id);
-    if (transfer != nullptr && !transfer->has_control()) {
-      Remove(transfer);
-      Release(std::move(transfer), why);
+    std::unique_lock<std::mutex> lock(mu_);
+    std::vector<std::shared_ptr<Transfer>> readers =
+        entries_.TakeIdle(one.id);
+    lock.unlock();
+    for (std::shared_ptr<Transfer>& reader : readers) {
+      Release(std::move(reader), why);
+    }
+    if (!readers.empty()) {
       return true;
     }
   }
@@ -329,23 +368,14 @@ bool SnapshotStore::ReleaseOldestIdle(const std::string& parent,
 
 void SnapshotStore::ReleaseLargest(const std::string& parent,
                                    const std::string& why) {
-  std::shared_ptr<Transfer> largest;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    for (const auto& item : entries_) {
-      const std::shared_ptr<Transfer>& transfer = item.second.transfer;
-      if (transfer->planned() && !transfer->ended() &&
-          transfer->IsIn(parent) &&
-          (largest == nullptr ||
-           transfer->pinned_bytes() > largest->pinned_bytes())) {
-        largest = transfer;
-      }
-    }
-  }
-  if (largest != nullptr) {
-    // The transfer's session reports it.
-    largest->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
-  }
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::vector<std::shared_ptr<Transfer>> readers =
+      entries_.ReadersOfLargest(parent);
+  lock.unlock();
+  // Their sessions report it.
+  ForEachAtOnce(readers, [&why](Transfer* reader) {
+    reader->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
+  });
 }
 
 void SnapshotStore::EndLeases() {
@@ -400,8 +430,7 @@ void SnapshotStore::TickLoop() {
   }
 }
 
-// Ends all transfers concurrently and without the lock: each may wait a second
-// for a peer that does not read, and sessions that end need the lock.
+// Ends all transfers without the lock: sessions that end need it.
 void SnapshotStore::Stop() {
   TransferPlaces entries(options_);
   {
@@ -411,29 +440,21 @@ void SnapshotStore::Stop() {
   }
   windows_.EndAll();
   changed_.notify_all();
-  std::vector<std::thread> threads;
+  std::vector<std::shared_ptr<Transfer>> transfers;
   for (const auto& item : entries) {
+    transfers.push_back(item.second.transfer);
     if (item.second.transfer->has_control() &&
         item.second.transfer->has_lease()) {
       WriteLease(item.second.transfer);  // the lease's time starts now
     }
-    const auto fail = [transfer = item.second.transfer] {
-      transfer->Suspend(MakeStatus(EndState::kCancelled,
-                                   "the source is shutting down"),
-                        "source");
-    };
-    std::thread thread;
-    if (StartThread(fail, &thread).ok()) {
-      threads.push_back(std::move(thread));
-    } else {
-      fail();
-    }
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  for (const auto& item : entries) {
-    LogRetained(*item.second.transfer);
+  ForEachAtOnce(transfers, [](Transfer* transfer) {
+    transfer->Suspend(MakeStatus(EndState::kCancelled,
+                                 "the source is shutting down"),
+                      "source");
+  });
+  for (const std::shared_ptr<Transfer>& transfer : transfers) {
+    LogRetained(*transfer);
   }
 }
 

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "pipeline/source/retained/leased_snapshots.h"
 #include "pipeline/source/retained/share_windows.h"
 #include "pipeline/source/retained/transfer_places.h"
+#include "pipeline/source/retained/transfer_queue.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "sstferry/rate_limited_log.h"
 #include "sstferry/source.h"
@@ -47,17 +47,22 @@ class SnapshotStore {
   // Adds a transfer, which lanes can then find. If there are too many, releases
   // one (Replaceable()). kBusy if there is none, kCancelled after Stop().
   [[nodiscard]] rocksdb::Status Add(const std::shared_ptr<Transfer>& transfer);
-  // Adds a transfer behind all others that wait for a place. Calls `on_ahead`
-  // with the number of transfers that are served before it, when it begins to
-  // wait and when that number changes. kCancelled after Stop(), or if the
-  // transfer ends.
+  // Adds a transfer behind all others that wait for a place, unless it waits
+  // already, and waits for its turn. Calls `on_ahead` with the number of
+  // transfers that are served before it, when it begins to wait and when that
+  // number changes. OK and not *served: another connection than `control` has
+  // the transfer now and waits for it. kCancelled after Stop(), LeaveQueue(), or
+  // if the transfer ends.
   [[nodiscard]] rocksdb::Status AwaitPlace(
-      const std::shared_ptr<Transfer>& transfer,
-      const std::function<void(uint32_t ahead)>& on_ahead);
+      const std::shared_ptr<Transfer>& transfer, const Channel* control,
+      const std::function<void(uint32_t ahead)>& on_ahead, bool* served);
+  // Returns false if the transfer does not wait for a place.
+  bool LeaveQueue(const Transfer& transfer);
   // Returns null if there is no such transfer.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
   // Resumes request.held_transfer with `control` as its target's connection. An
-  // adopted transfer must still be pinned (Transfer::planned()).
+  // adopted transfer must still be pinned (Transfer::planned()). *waits: it has
+  // no place yet (AwaitPlace()).
   //   kSnapshotGone  there is no such transfer (any more).
   //   kBusy          another process has it.
   //   kDenied        `control` has another identity than the opener's.
@@ -66,7 +71,8 @@ class SnapshotStore {
                                        const OpenRequest& request,
                                        const Hello& target, std::string peer,
                                        Channel* control,
-                                       std::shared_ptr<Transfer>* transfer);
+                                       std::shared_ptr<Transfer>* transfer,
+                                       bool* waits);
   // Starts the lease of a transfer whose target's connection is closed. Returns
   // false if another connection has replaced that one.
   bool StartLease(const std::shared_ptr<Transfer>& transfer,
@@ -112,12 +118,15 @@ class SnapshotStore {
   uint64_t SteadySeconds() const {
     return sstferry::SteadySeconds(options_->leases);
   }
-  // Adds the transfer request.held_transfer from its lease on disk to entries_.
-  // If the request is refused, the lease continues to run.
+  // Adds the transfer request.held_transfer from its lease on disk to entries_,
+  // or to queue_ if there is no place. If the request is refused, the lease
+  // continues to run.
   [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,
                                       const OpenRequest& request,
                                       const Hello& target,
                                       const PeerIdentity* peer);
+  // Of entries_ and queue_; null: none. REQUIRES: mu_ held.
+  std::shared_ptr<Transfer> FindHeld(const TransferId& id) const;
   void EndLeases();
   void EndIdleLanes();
   void RenewLeases();
@@ -146,7 +155,7 @@ class SnapshotStore {
   mutable std::mutex mu_;
   std::condition_variable changed_;
   TransferPlaces entries_;  // under mu_
-  std::deque<const Transfer*> queue_;  // under mu_: wait for a place
+  TransferQueue queue_;     // under mu_
   bool stopping_ = false;  // under mu_
   std::thread ticker_;
 };

@@ -127,31 +127,9 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
 }
 
 void SnapshotStore::HonourReleases() {
-  std::vector<std::shared_ptr<Transfer>> released;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    std::set<const SharedSnapshot*> in_use;
-    for (const auto& item : entries_) {
-      if (item.second.transfer->has_control()) {
-        in_use.insert(item.second.transfer->shared().get());
-      }
-    }
-    for (auto it = entries_.begin(); it != entries_.end();) {
-      const Transfer& transfer = *it->second.transfer;
-      const std::string directory = transfer.lease_directory();
-      const bool is_asked = transfer.planned() && !directory.empty() &&
-                            IsReleaseAsked(directory);
-      if (is_asked && in_use.count(transfer.shared().get()) == 0) {
-        released.push_back(std::move(it->second.transfer));
-        it = entries_.erase(it);
-        continue;
-      }
-      if (is_asked) {
-        ForgetRelease(directory);
-      }
-      ++it;
-    }
-  }
+  std::unique_lock<std::mutex> lock(mu_);
+  std::vector<std::shared_ptr<Transfer>> released = entries_.TakeAskedFor();
+  lock.unlock();
   for (std::shared_ptr<Transfer>& transfer : released) {
     Release(std::move(transfer), "it was released by hand");
   }

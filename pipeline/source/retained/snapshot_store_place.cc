@@ -38,39 +38,52 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer) {
   return Status::OK();
 }
 
+// A connection that another one has replaced leaves the transfer's turn to that
+// one.
 Status SnapshotStore::AwaitPlace(
-    const std::shared_ptr<Transfer>& transfer,
-    const std::function<void(uint32_t ahead)>& on_ahead) {
-  uint64_t told = 0;
-  bool inserted = false;
+    const std::shared_ptr<Transfer>& transfer, const Channel* control,
+    const std::function<void(uint32_t ahead)>& on_ahead, bool* served) {
+  uint32_t told = 0;
   std::shared_ptr<Transfer> evicted;
+  *served = false;
   std::unique_lock<std::mutex> lock(mu_);
-  queue_.push_back(transfer.get());
-  while (!inserted && !stopping_ && !transfer->ended()) {
-    const uint64_t ahead = static_cast<uint64_t>(
-        std::find(queue_.begin(), queue_.end(), transfer.get()) -
-        queue_.begin());
-    inserted = ahead == 0 &&
-               entries_.Insert(transfer, SteadySeconds(), &evicted);
-    if (!inserted && told != ahead + 1) {
+  queue_.Join(transfer);
+  while (!*served && !stopping_ && !transfer->ended() &&
+         queue_.Holds(*transfer) && transfer->IsControl(control)) {
+    const uint32_t ahead = queue_.Ahead(*transfer);
+    *served = ahead == 0 &&
+              entries_.Insert(transfer, SteadySeconds(), &evicted);
+    if (!*served && told != ahead + 1) {
       told = ahead + 1;
       lock.unlock();
-      on_ahead(static_cast<uint32_t>(told));
+      on_ahead(told);
       lock.lock();
-    } else if (!inserted) {
+    } else if (!*served) {
       changed_.wait_for(lock, kQueueLook);
     }
   }
-  queue_.erase(std::find(queue_.begin(), queue_.end(), transfer.get()));
+  const bool replaced = !*served && !stopping_ && !transfer->ended() &&
+                        !transfer->IsControl(control);
+  if (!replaced) {
+    queue_.Leave(*transfer);
+  }
   lock.unlock();
   changed_.notify_all();
   if (evicted != nullptr) {
     Release(std::move(evicted), "another transfer needed its place");
   }
-  return inserted ? Status::OK()
-                  : MakeStatus(EndState::kCancelled,
-                               "the source is shutting down, or the target "
-                               "has left the queue");
+  return *served || replaced
+             ? Status::OK()
+             : MakeStatus(EndState::kCancelled,
+                          "the source is shutting down, or the target has left "
+                          "the queue");
+}
+
+bool SnapshotStore::LeaveQueue(const Transfer& transfer) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const bool waited = queue_.Leave(transfer);
+  changed_.notify_all();
+  return waited;
 }
 
 }  // namespace sstferry

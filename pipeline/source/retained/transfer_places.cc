@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "pipeline/source/directory/private_dir.h"
+
 namespace sstferry {
 
 void TransferPlaces::LookWhatMoved(uint64_t now) {
@@ -87,6 +89,91 @@ bool TransferPlaces::Insert(const std::shared_ptr<Transfer>& transfer,
   entry.idle_since = now;
   entry.moved_at = entry.idle_since;
   return true;
+}
+
+std::set<const SharedSnapshot*> TransferPlaces::InUse() const {
+  std::set<const SharedSnapshot*> in_use;
+  for (const auto& [id, entry] : *this) {
+    if (entry.transfer->has_control()) {
+      in_use.insert(entry.transfer->shared().get());
+    }
+  }
+  return in_use;
+}
+
+std::vector<std::pair<TransferId, uint64_t>> TransferPlaces::IdleIn(
+    const std::string& parent) const {
+  const std::set<const SharedSnapshot*> in_use = InUse();
+  std::vector<std::pair<TransferId, uint64_t>> idle;
+  for (const auto& [id, entry] : *this) {
+    if (in_use.count(entry.transfer->shared().get()) == 0 &&
+        entry.transfer->IsIn(parent)) {
+      idle.emplace_back(id, entry.idle_since);
+    }
+  }
+  return idle;
+}
+
+std::vector<std::shared_ptr<Transfer>> TransferPlaces::TakeIdle(
+    const TransferId& id) {
+  std::vector<std::shared_ptr<Transfer>> readers;
+  const auto found = find(id);
+  if (found == end()) {
+    return readers;
+  }
+  const SharedSnapshot* const snapshot = found->second.transfer->shared().get();
+  if (InUse().count(snapshot) > 0) {
+    return readers;
+  }
+  for (auto it = begin(); it != end();) {
+    if (it->second.transfer->shared().get() == snapshot) {
+      readers.push_back(std::move(it->second.transfer));
+      it = erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return readers;
+}
+
+std::vector<std::shared_ptr<Transfer>> TransferPlaces::ReadersOfLargest(
+    const std::string& parent) const {
+  std::vector<std::shared_ptr<Transfer>> readers;
+  for (const auto& [id, entry] : *this) {
+    const std::shared_ptr<Transfer>& transfer = entry.transfer;
+    if (!transfer->planned() || transfer->ended() || !transfer->IsIn(parent)) {
+      continue;
+    }
+    if (!readers.empty() &&
+        transfer->pinned_bytes() > readers[0]->pinned_bytes()) {
+      readers.clear();
+    }
+    if (readers.empty() || transfer->shared() == readers[0]->shared()) {
+      readers.push_back(transfer);
+    }
+  }
+  return readers;
+}
+
+std::vector<std::shared_ptr<Transfer>> TransferPlaces::TakeAskedFor() {
+  const std::set<const SharedSnapshot*> in_use = InUse();
+  std::vector<std::shared_ptr<Transfer>> released;
+  for (auto it = begin(); it != end();) {
+    const Transfer& transfer = *it->second.transfer;
+    const std::string directory = transfer.lease_directory();
+    const bool is_asked = transfer.planned() && !directory.empty() &&
+                          IsReleaseAsked(directory);
+    if (is_asked && in_use.count(transfer.shared().get()) == 0) {
+      released.push_back(std::move(it->second.transfer));
+      it = erase(it);
+      continue;
+    }
+    if (is_asked) {
+      ForgetRelease(directory);
+    }
+    ++it;
+  }
+  return released;
 }
 
 }  // namespace sstferry

@@ -4,6 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "pipeline/source/transfer/transfer.h"
 #include "sstferry/source.h"
@@ -36,6 +40,20 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   // Notes which transfers moved since the last call.
   void LookWhatMoved(uint64_t now);
 
+  // Transfers whose snapshot is in that directory and has no connected reader,
+  // with the time since which they are idle.
+  std::vector<std::pair<TransferId, uint64_t>> IdleIn(
+      const std::string& parent) const;
+  // Removes all readers of that transfer's snapshot, which frees its space with
+  // the last of them; none if a target is connected to one.
+  std::vector<std::shared_ptr<Transfer>> TakeIdle(const TransferId& id);
+  // All readers of the snapshot there that pins most.
+  std::vector<std::shared_ptr<Transfer>> ReadersOfLargest(
+      const std::string& parent) const;
+  // Removes transfers whose private directory has a request to release it, if
+  // no target reads the snapshot; takes the request back otherwise.
+  std::vector<std::shared_ptr<Transfer>> TakeAskedFor();
+
  private:
   // Returns the entry that gives its place to a transfer of `owner`, or end().
   // The peer with the most transfers gives one up, if it has no fewer than
@@ -43,6 +61,8 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   // connected target has taken nothing for longest, and for longer than the
   // stall timeout.
   iterator Replaceable(const PeerIdentity& owner, uint64_t now);
+  // Snapshots that connected targets read.
+  std::set<const SharedSnapshot*> InUse() const;
 
   const ServeOptions* const options_;
 };

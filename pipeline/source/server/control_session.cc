@@ -5,7 +5,7 @@
 #include "format/limits.h"
 #include "format/message/for_each_batch.h"
 #include "pipeline/base/start_thread.h"
-#include "pipeline/source/server/served_facts.h"
+#include "pipeline/source/server/questions.h"
 
 namespace sstferry {
 namespace {
@@ -60,7 +60,9 @@ void ControlSession::Run() {
     stopping_ = true;
   }
   changed_.notify_all();
-  if (!status.ok() && !status.IsAborted() && !kept_ && !replaced_) {
+  const bool detached = transfer_ != nullptr && !transfer_->detached().ok();
+  if (!status.ok() && !status.IsAborted() && !replaced_ &&
+      (!kept_ || detached)) {
     DrainUntilClosed();
   }
   channel_->Close();  // wakes whoever still sends
@@ -94,13 +96,15 @@ Status ControlSession::EndTransfer(const Status& status) {
                                "the target ended the transfer")
                   : status;
   kept_ = MayKeep(why);
-  if (!kept_) {
+  const bool waited = queues_ && host_.store->LeaveQueue(*transfer_);
+  if (kept_ && waited) {
+    transfer_->Suspend(why, kWhere);  // its lease goes on
+  } else if (!kept_) {
     // Tells the target unless a lane has already said why. Totals that agree
     // are not the end: the target may fail after them.
     transfer_->Fail(why, kWhere);
     return transfer_->status();
-  }
-  if (told_) {
+  } else if (told_) {
     transfer_->CloseLanes();
   }
   return why;
@@ -147,6 +151,10 @@ Status ControlSession::Serve() {
     Frame frame;
     Status status = channel_->Receive(limit, &frame);
     lost_ = !status.ok();
+    if (transfer_ != nullptr && !transfer_->detached().ok()) {
+      lost_ = true;  // for the store: the target may resume
+      return transfer_->detached();
+    }
     if (status.ok()) {
       status = CountFrame();
     }
@@ -182,19 +190,10 @@ Status ControlSession::CountFrame() {
 
 Status ControlSession::Handle(const Frame& frame, bool* done) {
   switch (frame.type) {
-    case FrameType::kListRequest: {
-      ListReply reply;
-      for (const ServedDatabase& database : host_.options->databases) {
-        if (host_.may_read(database, channel_->identity())) {
-          reply.names.push_back(database.name);
-        }
-      }
-      return channel_->SendMessage(FrameType::kListReply, reply);
-    }
+    case FrameType::kListRequest:
     case FrameType::kStatusRequest:
-      return TellStatus(frame);
     case FrameType::kFactsRequest:
-      return TellFacts(frame);
+      return AnswerQuestion(host_, frame, channel_);
     case FrameType::kOpenRequest: {
       OpenRequest request;
       const Status status = request.DecodeFrom(frame.payload);
@@ -243,43 +242,6 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     default:
       return Unexpected(frame.type);
   }
-}
-
-Status ControlSession::TellStatus(const Frame& frame) {
-  StatusRequest request;
-  Status status = request.DecodeFrom(frame.payload);
-  ServedDatabase named;
-  if (status.ok() && !request.database.empty()) {
-    status = host_.find_database(request.database, channel_->identity(),
-                                 &named);
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  std::set<std::string> names;
-  for (const ServedDatabase& database : host_.options->databases) {
-    if (host_.may_read(database, channel_->identity()) &&
-        (request.database.empty() || request.database == database.name)) {
-      names.insert(database.name);
-    }
-  }
-  return channel_->SendMessage(
-      FrameType::kStatusReply,
-      StatusReply{host_.store->List(names, channel_->identity())});
-}
-
-Status ControlSession::TellFacts(const Frame& frame) {
-  FactsRequest request;
-  Status status = request.DecodeFrom(frame.payload);
-  ServedDatabase database;
-  if (status.ok()) {
-    status = host_.find_database(request.database, channel_->identity(),
-                                 &database);
-  }
-  return status.ok() ? channel_->SendMessage(
-                           FrameType::kFactsReply,
-                           FactsOf(database, host_.options->snapshot_dir))
-                     : status;
 }
 
 // The target's memory follows the request of a refresh.
@@ -373,7 +335,9 @@ Status ControlSession::DropOld(const ServedDatabase& database,
   }
   *note = host_.store->Drop(database, request->held_transfer,
                             channel_->identity());
-  request->snapshot_use = SnapshotUse::kNew;
+  if (request->snapshot_use == SnapshotUse::kInstead) {
+    request->snapshot_use = SnapshotUse::kNew;
+  }
   request->held_transfer = TransferId{};
   return Status::OK();
 }
@@ -388,6 +352,16 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (request.snapshot_use == SnapshotUse::kResume) {
     return Resume(database, request);
   }
+  OpenRequest planned = request;
+  std::string note;
+  if (request.snapshot_use == SnapshotUse::kInstead ||
+      (request.snapshot_use == SnapshotUse::kLatest &&
+       request.held_transfer != TransferId{})) {
+    status = DropOld(database, &planned, &note);
+    if (!status.ok()) {
+      return status;
+    }
+  }
   std::shared_ptr<SharedSnapshot> shared;
   if (request.snapshot_use == SnapshotUse::kShare) {
     status = FindShared(request, &shared);
@@ -395,18 +369,10 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
       return status;
     }
   } else if (request.snapshot_use == SnapshotUse::kLatest) {
-    shared = host_.store->Latest(database, request);
+    shared = host_.store->Latest(database, planned);
   }
   if (shared != nullptr && request.purpose == Purpose::kPull) {
     shared->SetShared();
-  }
-  OpenRequest planned = request;
-  std::string note;
-  if (request.snapshot_use == SnapshotUse::kInstead) {
-    status = DropOld(database, &planned, &note);
-    if (!status.ok()) {
-      return status;
-    }
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
                                          hello_, PeerText(*channel_),
@@ -436,7 +402,7 @@ Status ControlSession::Resume(const ServedDatabase& database,
                               const OpenRequest& request) {
   const Status status =
       host_.store->Resume(database, request, hello_, PeerText(*channel_),
-                          channel_, &transfer_);
+                          channel_, &transfer_, &queues_);
   if (!status.ok()) {
     return status;
   }
@@ -450,11 +416,14 @@ Status ControlSession::StartOpening() {
   return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
 }
 
-Status ControlSession::AwaitPlace() {
-  return host_.store->AwaitPlace(transfer_, [this](uint32_t ahead) {
-    channel_->SendMessage(FrameType::kQueued, Queued{ahead})
-        .PermitUncheckedError();
-  });
+Status ControlSession::AwaitPlace(bool* served) {
+  return host_.store->AwaitPlace(
+      transfer_, channel_,
+      [this](uint32_t ahead) {
+        channel_->SendMessage(FrameType::kQueued, Queued{ahead})
+            .PermitUncheckedError();
+      },
+      served);
 }
 
 // RocksDB throws if it cannot start a thread.
@@ -472,7 +441,11 @@ Status ControlSession::Pin() {
 }
 
 void ControlSession::Open() {
-  Status status = queues_ ? AwaitPlace() : Status::OK();
+  bool served = true;
+  Status status = queues_ ? AwaitPlace(&served) : Status::OK();
+  if (!served && status.ok()) {
+    return;  // another connection has the transfer
+  }
   if (status.ok()) status = Pin();
   if (!status.ok()) {
     transfer_->Fail(status, "source");

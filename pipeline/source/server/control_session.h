@@ -4,36 +4,16 @@
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 
 #include "pipeline/source/retained/snapshot_store.h"
+#include "pipeline/source/server/session_host.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "pipeline/wire/channel.h"
 
 namespace sstferry {
-
-// The server's parts that a session uses.
-struct SessionHost {
-  const ServeOptions* options = nullptr;
-  ServerShares* shares = nullptr;
-  // kRefused if no database of that name is served, kDenied if `peer` (may be
-  // null) may not read it.
-  std::function<rocksdb::Status(const std::string& name,
-                                const PeerIdentity* peer,
-                                ServedDatabase* database)>
-      find_database;
-  // True if `database` allows `peer` (null: without a certificate) now.
-  std::function<bool(const ServedDatabase& database, const PeerIdentity* peer)>
-      may_read;
-  SnapshotStore* store = nullptr;
-  // Logs a warning that a peer can cause.
-  std::function<void(const std::string& line)> log_peer;
-  // Called with each new transfer before it is pinned. May be null.
-  std::function<void(Transfer*)> on_transfer;
-};
 
 // Threads: Run() reads on its caller's thread; a worker pins and plans, a
 //   ticker pings and sends Stats. Both start with the transfer, so that a peer
@@ -48,8 +28,6 @@ class ControlSession {
  private:
   [[nodiscard]] rocksdb::Status Serve();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
-  [[nodiscard]] rocksdb::Status TellStatus(const Frame& frame);
-  [[nodiscard]] rocksdb::Status TellFacts(const Frame& frame);
   [[nodiscard]] rocksdb::Status FindShared(
       const OpenRequest& request,
       std::shared_ptr<SharedSnapshot>* shared) const;
@@ -71,7 +49,7 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
   [[nodiscard]] rocksdb::Status StartOpening();
-  [[nodiscard]] rocksdb::Status AwaitPlace();
+  [[nodiscard]] rocksdb::Status AwaitPlace(bool* served);
   [[nodiscard]] rocksdb::Status Pin();
   void Open();
   // Sends pings and the transfer's progress, which show a target that waits for
@@ -93,7 +71,7 @@ class ControlSession {
   bool queues_ = false;    // until there is a place for the transfer
   bool finished_ = false;
   bool resumed_ = false;
-  bool lost_ = false;      // no frame arrived, or damaged bytes
+  bool lost_ = false;      // no frame arrived, or damaged bytes, or detached
   bool told_ = false;      // the target said why it ends
   bool returns_ = false;   // and that it comes back for a clone
   bool kept_ = false;      // the transfer outlives this session

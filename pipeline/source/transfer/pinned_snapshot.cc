@@ -73,4 +73,14 @@ Status PinnedSnapshot::WriteLease(Lease lease, uint64_t wall_seconds) {
   return status;
 }
 
+Status PinnedSnapshot::RenewLease(uint64_t wall_seconds) {
+  std::lock_guard<std::mutex> lock(lease_mu_);
+  if (left_ || shared_->adopted() == nullptr) {
+    return Status::OK();
+  }
+  Lease lease = *shared_->adopted();
+  lease.renewed_seconds = wall_seconds;
+  return sstferry::WriteLease(shared_->adopted_path(), lease);
+}
+
 }  // namespace sstferry

@@ -36,6 +36,9 @@ class PinnedSnapshot {
   // Writes the lease, the first time or again. Fills in the fields of `lease`
   // that the snapshot itself knows.
   [[nodiscard]] rocksdb::Status WriteLease(Lease lease, uint64_t wall_seconds);
+  // Writes the lease of an adopted snapshot again, which may not be taken yet.
+  // Does nothing for another one.
+  [[nodiscard]] rocksdb::Status RenewLease(uint64_t wall_seconds);
 
  private:
   std::shared_ptr<SharedSnapshot> shared_;

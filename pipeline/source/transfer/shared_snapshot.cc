@@ -59,6 +59,7 @@ SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
       as_files_(lease.request.mode == TransferMode::kClone),
       begun_seconds_(SteadySeconds(serve.leases)),
       adopted_(lease),
+      adopted_path_(dir->path()),
       adopted_dir_(std::move(dir)),
       prepared_(true),
       lent_(true) {}

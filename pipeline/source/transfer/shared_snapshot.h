@@ -74,6 +74,9 @@ class SharedSnapshot {
     return adopted_.has_value() ? &*adopted_ : nullptr;
   }
 
+  // The directory of an adopted snapshot; empty if this process took it.
+  const std::string& adopted_path() const { return adopted_path_; }
+
   // Returns the plan of that key, which the first caller makes; concurrent
   // callers wait. A plan that failed is made again by the next caller.
   [[nodiscard]] rocksdb::Status Plan(
@@ -106,6 +109,7 @@ class SharedSnapshot {
   const bool as_files_;
   const uint64_t begun_seconds_;
   const std::optional<Lease> adopted_;
+  const std::string adopted_path_;
   std::unique_ptr<PrivateDir> adopted_dir_;  // until the snapshot owns it
   std::atomic<uint64_t> read_bytes_{0};  // counted by, and outlives, snapshot_
   std::atomic<int> readers_{0};          // the same

@@ -302,9 +302,11 @@ std::string Transfer::unit_path(const CloneUnit& unit) const {
 }
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
+  if (!planned_) {
+    return pinned_.RenewLease(wall_seconds);  // it waits for its turn
+  }
   // A lease does not contain the target's data from which a refresh is planned.
-  if (!may_keep() || is_refresh() || database_.directory.empty() ||
-      !planned_) {
+  if (!may_keep() || is_refresh() || database_.directory.empty()) {
     return Status::OK();
   }
   Lease lease;

@@ -91,10 +91,19 @@ class Transfer {
   // Called when `control` closes. Returns false if another connection has
   // replaced it.
   bool Leave(const Channel* control) { return connections_.Leave(control); }
+  // Ends the connections of a target that takes nothing. It may resume.
+  // REQUIRES: may_keep().
+  void Detach(const rocksdb::Status& status, const std::string& where) {
+    connections_.Detach(status, where);
+  }
+  // Why the connected target was detached; OK: it was not.
+  rocksdb::Status detached() const { return connections_.detached(); }
   bool IsControl(const Channel* control) const {
     return connections_.IsControl(control);
   }
   bool has_control() const { return connections_.has_control(); }
+  // Address and certificate of the target.
+  std::string peer() const { return connections_.peer(); }
   // True once families and ranges are set and constant.
   bool planned() const { return planned_; }
   // True if the source retains the snapshot while no target is connected.

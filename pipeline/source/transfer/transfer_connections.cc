@@ -36,12 +36,31 @@ void TransferConnections::Replace(Channel* control, std::string peer,
     control_->Close();
   }
   control_ = control;
+  detached_ = Status::OK();
   has_control_ = true;
   peer_ = std::move(peer);
   lanes_ = lanes;
   for (size_t lane = lanes_; lane < ports_.size(); ++lane) {
     ports_[lane]->Interrupt();
   }
+}
+
+// The lanes first: a lane that waits for the same target must not detach the
+// connection that replaces this one.
+void TransferConnections::Detach(const Status& status,
+                                 const std::string& where) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (control_ == nullptr || !detached_.ok()) {
+    return;
+  }
+  detached_ = status;
+  CloseLanes();
+  SendEnd(control_, status, where);
+}
+
+Status TransferConnections::detached() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return detached_;
 }
 
 bool TransferConnections::Leave(const Channel* control) {

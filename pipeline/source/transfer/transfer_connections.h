@@ -29,6 +29,11 @@ class TransferConnections {
   // Replaces the control connection by another one of the same target. Closes
   // the previous one and the lanes that are no longer granted.
   void Replace(Channel* control, std::string peer, uint32_t lanes);
+  // Tells the target why the source serves it no more, and closes its lanes. It
+  // may connect again. Does nothing while no target is connected.
+  void Detach(const rocksdb::Status& status, const std::string& where);
+  // Why the connected target was detached; OK: it was not.
+  rocksdb::Status detached() const;
   // Removes `control`. Returns false if another connection has replaced it.
   bool Leave(const Channel* control);
   bool IsControl(const Channel* control) const;
@@ -53,6 +58,7 @@ class TransferConnections {
   uint32_t lanes_;                         // under mu_
   std::string peer_;                       // under mu_
   Channel* control_ = nullptr;             // under mu_; null: none
+  rocksdb::Status detached_;               // under mu_
   std::atomic<bool> has_control_{false};   // control_ is not null
   const std::vector<std::unique_ptr<LanePort>> ports_;  // by lane number
 };

@@ -30,6 +30,12 @@ constexpr int kTriesBetweenFlushes = 4;
 // At least so many chunks share the four syncs of a call: the journal's, two of
 // the MANIFEST and one of the directory.
 constexpr size_t kLeastTogether = 2;
+// Unless the last call is so many times its duration ago: then a call for each
+// chunk takes little of the time.
+constexpr int kRareCalls = 8;
+// Duration of a call before the first one, and at least.
+constexpr std::chrono::milliseconds kCallGuess{50};
+constexpr std::chrono::milliseconds kLeastCall{1};
 
 // True if the ingest must take a snapshot, which makes RocksDB assign every
 // file a sequence number. Without one, a file that overlaps no entry gets
@@ -55,7 +61,20 @@ Ingestor::Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
       journal_(journal),
       sync_journal_(sync_journal),
       max_waiting_(max_waiting),
-      rules_(rules) {}
+      rules_(rules),
+      last_end_(Now()),
+      last_duration_(kCallGuess) {}
+
+std::chrono::steady_clock::time_point Ingestor::Now() const {
+  return rules_.now ? rules_.now() : std::chrono::steady_clock::now();
+}
+
+// Calls that replace make writers wait.
+size_t Ingestor::LeastTogether() const {
+  const bool is_rare = !rules_.replaces &&
+                       Now() - last_end_ >= kRareCalls * last_duration_;
+  return is_rare ? 1 : kLeastTogether;
+}
 
 Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
   // The journal keeps its first failure, too.
@@ -78,7 +97,7 @@ Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
   }
   waiting_.push_back(std::move(chunk));
   if (!ingesting_) {
-    IngestWaiting(kLeastTogether, &lock, clock);
+    IngestWaiting(LeastTogether(), &lock, clock);
   }
   return Verdict();
 }
@@ -124,6 +143,7 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
     batch.swap(waiting_);
     const bool ingests = !stopped_;
     ingest_calls_ += ingests && !rules_.holds ? 1 : 0;
+    const auto begin = Now();
     lock->unlock();
     changed_.notify_all();
     Status status = CheckDisjoint(batch);
@@ -137,6 +157,9 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
     }
     lock->lock();
     status_ = status;
+    last_end_ = Now();
+    last_duration_ = std::max<std::chrono::steady_clock::duration>(
+        last_end_ - begin, kLeastCall);
   }
   ingesting_ = false;
   changed_.notify_all();

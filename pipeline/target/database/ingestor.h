@@ -2,6 +2,7 @@
 // journal at once, then ingests all that wait in one call.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -33,6 +34,8 @@ struct IngestRules {
   // If set, called before `bytes` are ingested. It may wait, and an error that
   // it returns ends the ingest.
   std::function<rocksdb::Status(uint64_t bytes)> admit;
+  // Unset: the steady clock. For tests.
+  std::function<std::chrono::steady_clock::time_point()> now;
   // If set, runs a call of RocksDB (and admit) on another thread and waits for
   // it. Lanes of a low priority use it, so that writers do not wait for them.
   std::function<rocksdb::Status(const std::function<rocksdb::Status()>& call)>
@@ -41,8 +44,9 @@ struct IngestRules {
 
 // Ingests the chunks of all lanes. It has no thread: a lane that adds a chunk
 // while no other one ingests does it for all, and the others continue to
-// receive. A single chunk waits for a second one or for Flush(), because a call
-// costs four syncs whatever it ingests.
+// receive. A call costs four syncs whatever it ingests, so a single chunk waits
+// for a second one or for Flush(), unless calls are rare: over a slow link a
+// chunk of a new database is ingested as soon as it has come.
 //
 // Ownership: borrows db, handles and journal.
 // Threads:   any.
@@ -89,6 +93,9 @@ class Ingestor : public ChunkStore {
   //   kInternal  two files do
   [[nodiscard]] rocksdb::Status CheckDisjoint(
       const std::vector<StagedChunk>& batch) const;
+  // How many chunks have to wait for a call now. REQUIRES: mu_ is locked.
+  size_t LeastTogether() const;
+  std::chrono::steady_clock::time_point Now() const;
   // Status for a caller. REQUIRES: mu_ is locked.
   [[nodiscard]] rocksdb::Status Verdict() const;
   [[nodiscard]] rocksdb::Status SyncRecords(
@@ -122,6 +129,8 @@ class Ingestor : public ChunkStore {
   uint64_t ingest_calls_ = 0;
   std::vector<uint64_t> call_micros_;
   std::map<int, uint64_t> ingested_levels_;
+  std::chrono::steady_clock::time_point last_end_;    // of a call, or the begin
+  std::chrono::steady_clock::duration last_duration_; // of that call
   bool stopped_ = false;
   rocksdb::Status status_;
 };

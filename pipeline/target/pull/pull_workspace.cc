@@ -171,8 +171,10 @@ void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
     request->families = unfinished_.head.families;
     request->chunk_bytes = unfinished_.head.chunk_bytes;
   } else if (dropped_.has_value() &&
-             request->snapshot_use == SnapshotUse::kNew) {
-    request->snapshot_use = SnapshotUse::kInstead;
+             request->snapshot_use != SnapshotUse::kShare) {
+    if (request->snapshot_use == SnapshotUse::kNew) {
+      request->snapshot_use = SnapshotUse::kInstead;
+    }
     request->held_transfer = *dropped_;
   }
 }

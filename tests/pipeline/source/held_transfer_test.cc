@@ -1,6 +1,6 @@
 // A pull whose target is gone: kept, gone on with, and let go.
 #include "format/end_state.h"
-#include "tests/pipeline/source/held_support.h"
+#include "tests/support/held_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
 #include "tests/support/sample_database.h"

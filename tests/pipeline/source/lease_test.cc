@@ -7,7 +7,7 @@
 #include "format/record/lease.h"
 #include "pipeline/source/directory/lease_file.h"
 #include "pipeline/source/directory/private_dir.h"
-#include "tests/pipeline/source/held_support.h"
+#include "tests/support/held_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 

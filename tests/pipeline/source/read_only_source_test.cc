@@ -6,7 +6,7 @@
 
 #include "pipeline/source/directory/lease_file.h"
 #include "pipeline/source/snapshot/snapshot.h"
-#include "tests/pipeline/source/held_support.h"
+#include "tests/support/held_support.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"

@@ -1,8 +1,12 @@
 // Several targets of one source: those that share a snapshot, and those that
 // wait for their turn.
+#include <atomic>
+#include <ctime>
+
+#include "pipeline/source/directory/lease_file.h"
 #include "rocksdb/db.h"
 
-#include "tests/pipeline/source/held_support.h"
+#include "tests/support/held_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 
@@ -43,6 +47,59 @@ struct Reader {
   std::unique_ptr<Channel> control;
   Announced announced;
 };
+
+// A target that asked and perhaps waits for its turn.
+struct Waiter {
+  Waiter(const HostPort& where, const OpenRequest& request) {
+    REQUIRE_OK(DialControl(where, &control));
+    REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
+  }
+  // The next frame that is no sign of life.
+  FrameType Next(Frame* frame) {
+    do {
+      REQUIRE_OK(control->Receive(WaitLimit::Within(std::chrono::seconds(20)),
+                                  frame));
+    } while (frame->type == FrameType::kStats ||
+             frame->type == FrameType::kPing);
+    return frame->type;
+  }
+  // How many it waits for, itself included.
+  uint32_t AwaitQueued() {
+    Frame frame;
+    Queued queued;
+    REQUIRE(Next(&frame) == FrameType::kQueued);
+    REQUIRE_OK(queued.DecodeFrom(frame.payload));
+    return queued.ahead;
+  }
+  // The sequence that it gets.
+  uint64_t AwaitOpened() {
+    Frame frame;
+    while (Next(&frame) == FrameType::kQueued) {
+    }
+    REQUIRE_OK(control->ExpectType(frame, FrameType::kOpened));
+    REQUIRE_OK(opened.DecodeFrom(frame.payload));
+    return opened.snapshot_sequence;
+  }
+  std::unique_ptr<Channel> control;
+  Opened opened;
+};
+
+// True once each lease beside the source was written at this time.
+bool LeaseIsRenewed(const SharingBench& bench) {
+  const auto until = Clock::now() + std::chrono::seconds(20);
+  bool renewed = false;
+  while (!renewed && Clock::now() < until) {
+    renewed = true;
+    for (const std::string& name : SnapshotsIn(bench.parent())) {
+      Lease lease;
+      renewed = renewed &&
+                (ReadLease(bench.parent() + "/" + name, &lease) !=
+                     LeaseState::kGood ||
+                 lease.renewed_seconds == bench.clock.now());
+    }
+  }
+  return renewed;
+}
 
 OpenRequest Latest() {
   OpenRequest request = SampleRequest();
@@ -175,37 +232,135 @@ TEST_CASE("Targets above the limit wait in order and begin by themselves",
   options.max_transfers = 1;
   TestServer server(options);
   auto first = std::make_unique<Reader>(server.address(), SampleRequest());
-  std::unique_ptr<Channel> waiting[2];
-  for (uint32_t i = 0; i < 2; ++i) {
-    REQUIRE_OK(DialControl(server.address(), &waiting[i]));
-    REQUIRE_OK(waiting[i]->SendMessage(FrameType::kOpenRequest,
-                                       SampleRequest()));
-    Frame frame;
-    Queued queued;
-    const WaitLimit limit = WaitLimit::Within(std::chrono::seconds(20));
-    REQUIRE_OK(waiting[i]->Receive(limit, &frame));
-    REQUIRE_OK(waiting[i]->ExpectType(frame, FrameType::kQueued));
-    REQUIRE_OK(queued.DecodeFrom(frame.payload));
-    REQUIRE(queued.ahead == i + 1);
-  }
-  const auto next_but_stats = [&](uint32_t i, Frame* frame) {
-    do {
-      REQUIRE_OK(waiting[i]->Receive(
-          WaitLimit::Within(std::chrono::seconds(20)), frame));
-    } while (frame->type == FrameType::kStats ||
-             frame->type == FrameType::kPing);
-  };
+  Waiter next(server.address(), SampleRequest());
+  REQUIRE(next.AwaitQueued() == 1);
+  Waiter last(server.address(), SampleRequest());
+  REQUIRE(last.AwaitQueued() == 2);
   // One that leaves the queue makes those behind it move up.
-  waiting[0]->Close();
-  Frame frame;
-  next_but_stats(1, &frame);
-  REQUIRE(frame.type == FrameType::kQueued);
-  Queued queued;
-  REQUIRE_OK(queued.DecodeFrom(frame.payload));
-  REQUIRE(queued.ahead == 1);
+  next.control->Close();
+  REQUIRE(last.AwaitQueued() == 1);
   SendEndState(first->control.get(), EndState::kRefused);
-  next_but_stats(1, &frame);
-  REQUIRE(frame.type == FrameType::kOpened);
+  REQUIRE(last.AwaitOpened() > 0);
+}
+
+TEST_CASE("A target that resumes from disk waits in the queue like others",
+          "[held][share][queue][resume]") {
+  SharingBench bench;
+  // What a new snapshot finds beside it is looked at by the system's clock.
+  bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
+  ServeOptions options = bench.Options();
+  options.max_transfers = 1;
+  options.peer_timeout = std::chrono::seconds(120);  // nobody pings here
+  auto server = std::make_unique<TestServer>(options);
+  auto lost = std::make_unique<Reader>(server->address(), SampleRequest());
+  server.reset();
+  bench.Write("later");
+  server = std::make_unique<TestServer>(options);
+  auto first = std::make_unique<Reader>(server->address(), SampleRequest());
+  Waiter before(server->address(), SampleRequest());
+  REQUIRE(before.AwaitQueued() == 1);
+  Waiter resumes(server->address(), ResumeOf(lost->id()));
+  REQUIRE(resumes.AwaitQueued() == 2);
+  // Its lease does not run out meanwhile.
+  bench.clock.Advance(99);
+  REQUIRE(LeaseIsRenewed(bench));
+  SECTION("and gets its turn") {
+    SendEndState(first->control.get(), EndState::kRefused);
+    REQUIRE(before.AwaitOpened() > lost->sequence());
+    SendEndState(before.control.get(), EndState::kRefused);
+    REQUIRE(resumes.AwaitOpened() == lost->sequence());
+    REQUIRE(resumes.opened.resumed);
+  }
+  SECTION("and keeps it if it connects again") {
+    Waiter later(server->address(), SampleRequest());
+    REQUIRE(later.AwaitQueued() == 3);
+    Waiter again(server->address(), ResumeOf(lost->id()));
+    REQUIRE(again.AwaitQueued() == 2);
+    REQUIRE(EndStateOf(ReceiveEnd(resumes.control.get())) ==
+            EndState::kDeadPeer);
+    SendEndState(first->control.get(), EndState::kRefused);
+    REQUIRE(before.AwaitOpened() > lost->sequence());
+    SendEndState(before.control.get(), EndState::kRefused);
+    REQUIRE(again.AwaitOpened() == lost->sequence());
+  }
+  SECTION("and finds its snapshot still there if it leaves the queue") {
+    resumes.control->Close();
+    REQUIRE(server->Report(0).kept_for.count() == 100);
+    SendEndState(first->control.get(), EndState::kRefused);
+    REQUIRE(before.AwaitOpened() > lost->sequence());
+    SendEndState(before.control.get(), EndState::kRefused);
+    const Reader again(server->address(), ResumeOf(lost->id()));
+    REQUIRE(again.sequence() == lost->sequence());
+  }
+  SECTION("and finds it after another restart") {
+    server.reset();
+    server = std::make_unique<TestServer>(options);
+    const Reader again(server->address(), ResumeOf(lost->id()));
+    REQUIRE(again.sequence() == lost->sequence());
+  }
+}
+
+TEST_CASE("A pull of the latest snapshot releases the one that it drops",
+          "[held][share][release]") {
+  SharingBench bench;
+  TestServer server(bench.Options());
+  Reader dropped(server.address(), SampleRequest());
+  dropped.control->Close();
+  server.Report(0);
+  REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
+  bench.Write("later");
+  bench.clock.Advance(61);
+  OpenRequest request = Latest();
+  request.held_transfer = dropped.id();
+  const Reader reader(server.address(), request);
+  REQUIRE(reader.sequence() > dropped.sequence());
+  REQUIRE_FALSE(reader.announced.opened.resumed);
+  REQUIRE(reader.announced.opened.notes.back().ends_with(" was released"));
+  REQUIRE(WaitForSnapshots(bench.parent(), 1));
+  // Others share it as if nothing had been dropped.
+  const Reader other(server.address(), Latest());
+  REQUIRE(other.sequence() == reader.sequence());
+}
+
+TEST_CASE("Too little free space ends all readers of a shared snapshot at once",
+          "[held][share][lease]") {
+  SharingBench bench;
+  std::atomic<double> free{50};
+  ServeOptions options = bench.Options();
+  options.leases.free_percent = [&free](const std::string&) {
+    return free.exchange(50);  // each look that finds too little asks for one
+  };
+  TestServer server(options);
+  const Reader readers[] = {Reader(server.address(), Latest()),
+                            Reader(server.address(), Latest()),
+                            Reader(server.address(), Latest())};
+  SECTION("connected ones") {
+    free = 4.9;
+    for (const Reader& reader : readers) {
+      REQUIRE(EndStateOf(ReceiveEnd(reader.control.get())) ==
+              EndState::kSnapshotGone);
+    }
+  }
+  SECTION("those whose targets are gone") {
+    for (size_t i = 0; i < 3; ++i) {
+      readers[i].control->Close();
+      server.Report(i);
+    }
+    free = 4.9;
+    for (size_t i = 3; i < 6; ++i) {
+      REQUIRE(EndStateOf(server.Report(i).status) == EndState::kSnapshotGone);
+    }
+  }
+  SECTION("but none whose target is gone while another one reads it") {
+    readers[0].control->Close();
+    server.Report(0);
+    free = 4.9;
+    REQUIRE(EndStateOf(ReceiveEnd(readers[1].control.get())) ==
+            EndState::kSnapshotGone);
+    REQUIRE(EndStateOf(ReceiveEnd(readers[2].control.get())) ==
+            EndState::kSnapshotGone);
+  }
+  REQUIRE(WaitForSnapshots(bench.parent(), 0));
 }
 
 }  // namespace

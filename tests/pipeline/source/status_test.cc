@@ -4,7 +4,7 @@
 
 #include "pipeline/source/directory/held_snapshots.h"
 #include "sstferry/status.h"
-#include "tests/pipeline/source/held_support.h"
+#include "tests/support/held_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
 #include "tests/support/sample_database.h"

@@ -43,12 +43,15 @@ class Bench {
 
   std::unique_ptr<Ingestor> Make(size_t max_waiting,
                                  bool keeps_level0 = false) {
+    IngestRules rules;
+    rules.now = [this] { return now_; };
     return std::make_unique<Ingestor>(
         db_.get(),
         std::vector<IngestFamily>{{handles_[0], keeps_level0},
                                   {handles_[1], keeps_level0}},
-        journal_.get(), /*sync_journal=*/true, max_waiting);
+        journal_.get(), /*sync_journal=*/true, max_waiting, rules);
   }
+  void Advance(std::chrono::milliseconds time) { now_ += time; }
 
   // The two keys in the family's order.
   StagedChunk Chunk(const std::string& first, const std::string& last,
@@ -110,6 +113,7 @@ class Bench {
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
   std::unique_ptr<JournalFile> journal_;
   StageTotals totals_;
+  std::chrono::steady_clock::time_point now_{std::chrono::seconds(1)};
   int made_ = 0;
 };
 
@@ -156,6 +160,35 @@ TEST_CASE("Ingestor takes all that waits in one call", "[target][ingest]") {
   REQUIRE(bench.Levels(1) == std::vector<size_t>{0, 0, 0, 0, 0, 0, 1});
   REQUIRE(bench.db()->GetLatestSequenceNumber() == 0);
   REQUIRE(NamesOf(bench.dir() / "staging").empty());  // moved, not copied
+}
+
+TEST_CASE("Ingestor ingests a chunk alone while calls are rare",
+          "[target][ingest]") {
+  Bench bench;
+  const auto ingestor = bench.Make(8);
+  bench.Advance(std::chrono::milliseconds(399));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "b")));
+  REQUIRE(ingestor->ingest_calls() == 0);
+  bench.Advance(std::chrono::milliseconds(1));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("c", "d")));
+  REQUIRE(ingestor->ingest_calls() == 1);
+  // The next call takes a second by this clock: that after it has to wait for
+  // eight.
+  bench.Advance(std::chrono::milliseconds(8));
+  TEST_SetFaultHook([&](const std::string& point) {
+    if (point == "Ingestor:JournalSynced") {
+      bench.Advance(std::chrono::seconds(1));
+    }
+  });
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("e", "f")));
+  REQUIRE(ingestor->ingest_calls() == 2);
+  TEST_SetFaultHook(nullptr);
+  bench.Advance(std::chrono::milliseconds(7'999));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("g", "h")));
+  REQUIRE(ingestor->ingest_calls() == 2);
+  bench.Advance(std::chrono::milliseconds(1));
+  REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("i", "j")));
+  REQUIRE(ingestor->ingest_calls() == 3);
 }
 
 TEST_CASE("Ingestor records a chunk before it waits for another",

@@ -1,4 +1,4 @@
-#include "tests/pipeline/source/held_support.h"
+#include "tests/support/held_support.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -52,6 +52,7 @@ class HandClock {
   std::function<uint64_t()> function() {
     return [this] { return seconds_.load(); };
   }
+  uint64_t now() const { return seconds_; }
   void Advance(uint64_t seconds) { seconds_ += seconds; }
   void Set(uint64_t seconds) { seconds_ = seconds; }
 
