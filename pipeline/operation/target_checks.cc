@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/operation/method_choice.h"
 #include "pipeline/operation/operation_parts.h"
+#include "pipeline/options/compaction_style.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/target/disk/access.h"
@@ -14,6 +18,7 @@
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/memory/replica.h"
 #include "rocksdb/file_system.h"
+#include "sstferry/transport.h"
 
 namespace sstferry {
 namespace {
@@ -107,12 +112,12 @@ CheckSummary CheckOwner(const PullOptions& options) {
   if (!status.ok()) {
     return Problem("owner", status, "run the pull as that user or as root");
   }
-  const auto id = [](uint32_t value) {
-    return value == Access::kAsMade ? std::string("as made")
-                                    : std::to_string(value);
+  const auto id = [](uint32_t value, const char* as_made) {
+    return value == Access::kAsMade ? as_made : std::to_string(value);
   };
   return Ok("owner", "this user may make what is needed: owner " +
-                         id(access.owner) + ", group " + id(access.group));
+                         id(access.owner, "is who pulls") + ", group " +
+                         id(access.group, "is that of who pulls"));
 }
 
 // All of the larger method: which one is taken shows later.
@@ -157,13 +162,13 @@ CheckSummary CheckSpace(const PullOptions& options, const Summary& summary,
     status = CheckFreeSpace(disk, parent, need, /*keeps_old_copy=*/false);
   }
   return status.ok()
-             ? Ok("space", "needs " + Megabytes(bytes) +
+             ? Ok("space", "needs " + SpaceText(bytes) +
                                (need.reserve_bytes == 0
                                     ? ""
                                     : ", of which " +
-                                          Megabytes(need.reserve_bytes) +
+                                          SpaceText(need.reserve_bytes) +
                                           " stay free (--min-free)") +
-                               "; " + Megabytes(free) + " are free at " +
+                               "; " + SpaceText(free) + " are free at " +
                                parent)
              : Problem("space", status,
                        "free as much, or name a TARGET_DIR on another disk");
@@ -195,6 +200,10 @@ CheckSummary CheckVersions(const Summary& summary, const SourcePlan* chunks) {
                                       std::to_string(newest)));
 }
 
+bool MayBecomeClone(const PullOptions& options) {
+  return options.method != PullMethod::kIngest && WhyNoClone(options).empty();
+}
+
 CheckSummary CheckFamiliesHere(const PullOptions& options,
                                const SourcePlan& chunks) {
   for (const Family& family : chunks.families) {
@@ -203,24 +212,84 @@ CheckSummary CheckFamiliesHere(const PullOptions& options,
     BuiltFamily built;
     const Status status =
         BuildFamily(family.description, options.registry, limits, &built);
+    if (IsRefusedAsChunks(status) && MayBecomeClone(options)) {
+      return Ok("families", "as chunks refused: " + MessageOf(status) +
+                                "; --method auto clones");
+    }
     if (!status.ok()) {
       return Problem("families", status,
-                     "an application that links the library can register it");
+                     IsRefusedAsChunks(status)
+                         ? "--method clone moves it as it is"
+                         : "an application that links the library can "
+                           "register it");
     }
   }
-  return Ok("families", std::to_string(chunks.families.size()) +
-                            " column families can be made here");
+  return Ok("families",
+            chunks.families.size() == 1
+                ? "the column family can be made here"
+                : std::to_string(chunks.families.size()) +
+                      " column families can be made here");
 }
 
+// What compactions the families have after the pull, and whether RocksDB can
+// ingest into them until then.
+CheckSummary CheckCompaction(const PullOptions& options,
+                             const SourcePlan& chunks) {
+  const bool in_place = RefreshesInPlace(options);
+  const std::map<std::string, rocksdb::CompactionStyle> styles_here =
+      StylesOf(options.target_dir);
+  std::set<std::string> names;
+  std::string first;
+  size_t different = 0;
+  for (const Family& family : chunks.families) {
+    const std::string& name = family.description.name;
+    const auto at_source = StyleOf(family.description.options);
+    const auto here = styles_here.find(name);
+    if (at_source) {
+      names.insert(StyleName(*at_source));
+    }
+    if (here == styles_here.end()) {
+      continue;
+    }
+    const Status status =
+        in_place ? CheckIngestsOver(name, here->second) : Status::OK();
+    if (!status.ok()) {
+      return Problem("compaction", status, "");
+    }
+    if (at_source && *at_source != here->second && ++different == 1) {
+      first = "column family '" + name + "' is " + StyleName(*at_source) +
+              " at the source and " + StyleName(here->second) +
+              " in TARGET_DIR, which " +
+              (in_place ? "keeps its own" : "becomes as the source");
+    }
+  }
+  if (different > 1) {
+    first += "; " + std::to_string(different - 1) + " more differ";
+  }
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "as at the source: " : ", ") + name;
+  }
+  return Ok("compaction", different > 0 ? first : text);
+}
+
+// What works today and will not, or should not: of the certificate and the key.
 CheckSummary CheckConnection(const PullOptions& options) {
   if (options.source.is_directory()) {
     return Ok("connection", "none: the source is a directory");
   }
-  return Ok("connection",
-            options.tls.empty()
-                ? "plain TCP: whoever sees it can read and change the data; "
-                  "TLS needs --tls-cert, --tls-key and --tls-ca on both sides"
-                : "TLS, with the certificates of both sides checked");
+  if (options.tls.empty()) {
+    return Ok("connection",
+              "plain TCP: whoever sees it can read and change the data; TLS "
+              "needs --tls-cert, --tls-key and --tls-ca on both sides");
+  }
+  const std::vector<std::string> warnings = TlsWarnings(options.tls);
+  return warnings.empty()
+             ? Ok("connection",
+                  "TLS, with the certificates of both sides checked")
+             : Problem("connection",
+                       MakeStatus(EndState::kRefused, warnings.front()),
+                       "renew it, or the pulls after that fail");
 }
 
 }  // namespace
@@ -237,6 +306,7 @@ std::vector<CheckSummary> CheckTarget(const PullOptions& options,
   checks.push_back(CheckVersions(summary, chunks));
   if (chunks != nullptr) {
     checks.push_back(CheckFamiliesHere(options, *chunks));
+    checks.push_back(CheckCompaction(options, *chunks));
   }
   checks.push_back(CheckConnection(options));
   return checks;

@@ -14,9 +14,9 @@ namespace sstferry {
 // Looks at options.target_dir and changes nothing. `summary` has the versions,
 // the source's id and the estimates of both methods; `chunks` is the plan of
 // chunks, null where the source refused one. One finding for each of
-// "directory", "source", "owner", "space", "versions", "families" and
-// "connection", in this order; "source" of a refresh only, "families" of
-// `chunks` only.
+// "directory", "source", "owner", "space", "versions", "families",
+// "compaction" and "connection", in this order; "source" of a refresh only,
+// "families" and "compaction" of `chunks` only.
 std::vector<CheckSummary> CheckTarget(const PullOptions& options,
                                       const Summary& summary,
                                       const SourcePlan* chunks);

@@ -197,11 +197,18 @@ class FamilyBuilder {
     }
     NoteMissingObject(where_, "prefix_extractor", prefix,
                       options->prefix_extractor != nullptr, &out_->notes);
+    if (options->prefix_extractor == nullptr && !IsNullObject(prefix)) {
+      AddNote(&out_->advice,
+              where_ + ": the prefix extractor " + Quoted(prefix) +
+                       " is not known here: what is rebuilt has no filter of "
+                       "prefixes until it is compacted; a clone keeps them");
+    }
     BoundMemtables();
     if (options->enable_blob_files) {
-      AddNote(&out_->notes,
-              where_ + ": blob values arrive inside the SST files; later "
-                       "writes and compactions separate them again");
+      AddNote(&out_->advice,
+              where_ + ": blob values arrive inside the SST files, until "
+                       "compactions separate them again; a clone keeps the "
+                       "blob files");
     }
     return s;
   }
@@ -237,8 +244,9 @@ class FamilyBuilder {
     table_.block_cache = cache_;
     if (description_.table_factory == "PlainTable") {
       table_.format_version = kPortableTableFormatVersion;
-      AddNote(&out_->notes, where_ + ": plain tables arrive as block-based "
-                                     "ones with default table options");
+      AddNote(&out_->advice, where_ + ": plain tables arrive as block-based "
+                                      "ones with default table options; a "
+                                      "clone keeps them");
       return Status::OK();
     }
     if (description_.table_factory != "BlockBasedTable") {
@@ -253,9 +261,16 @@ class FamilyBuilder {
                      &table_, &out_->notes);
     if (s.ok()) {
       table_.block_cache = table_.no_block_cache ? nullptr : cache_;
-      NoteMissingObject(where_, "filter_policy",
-                        ValueOf(description_.table_options, "filter_policy"),
+      const std::string filter =
+          ValueOf(description_.table_options, "filter_policy");
+      NoteMissingObject(where_, "filter_policy", filter,
                         table_.filter_policy != nullptr, &out_->notes);
+      if (table_.filter_policy == nullptr && !IsNullObject(filter)) {
+        AddNote(&out_->advice,
+                where_ + ": the filter policy " + Quoted(filter) +
+                         " is not known here: what is rebuilt has no filters "
+                         "until it is compacted; a clone keeps them");
+      }
     }
     return s;
   }

@@ -43,6 +43,8 @@ struct BuiltFamily {
   bool keeps_level0 = false;    // FIFO, or one level: files stay in level 0
   // Dropped or changed options, each with the reason.
   std::vector<std::string> notes;
+  // What else the family loses that a clone would keep.
+  std::vector<std::string> advice;
 };
 
 // Builds all options of one family. Errors name the family and the obstacle:

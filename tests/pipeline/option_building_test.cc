@@ -251,7 +251,7 @@ TEST_CASE("BuildFamily turns plain tables into block-based ones",
           DefaultFormatVersion());
   REQUIRE(built.final_options.prefix_extractor->AsString() ==
           "rocksdb.FixedPrefix.4");
-  REQUIRE(HasNote(built.notes, "plain tables"));
+  REQUIRE(HasNote(built.advice, "plain tables"));
   // A loaded family with plain tables builds block-based chunks.
   rocksdb::Options chunk;
   REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
@@ -334,7 +334,7 @@ TEST_CASE("Pull options are small and compact nothing", "[pipeline][options]") {
   REQUIRE(built.final_options.write_buffer_size == 1u << 30);
   REQUIRE(built.final_options.enable_blob_files);
   REQUIRE(TableOf(built.final_options.table_factory).no_block_cache);
-  REQUIRE(HasNote(built.notes, "blob"));
+  REQUIRE(HasNote(built.advice, "blob"));
 }
 
 TEST_CASE("BuildFamily makes no options that a RocksDB with assertions aborts on",

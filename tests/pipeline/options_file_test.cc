@@ -106,7 +106,7 @@ void RequireGoldenFamilies(const DatabaseDescription& description,
           std::vector<rocksdb::CompressionType>{rocksdb::kNoCompression,
                                                 rocksdb::kLZ4Compression});
   REQUIRE(TableOf(plain).block_size == BlockBasedTableOptions().block_size);
-  REQUIRE(HasNote(families[2].notes, "plain tables"));
+  REQUIRE(HasNote(families[2].advice, "plain tables"));
   const auto& blobs = families[3].final_options;
   REQUIRE(blobs.enable_blob_files);
   REQUIRE(blobs.min_blob_size == 512);

@@ -276,6 +276,52 @@ TEST_CASE("A reporter of a command that failed at once shows nothing",
   REQUIRE(captured.text().empty());
 }
 
+TEST_CASE("A reporter of a command without a plan takes its line away",
+          "[tools]") {
+  Captured captured;
+  CommonArguments arguments;
+  arguments.progress = ProgressMode::kAlways;
+  {
+    Console console(CommonArguments(), captured.file());
+    std::atomic<int> looks{0};
+    Progress progress = At(0, "plan");
+    progress.planned_bytes = 0;
+    ProgressReporter reporter(arguments, &console, [&] {
+      ++looks;
+      return progress;
+    });
+    while (looks == 0) {
+      std::this_thread::yield();
+    }
+  }
+  const std::string text = captured.text();
+  INFO(text);
+  REQUIRE(text.find("plan") != std::string::npos);
+  REQUIRE(text.ends_with("\r\033[K"));
+}
+
+TEST_CASE("A progress line names entries only where they are counted",
+          "[tools]") {
+  ProgressFormatter formatter;
+  Progress carried = At(100'000'000);
+  carried.entries = 0;
+  formatter.Observe(carried, 1);
+  REQUIRE(formatter.Line().find("entries/s") == std::string::npos);
+  REQUIRE(formatter.Line().ends_with("  4 lanes"));
+}
+
+TEST_CASE("A progress line of a lost source says why, not how fast it was",
+          "[tools]") {
+  ProgressFormatter formatter;
+  formatter.Observe(At(100'000'000), 1);
+  Progress lost = At(200'000'000);
+  lost.waiting_for = "connect db1:7420: connection refused";
+  formatter.Observe(lost, 2);
+  REQUIRE(formatter.Line() ==
+          " 20.0 % transfer  200.0 MB of 1.0 GB  waiting for the source: "
+          "connect db1:7420: connection refused");
+}
+
 TEST_CASE("A reporter told never shows nothing", "[tools]") {
   Captured captured;
   CommonArguments arguments;

@@ -265,6 +265,25 @@ std::string CommandsOfDocument() {
   return page.substr(begin, page.find("```", begin) - begin);
 }
 
+TEST_CASE("plan tells of a certificate that will expire", "[tools][tls]") {
+  Bench bench;
+  const TestPki& pki = GoodPki();
+  ServeProcess server(bench.db() + Tls(pki.server));
+  const TlsFiles short_lived =
+      pki.ca.Issue({"short-lived", {}, -3600, 3 * 86400, "clientAuth"});
+  for (const auto& [files, expected] :
+       {std::pair(pki.client, "ok      connection: TLS, with the"),
+        std::pair(short_lived, "problem connection: --tls-cert ")}) {
+    Process plan(Sstferry(
+        Words{"plan", server.url(), bench.dir / "target"} + Tls(files)));
+    REQUIRE(plan.Wait() == 0);
+    INFO(plan.out());
+    REQUIRE(plan.out().find(expected) != std::string::npos);
+    REQUIRE((plan.out().find("; renew it") != std::string::npos) ==
+            (files.cert == short_lived.cert));
+  }
+}
+
 TEST_CASE("The openssl commands of docs/tls.md make certificates that work",
           "[tools][tls]") {
   const ScratchDir dir;

@@ -1,6 +1,7 @@
 // What a plan finds out about TARGET_DIR before a pull.
 #include <filesystem>
 
+#include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/named_comparator.h"
@@ -75,7 +76,7 @@ TEST_CASE("A plan checks a target directory ahead, and finds nothing wrong",
   }
   REQUIRE(names == std::vector<std::string>{"directory", "owner", "space",
                                             "versions", "families",
-                                            "connection"});
+                                            "compaction", "connection"});
   REQUIRE(Named(summary, "connection").text ==
           "none: the source is a directory");
   REQUIRE(Named(summary, "versions").text.find(
@@ -163,7 +164,13 @@ TEST_CASE("A plan says which column family this program cannot make",
     ServeOptions serve;
     serve.databases = {{"db", "", db.get(), {db.cf()}}};
     TestServer server(serve);
-    const Summary summary = Plan(Between(server.url("db"), dir / "target"));
+    PullOptions options = Between(server.url("db"), dir / "target");
+    const CheckSummary cloned = Named(Plan(options), "families");
+    INFO(cloned.text);
+    REQUIRE(cloned.ok);
+    REQUIRE(cloned.text.find("--method auto clones") != std::string::npos);
+    options.method = PullMethod::kIngest;
+    const Summary summary = Plan(options);
     const CheckSummary& check = Named(summary, "families");
     INFO(check.text << "; " << check.next);
     REQUIRE_FALSE(check.ok);
@@ -171,6 +178,62 @@ TEST_CASE("A plan says which column family this program cannot make",
             std::string::npos);
     REQUIRE(Named(summary, "connection").text.find("plain TCP") == 0);
   }
+}
+
+TEST_CASE("A plan tells what becomes of another compaction style",
+          "[transfer][plan]") {
+  const TempDir dir;
+  Fill(dir / "source", OneFamily(Quiet()));
+  REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
+  Families universal = OneFamily(Quiet());
+  universal[0].options.compaction_style = rocksdb::kCompactionStyleUniversal;
+  { const OpenDb changed(dir / "target", universal); }
+  PullOptions options = Between(dir / "source", dir / "target");
+  options.mode = PullMode::kRefresh;
+  SECTION("by exchange: the source's") {
+    options.visibility = Visibility::kSwap;
+    const Summary plan = Plan(options);
+    REQUIRE(Named(plan, "compaction").ok);
+    REQUIRE(Named(plan, "compaction").text ==
+            "column family 'default' is leveled at the source and universal "
+            "in TARGET_DIR, which becomes as the source");
+  }
+  SECTION("in place: its own, or none at all") {
+    const CheckSummary found = Named(Plan(options), "compaction");
+    INFO(found.text << "; " << found.next);
+    REQUIRE(found.ok == kUniversalIngestsOverData);
+    REQUIRE((found.ok ? found.text : found.next)
+                .find(found.ok ? "which keeps its own" : "--visibility swap") !=
+            std::string::npos);
+    // As it is said.
+    const Ferried pulled = Refresh(dir / "source", dir / "target", options);
+    REQUIRE((pulled.state() == EndState::kRefused) == !found.ok);
+  }
+  SECTION("a new directory: the source's") {
+    options.target_dir = dir / "new";
+    REQUIRE(Named(Plan(options), "compaction").text ==
+            "as at the source: leveled");
+  }
+}
+
+TEST_CASE("A plan tells whether a family that chunks cannot fill is cloned",
+          "[transfer][plan]") {
+  const TempDir dir;
+  Families fifo = OneFamily(Quiet());
+  fifo[0].options.compaction_style = rocksdb::kCompactionStyleFIFO;
+  fifo[0].options.compaction_options_fifo.max_table_files_size = 1ull << 40;
+  Fill(dir / "source", fifo);
+  PullOptions options = Between(dir / "source", dir / "target");
+  const CheckSummary found = Named(Plan(options), "families");
+  INFO(found.text);
+  REQUIRE(found.ok);
+  REQUIRE((found.text.find("--method auto clones") == std::string::npos) ==
+          kFifoIngestsToLevel0);
+  options.method = PullMethod::kIngest;
+  const Summary chunks = Plan(options);
+  REQUIRE(Named(chunks, "families").ok == kFifoIngestsToLevel0);
+  REQUIRE((Ferry(dir / "source", dir / "target", options).state() ==
+           EndState::kOk) == kFifoIngestsToLevel0);
 }
 
 }  // namespace

@@ -107,10 +107,6 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
     return status;
   }
   TellContent(manifest.state(), wals);
-  const OptionsText text(options_text_);
-  NoteWritesWithoutWal(options, families_.size(),
-                       text.DatabaseOption("atomic_flush", "") == "true",
-                       &notes_);
   return Status::OK();
 }
 

@@ -179,7 +179,6 @@ Status Snapshot::FromOpenDatabase(
     const SnapshotOptions& options, std::unique_ptr<Snapshot>* result) {
   SnapshotOptions resolved = options;
   resolved.database_dir = db->GetName();
-  resolved.was_flushed = true;
   const rocksdb::DBOptions open = db->GetDBOptions();
   resolved.wal_dir = open.wal_dir.empty() ? db->GetName() : open.wal_dir;
   if (!open.db_paths.empty()) {

@@ -45,8 +45,6 @@ struct SnapshotOptions {
   // The files are to be read as they are: nothing is opened, replayed or
   // flushed. Not with `families`.
   bool as_files = false;
-  // The application's memtables were flushed immediately before.
-  bool was_flushed = false;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
   // Counts bytes read from the copy's tables if `cancelled` is set; may be

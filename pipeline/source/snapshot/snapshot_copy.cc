@@ -179,7 +179,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   database_id_ = files.database_id();
   status = Open(options, dir.db(), &plan);
   if (status.ok()) status = files.ReleaseHeld();
-  return status.ok() ? Describe(options, plan) : status;
+  return status.ok() ? Describe(plan) : status;
 }
 
 // Decides how the files are opened, after their contents are known.
@@ -291,7 +291,7 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   database_id_ = state.database_id;
   counters_.wal_bytes_copied = state.wal_bytes;
   status = Open(options, dir.db(), &plan);
-  return status.ok() ? Describe(options, plan) : status;
+  return status.ok() ? Describe(plan) : status;
 }
 
 Status SnapshotCopy::OpenReadOnly(const std::string& directory,
@@ -313,21 +313,7 @@ Status SnapshotCopy::OpenAndFlush(const std::string& directory,
   return status;
 }
 
-void NoteWritesWithoutWal(const SnapshotOptions& options, size_t families,
-                          bool atomic_flush, std::vector<std::string>* notes) {
-  if (!options.was_flushed) {
-    notes->push_back(
-        "writes made without WAL and not yet flushed are not in the snapshot");
-  }
-  if (families > 1 && !atomic_flush) {
-    notes->push_back(
-        "for writes that bypass the WAL, one point in time across column "
-        "families is not guaranteed (atomic_flush is off)");
-  }
-}
-
-Status SnapshotCopy::Describe(const SnapshotOptions& options,
-                              const OpenPlan& plan) {
+Status SnapshotCopy::Describe(const OpenPlan& plan) {
   for (ColumnFamilyHandle* handle : handles_) {
     for (const FamilyOpening& family : plan.families) {
       if (family.wanted && family.name == handle->GetName()) {
@@ -338,8 +324,6 @@ Status SnapshotCopy::Describe(const SnapshotOptions& options,
   }
   sequence_ = db_->GetLatestSequenceNumber();
   notes_ = plan.notes;
-  NoteWritesWithoutWal(options, plan.families.size(), plan.atomic_flush,
-                       &notes_);
   if (replay_.prepared > 0) {
     // The first one: Snapshot::leaves_out().
     notes_.insert(

@@ -15,10 +15,6 @@
 
 namespace sstferry {
 
-// Adds what no snapshot of a directory can hold: writes that bypass the WAL.
-void NoteWritesWithoutWal(const SnapshotOptions& options, size_t families,
-                          bool atomic_flush, std::vector<std::string>* notes);
-
 // Ownership: owns the database and its handles; borrows the directory, which
 //   must outlive it.
 class SnapshotCopy {
@@ -63,8 +59,7 @@ class SnapshotCopy {
                                              const OpenPlan& plan);
   [[nodiscard]] rocksdb::Status OpenAndFlush(const std::string& directory,
                                              const OpenPlan& plan);
-  [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options,
-                                         const OpenPlan& plan);
+  [[nodiscard]] rocksdb::Status Describe(const OpenPlan& plan);
   void UseStoppableEnv(const SnapshotOptions& options, OpenPlan* plan);
   void Close();
 

@@ -14,10 +14,11 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-std::string Megabytes(uint64_t bytes) {
+std::string SpaceText(uint64_t bytes) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f MB",
-                static_cast<double>(bytes) / 1e6);
+  const bool large = bytes >= 10'000'000'000;
+  std::snprintf(text.data(), text.size(), large ? "%.2f GB" : "%.2f MB",
+                static_cast<double>(bytes) / (large ? 1e9 : 1e6));
   return text.data();
 }
 
@@ -66,16 +67,16 @@ Status CheckFreeSpace(rocksdb::FileSystem* file_system, const std::string& dir,
   }
   return MakeStatus(
       EndState::kNoSpace,
-      "disk of " + dir + ": expected " + Megabytes(need.bytes()) +
-          " free (" + Megabytes(need.estimated_bytes) +
+      "disk of " + dir + ": expected " + SpaceText(need.bytes()) +
+          " free (" + SpaceText(need.estimated_bytes) +
           " by the source's estimate, a tenth on top, and " +
-          Megabytes(need.chunk_bytes) + " for chunks on their way" +
+          SpaceText(need.chunk_bytes) + " for chunks on their way" +
           (need.reserve_bytes == 0
                ? ""
-               : ", and " + Megabytes(need.reserve_bytes) +
+               : ", and " + SpaceText(need.reserve_bytes) +
                      " that --min-free keeps") +
           "), found " +
-          Megabytes(free_bytes) +
+          SpaceText(free_bytes) +
           "; make room there, or name a TARGET_DIR on another file system, "
           "and pull again" +
           (keeps_old_copy ? "; --replace keeps the old database, so its space "

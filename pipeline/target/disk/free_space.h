@@ -40,7 +40,7 @@ SpaceNeed SpaceNeedOf(const std::vector<Range>& ranges, uint64_t chunk_bytes,
 uint64_t ReserveOf(const std::string& dir, double percent);
 
 // Formats bytes as "60.00 MB".
-std::string Megabytes(uint64_t bytes);
+std::string SpaceText(uint64_t bytes);
 
 // Compares the free space of the file system that holds `dir` with `need`.
 // `keeps_old_copy`: the message also says that a replaced database stays.

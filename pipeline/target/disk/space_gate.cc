@@ -35,10 +35,10 @@ Status SpaceGate::Pass(uint64_t bytes) {
       status = MakeStatus(
           EndState::kNoSpace,
           "disk of " + dir_ + ": expected " +
-              Megabytes(reserve_bytes_ + bytes) + " free (" +
-              Megabytes(reserve_bytes_) + " that --min-free keeps, and " +
-              Megabytes(bytes) + " for a chunk), found " +
-              Megabytes(free_bytes));
+              SpaceText(reserve_bytes_ + bytes) + " free (" +
+              SpaceText(reserve_bytes_) + " that --min-free keeps, and " +
+              SpaceText(bytes) + " for a chunk), found " +
+              SpaceText(free_bytes));
     }
     if (EndStateOf(status) != EndState::kNoSpace) {
       return status;

@@ -5,6 +5,7 @@
 #include "pipeline/base/interval_reader.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/compaction_style.h"
 #include "pipeline/target/database/delta_compaction.h"
 #include "pipeline/target/database/paced_compaction.h"
 #include "pipeline/target/disk/durable.h"
@@ -21,27 +22,6 @@ namespace {
 
 // Of a database that somebody reads meanwhile, unless another is asked for.
 constexpr uint64_t kServedCompactRate = 100'000'000;
-
-// RocksDB's own errors when files are ingested over data that is there.
-Status CheckStyle(rocksdb::DB* db, const FamilyHandle& family) {
-  const rocksdb::CompactionStyle style =
-      db->GetOptions(family.handle).compaction_style;
-  const bool universal = style == rocksdb::kCompactionStyleUniversal &&
-                         !kUniversalIngestsOverData;
-  const bool fifo =
-      style == rocksdb::kCompactionStyleFIFO && !kFifoIngestsToLevel0;
-  return !universal && !fifo
-             ? Status::OK()
-             : MakeStatus(
-                   EndState::kRefused,
-                   "column family '" + family.name +
-                       "': expected leveled compaction, found " +
-                       (fifo ? "FIFO" : "universal") +
-                       ", which RocksDB ingests into safely since " +
-                       (fifo ? "9.3" : "9.0") + "; this one (" +
-                       RocksDbVersion() +
-                       ") refreshes it with --visibility swap only");
-}
 
 std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
                                     const SourcePlan& plan) {
@@ -195,12 +175,13 @@ std::vector<FamilyHandle> RefreshTarget::Selected() const {
 
 Status RefreshTarget::CheckVersion() {
   for (const FamilyHandle& family : Selected()) {
-    const Status status = CheckStyle(live_->db(), family);
+    const Status status = CheckIngestsOver(
+        family.name, live_->db()->GetOptions(family.handle).compaction_style);
     if (!status.ok()) {
       return status;
     }
   }
-  if (!kIngestsOverMemtables) {
+  if (!kIngestsOverMemtables && replica_.db != nullptr) {
     context().report->Note(
         "RocksDB below 7.10: memtables are flushed before each ingestion; "
         "refreshed column families should not be written meanwhile");
@@ -286,15 +267,18 @@ void RefreshTarget::NoteFilters() {
     if (found == live_->compaction_filters().end()) {
       continue;
     }
-    context().report->Note(
-        "column family '" + name + "': the compaction filter " +
-        found->second +
-        (live_->is_borrowed()
-             ? " of the application runs in RocksDB's compactions of it, those "
-               "of this refresh included, and may remove or change entries "
-               "that the source holds"
-             : " that its OPTIONS name was not run; what it removes or changes "
-               "stays as the source holds it until the application compacts"));
+    const std::string filter = "column family '" + name +
+                               "': the compaction filter " + found->second;
+    if (live_->is_borrowed()) {
+      context().report->Note(
+          filter + " of the application runs in RocksDB's compactions of it, "
+                   "those of this refresh included, and may remove or change "
+                   "entries that the source holds");
+      continue;
+    }
+    context().report->NoteDetail(
+        filter + " that its OPTIONS name was not run; what it removes stays "
+                 "until the application compacts");
   }
 }
 

@@ -16,6 +16,7 @@ Status SeedTarget::BuildFamilies() {
   names_.clear();
   built_.clear();
   std::vector<std::string> notes;
+  std::vector<std::string> advice;
   Status status = BuildDatabaseOptions(plan().opened.database_options,
                                        &database_options_, &notes);
   database_options_.listeners.push_back(MakeBackgroundErrorListener(
@@ -31,6 +32,7 @@ Status SeedTarget::BuildFamilies() {
     BuiltFamily one;
     status = BuildFamily(family.description, options().registry, limits, &one);
     notes.insert(notes.end(), one.notes.begin(), one.notes.end());
+    advice.insert(advice.end(), one.advice.begin(), one.advice.end());
     PullFamily shared;
     shared.comparator = one.pull_options.comparator;
     shared.format_version = one.format_version;
@@ -39,6 +41,9 @@ Status SeedTarget::BuildFamilies() {
     built_.push_back(std::move(one));
   }
   for (const std::string& note : notes) {
+    context().report->NoteDetail(note);
+  }
+  for (const std::string& note : advice) {
     context().report->Note(note);
   }
   return status;

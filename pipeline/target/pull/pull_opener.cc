@@ -196,6 +196,9 @@ Status PullOpener::OpenSession(SnapshotUse use) {
                                   plan_->opened.places);
   }
   if (status.ok()) {
+    for (const std::string& note : plan_->opened.notes) {
+      context_->report->Log(LogLevel::kInfo, "note: " + note);
+    }
     status = ChooseSourceId(options(), &plan_->opened.source_database_id);
   }
   return status.ok() ? context_->target->CheckSnapshot() : status;

@@ -27,8 +27,18 @@ void PullReporter::Log(LogLevel level, const std::string& text) const {
   }
 }
 
+void PullReporter::Note(const std::string& note) {
+  notes_.push_back(note);
+  Log(LogLevel::kInfo, "note: " + note);
+}
+
+void PullReporter::NoteDetail(const std::string& note) {
+  notes_.push_back(note);
+  Log(LogLevel::kDebug, "note: " + note);
+}
+
 void PullReporter::Say(const std::string& note) {
-  Note(note);
+  notes_.push_back(note);
   Log(LogLevel::kWarning, note);
 }
 

@@ -38,8 +38,11 @@ class PullReporter {
   explicit PullReporter(const PullContext* context);
 
   void Log(LogLevel level, const std::string& text) const;
-  // A sentence for the summary; Say() logs it, too.
-  void Note(const std::string& note) { notes_.push_back(note); }
+  // Logs a sentence and keeps it for the summary. Note() as information, for an
+  // operator who can act on it; NoteDetail() for who looks for it; Say() as a
+  // warning.
+  void Note(const std::string& note);
+  void NoteDetail(const std::string& note);
   void Say(const std::string& note);
 
   void SetPhase(const char* phase);

@@ -159,9 +159,11 @@ int ReportUsage(const std::string& command, const Status& status) {
 
 std::string FailureLine(const std::string& command, const Status& status,
                         const std::string& where) {
-  std::string line = "sstferry " + command + ": " +
-                     EndStateName(EndStateOf(status)) + ": " +
-                     MessageOf(status);
+  static const std::string here = "peer in-process: ";  // the other half of us
+  const std::string message = MessageOf(status);
+  std::string line =
+      "sstferry " + command + ": " + EndStateName(EndStateOf(status)) + ": " +
+      (message.starts_with(here) ? message.substr(here.size()) : message);
   // "source 192.0.2.7:7420" says more than the "(source)" that the source put
   // behind its own message; "source in-process" and "target" do not.
   const std::string side = where.substr(0, where.find(' '));
@@ -278,6 +280,15 @@ void Console::EndProgress() {
   const std::lock_guard<std::mutex> lock(mu_);
   if (!drawn_.empty()) {
     std::fputs("\n", err_);
+    std::fflush(err_);
+    drawn_.clear();
+  }
+}
+
+void Console::DropProgress() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (!drawn_.empty()) {
+    std::fputs("\r\033[K", err_);
     std::fflush(err_);
     drawn_.clear();
   }

@@ -58,6 +58,8 @@ class Console {
   void RedrawProgress(const std::string& line);
   // Leaves the last redrawn line standing.
   void EndProgress();
+  // Takes it away.
+  void DropProgress();
 
  private:
   struct Logger;

@@ -113,26 +113,34 @@ double ProgressFormatter::EtaSeconds() const {
 }
 
 std::string ProgressFormatter::Line() const {
-  return last_.waiting_for.empty() || last_.finished
-             ? Rates()
-             : Rates() + "  waiting for the source: " +
-                   Printable(last_.waiting_for);
+  // Rates of a source that is not there would only say what was.
+  const std::string rest =
+      !last_.waiting_for.empty() && !last_.finished
+          ? "  waiting for the source: " + Printable(last_.waiting_for)
+      : is_planned() ? Rates()
+                     : "";
+  return Where() + rest;
 }
 
-std::string ProgressFormatter::Rates() const {
-  const double eta = EtaSeconds();
+std::string ProgressFormatter::Where() const {
   std::array<char, 256> text{};
-  if (last_.planned_bytes == 0 && percent_ <= 0) {
-    // Nothing is planned yet: rates and a percentage would only say zero.
+  if (!is_planned()) {
+    // A percentage would only say zero.
     std::snprintf(text.data(), text.size(), "    - %% %-9.32s %s",
                   last_.phase.c_str(), FormatClock(last_seconds_).c_str());
     return text.data();
   }
-  std::snprintf(text.data(), text.size(),
-                "%5.1f %% %-9.32s %s of %s  %.1f MB/s  %s %s", percent_,
+  std::snprintf(text.data(), text.size(), "%5.1f %% %-9.32s %s of %s", percent_,
                 last_.finished ? "done" : last_.phase.c_str(),
                 FormatBytes(static_cast<double>(last_.done_bytes)).c_str(),
-                FormatBytes(static_cast<double>(last_.planned_bytes)).c_str(),
+                FormatBytes(static_cast<double>(last_.planned_bytes)).c_str());
+  return text.data();
+}
+
+std::string ProgressFormatter::Rates() const {
+  const double eta = EtaSeconds();
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), "  %.1f MB/s  %s %s",
                 bytes_per_second_ / 1e6, last_.finished ? "took" : "ETA",
                 last_.finished ? FormatClock(last_.seconds).c_str()
                 : eta < 0      ? "-:--"
@@ -143,10 +151,14 @@ std::string ProgressFormatter::Rates() const {
   if (last_.sources > 1) {
     line += "  " + FormatCount(last_.sources, "source");
   }
-  std::snprintf(text.data(), text.size(), "  %s  %.0f entries/s",
-                FormatCount(last_.lanes, "lane").c_str(),
-                entries_per_second_);
-  return line + text.data();
+  line += "  " + FormatCount(last_.lanes, "lane");
+  // Files that are sent as they are count their entries at their end.
+  if (entries_per_second_ >= 1) {
+    std::snprintf(text.data(), text.size(), "  %.0f entries/s",
+                  entries_per_second_);
+    line += text.data();
+  }
+  return line;
 }
 
 std::string ProgressFormatter::Json() const {
@@ -241,10 +253,12 @@ void ProgressReporter::Stop() {
   if (thread_.joinable()) {
     thread_.join();
     // A command that failed or answered at once needs no progress line.
-    if (json_ || shown_ || look_().planned_bytes > 0) {
+    if (json_ || look_().planned_bytes > 0) {
       Show();
+      console_->EndProgress();
+    } else {
+      console_->DropProgress();
     }
-    console_->EndProgress();
   }
 }
 
@@ -261,7 +275,6 @@ void ProgressReporter::Show() {
   if (!in_place_ && formatter_.finished()) {
     return;  // its last line was written
   }
-  shown_ = true;
   const std::chrono::duration<double> now =
       std::chrono::steady_clock::now() - started_;
   formatter_.Observe(look_(), now.count());

@@ -28,8 +28,8 @@ class ProgressFormatter {
 
   // " 42.3 % transfer  12.3 GB of 40.1 GB  512.4 MB/s  ETA 0:54  waiting for:
   // network  4 lanes  1883000 entries/s", or "    - % snapshot  0:03" while
-  // nothing is planned. What matters most stands first: a narrow terminal cuts
-  // the rest.
+  // nothing is planned; without a source, why it is not reached in place of the
+  // rates. What matters most stands first: a narrow terminal cuts the rest.
   std::string Line() const;
   // {"phase":..., "percent":..., ...} without a newline.
   std::string Json() const;
@@ -38,7 +38,9 @@ class ProgressFormatter {
   bool finished() const { return last_.finished; }
 
  private:
-  std::string Rates() const;
+  bool is_planned() const { return last_.planned_bytes > 0 || percent_ > 0; }
+  std::string Where() const;  // " 42.3 % transfer  12.3 GB of 40.1 GB"
+  std::string Rates() const;  // "  512.4 MB/s  ETA 0:54 ..."
   double EtaSeconds() const;  // negative: not known
   // Smooths what the lanes spent their time on since the last look.
   void ObserveStages(const ProgressStages& now, double elapsed,
@@ -77,7 +79,7 @@ class ProgressReporter {
   ~ProgressReporter();  // calls Stop()
 
   // Joins the thread and shows where the operation stands a last time, unless
-  // nothing was shown and nothing planned.
+  // nothing was planned: then the redrawn line goes.
   void Stop();
 
  private:
@@ -91,7 +93,6 @@ class ProgressReporter {
   const std::function<Progress()> look_;
   const std::chrono::steady_clock::time_point started_;
   ProgressFormatter formatter_;  // the thread's; after the join, Stop()'s
-  bool shown_ = false;           // likewise
 
   std::mutex mu_;
   std::condition_variable changed_;

@@ -1,0 +1,33 @@
+// Compaction styles of column families: their names, those that a directory's
+// OPTIONS tell, and over which of them RocksDB can ingest.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/message/messages.h"
+#include "rocksdb/options.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// "leveled", "universal", "FIFO" or "none".
+const char* StyleName(rocksdb::CompactionStyle style);
+
+// Returns what the options of a column family say; empty: nothing that the linked
+// RocksDB knows.
+std::optional<rocksdb::CompactionStyle> StyleOf(
+    const std::vector<NamedValue>& options);
+
+// Returns the styles by column family, as the newest OPTIONS file of a database
+// directory has them. Leaves out what cannot be read.
+std::map<std::string, rocksdb::CompactionStyle> StylesOf(
+    const std::string& dir);
+
+// kRefused: the linked RocksDB cannot safely ingest over data of `family`.
+[[nodiscard]] rocksdb::Status CheckIngestsOver(
+    const std::string& family, rocksdb::CompactionStyle style);
+
+}  // namespace sstferry
