@@ -324,8 +324,7 @@ std::vector<OptionSpec> VerifyOptionSpecs() {
 const std::vector<OptionSpec>& CommonOptions() {
   static const std::vector<OptionSpec> options = {
       {"json", nullptr, Group::kCommon,
-       "Print exactly one JSON object on standard output, on every exit but "
-       "2."},
+       "Print one JSON object, on every exit but 2."},
       {"config", "FILE", Group::kAdvanced,
        "Read options from FILE, operands by their names in lower case: TOML "
        "if FILE ends with .toml, else one \"name = value\" per line. The "
@@ -370,11 +369,7 @@ const std::vector<Command>& Commands() {
        "Copy a database into a directory, or update a replica",
        "Copies a snapshot of the database SOURCE into TARGET_DIR, which appears "
        "whole or not at all. The same command resumes an interrupted pull. "
-       "Runs at the target. SOURCE is a directory or sst://HOST[:PORT]/NAME. A "
-       "list of up to 8 sst://HOST[:PORT]/NAME with commas between them, sources "
-       "that hold the same, is asked in its order: a clone (--method clone) "
-       "takes from all of them at once, chunks come from one, and from another "
-       "if that one fails.",
+       "Runs at the target. SOURCE may be up to 8 URLs with commas between.",
        PullOptionSpecs(), {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
          "sstferry pull sst://db1/users /data/users --verify"},
