@@ -93,8 +93,7 @@ Status RefreshTarget::Inspect() {
   }
   if (!status.ok() && !context().workspace->has_unfinished() &&
       context().workspace->swap_state() == SwapState::kNone) {
-    // Nothing was begun; what stays of it, or of a swap that was stopped
-    // before its journal, is only in the way.
+    // Nothing was begun, or a swap was stopped before its journal.
     context().workspace->Discard().PermitUncheckedError();
   }
   return status;
@@ -470,14 +469,12 @@ Status RefreshTarget::IndexRange(const Range& range, GroupIndex* index) {
 }
 
 bool RefreshTarget::is_alone() const {
+  const auto is_fifo = [this](const FamilyHandle& family) {
+    return live_->db()->GetOptions(family.handle).compaction_style ==
+           rocksdb::kCompactionStyleFIFO;
+  };
   return replica_.db == nullptr &&
-         std::none_of(planned_.begin(), planned_.end(),
-                      [this](const FamilyHandle& family) {
-                        return live_->db()
-                                   ->GetOptions(family.handle)
-                                   .compaction_style ==
-                               rocksdb::kCompactionStyleFIFO;
-                      });
+         std::none_of(planned_.begin(), planned_.end(), is_fifo);
 }
 
 // Its transfer has ended with this: the next run does not resume it.
