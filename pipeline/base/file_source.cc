@@ -1,5 +1,7 @@
 #include "pipeline/base/file_source.h"
 
+#include "rocksdb/iostats_context.h"
+
 namespace sstferry {
 
 using rocksdb::IOOptions;
@@ -48,6 +50,8 @@ Status FileSource::Read(uint64_t offset, size_t n, std::string* scratch,
   if (!status.ok()) {
     return Failed(status, when_unreadable_, path_);
   }
+  // As RocksDB's own reader counts.
+  rocksdb::get_iostats_context()->bytes_read += out->size();
   if (out->size() != n) {
     return MakeStatus(EndState::kCorrupt,
                       path_ + ": expected " + std::to_string(n) +

@@ -489,10 +489,11 @@ class Histories {
       stopped_ = Stopped{ended.summary.transfer_id, source};
     }
     counts_->stopped++;
+    const bool ended_it = found && *found == after;
     if (found && before) {
       DropEmptyNew(*before, &*found);  // a family that was made for what comes
     }
-    if (found == before || (found && *found == after)) {
+    if (ended_it || found == before) {
       return;
     }
     RC_ASSERT(night.visibility == Visibility::kChunk);

@@ -62,7 +62,7 @@ struct ChunkBuilderOptions {
   uint64_t readahead_bytes = 0;
   // All live files of the family, sorted by smallest keys, if they hold all of
   // its entries: then chunks are merged from them. Null: RocksDB iterates.
-  const std::vector<FilePlan>* files = nullptr;
+  const std::vector<TableFile>* files = nullptr;
   bool target_takes_entities = true;  // else wide-column entities are refused
   // Refresh only: each chunk replaces its interval (pipeline/base/tile.h).
   std::optional<ReplacedFamily> replaces;

@@ -1,9 +1,8 @@
 #include "pipeline/source/chunk/delta_builder.h"
 
-#include <algorithm>
-
 #include "format/limits.h"
 #include "pipeline/source/chunk/chunk_writer.h"
+#include "pipeline/source/chunk/next_place.h"
 #include "pipeline/source/chunk/read_failure.h"
 
 namespace sstferry {
@@ -15,51 +14,6 @@ namespace {
 
 // Entries between two calls of `cancelled`.
 constexpr uint64_t kLookInterval = 64;
-// A seek costs about as much as so many steps.
-constexpr int kMostSteps = 12;
-// Seeks after which steps are tried again, at most.
-constexpr int kMostSeeks = 64;
-
-// Moves a reader to ascending keys: by steps where they are close to each
-// other, else by seeks.
-class NextPlace {
- public:
-  NextPlace(const rocksdb::Comparator* order, IntervalReader* reader)
-      : order_(order), reader_(reader) {}
-
-  // To the first entry at or behind `key`.
-  void MoveTo(const Slice& key) {
-    if (seeks_left_ > 0) {
-      --seeks_left_;
-    } else if (Step(key)) {
-      seeks_ = 0;
-      return;
-    } else {
-      seeks_ = std::min(2 * seeks_ + 1, kMostSeeks);
-      seeks_left_ = seeks_;
-    }
-    reader_->SeekFrom(key);
-    sought_ = true;
-  }
-
- private:
-  // False: the key is too far away.
-  bool Step(const Slice& key) {
-    for (int n = 0; sought_ && n < kMostSteps && reader_->Valid(); ++n) {
-      if (order_->Compare(reader_->key(), key) >= 0) {
-        return true;
-      }
-      reader_->Next();
-    }
-    return false;
-  }
-
-  const rocksdb::Comparator* const order_;
-  IntervalReader* const reader_;
-  bool sought_ = false;
-  int seeks_ = 0;       // after the last steps that led nowhere
-  int seeks_left_ = 0;  // of these
-};
 
 }  // namespace
 
@@ -100,22 +54,20 @@ Status DeltaBuilder::BuildDifferences(const Range& range,
   return status.ok() ? Finish() : status;
 }
 
-Status DeltaBuilder::BuildLookups(const Range& range, const ChangedKeys& keys,
-                                  size_t first, size_t last) {
+Status DeltaBuilder::BuildLookups(const Range& range,
+                                  const LookupFiles& files,
+                                  const ChangedKeys& keys, size_t first,
+                                  size_t last) {
   chunk_ = ChunkEnd();
   chunk_.range_id = range.id;
-  // Reading ahead would read what lies between the keys.
-  IntervalReader reader(db_, family_, range.interval, /*readahead_bytes=*/0);
-  NextPlace place(family_->GetComparator(), &reader);
+  KeyLookup lookup(db_, family_, range.interval, files);
   Status status;
   for (size_t i = first; i < last && status.ok(); ++i) {
     const Slice key = keys.key(i);
-    place.MoveTo(key);
-    const bool found = reader.Valid() && reader.key() == key;
-    status = ReadFailure(reader.status(),
-                         "read column family '" + family_->GetName() + "'");
+    EntryReader* entry = nullptr;
+    status = lookup.Find(key, &entry);
     if (status.ok()) {
-      status = found ? Put(&reader) : Delete(key);
+      status = entry != nullptr ? Put(entry) : Delete(key);
     }
     if (status.ok()) {
       status = Poll();
@@ -193,7 +145,7 @@ Status DeltaBuilder::Open(const Slice& first) {
   return status;
 }
 
-Status DeltaBuilder::Put(IntervalReader* reader) {
+Status DeltaBuilder::Put(EntryReader* reader) {
   const Slice key = reader->key();
   const Slice value = reader->value();
   Status status =

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "format/message/messages.h"
-#include "pipeline/base/group_index.h"
-#include "pipeline/base/interval_reader.h"
+#include "pipeline/read/group_index.h"
+#include "pipeline/read/interval_reader.h"
 #include "pipeline/source/chunk/chunk_builder.h"
+#include "pipeline/source/chunk/key_lookup.h"
 #include "pipeline/source/plan/changed_keys.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
@@ -40,8 +41,10 @@ class DeltaBuilder {
       const std::vector<GroupEntry>& entries, GroupIndex* index);
 
   // Sends one chunk with what the snapshot holds of the keys [first, last) of
-  // `keys`: its entry, or a deletion; none if there are no keys.
+  // `keys`: its entry, or a deletion; none if there are no keys. REQUIRES:
+  // `keys` has all keys that the added files hold inside the range.
   [[nodiscard]] rocksdb::Status BuildLookups(const Range& range,
+                                             const LookupFiles& files,
                                              const ChangedKeys& keys,
                                              size_t first, size_t last);
 
@@ -53,7 +56,7 @@ class DeltaBuilder {
   [[nodiscard]] rocksdb::Status MergeSpan(
       const KeyInterval& span, const std::vector<GroupEntry>& entries,
       GroupIndex* index, IntervalReader* reader);
-  [[nodiscard]] rocksdb::Status Put(IntervalReader* reader);
+  [[nodiscard]] rocksdb::Status Put(EntryReader* reader);
   [[nodiscard]] rocksdb::Status Delete(const rocksdb::Slice& key);
   [[nodiscard]] rocksdb::Status Open(const rocksdb::Slice& first);
   [[nodiscard]] rocksdb::Status Finish();

@@ -4,7 +4,7 @@
 
 #include "format/limits.h"
 #include "pipeline/base/key_interval.h"
-#include "pipeline/source/chunk/range_entries.h"
+#include "pipeline/read/range_entries.h"
 #include "pipeline/source/chunk/read_failure.h"
 
 namespace sstferry {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "format/message/messages.h"
-#include "pipeline/base/group_index.h"
+#include "pipeline/read/group_index.h"
 #include "pipeline/source/chunk/delta_builder.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "rocksdb/status.h"

@@ -13,28 +13,20 @@
 #include "format/sst/sst_footer.h"
 #include "format/sst/sst_properties.h"
 #include "format/sst/sst_reader.h"
+#include "pipeline/read/table_file.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/options.h"
 
 namespace sstferry {
 
 // One live file of a family with keys in the requested interval.
-struct FilePlan {
-  std::string name;      // "000042.sst"
-  std::string path;
-  std::string smallest;  // user keys, including range deletions
-  std::string largest;
+struct FilePlan : TableFile {
+  std::string name;  // "000042.sst"
   uint64_t bytes = 0;
   uint64_t entries = 0;
-  uint64_t deletions = 0;        // of keys, of any kind
+  uint64_t deletions = 0;  // of keys, of any kind
   uint64_t range_deletions = 0;
   bool is_block_based = false;
-  uint64_t smallest_sequence = 0;
-  uint64_t largest_sequence = 0;
-  // Read order. Reads find the entries of the file with the smaller depth
-  // first: it is in a higher level, or is newer in level 0.
-  uint64_t depth = 0;
-  bool has_blobs = false;
   std::string overlaps;  // a file whose keys meet this one's; empty: none
   bool inside = true;    // wholly inside the requested interval
   // Database id, session id and number of the file's creation; empty: unknown.

@@ -15,12 +15,6 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// RocksDB lists the files of level 0 newest first; the factor exceeds the
-// number of files in a level.
-uint64_t DepthOf(int level, size_t place) {
-  return level == 0 ? place : (uint64_t{1} << 32) + static_cast<uint64_t>(level);
-}
-
 FilePlan Describe(const Comparator* comparator, const KeyInterval& interval,
                   const rocksdb::SstFileMetaData& metadata) {
   FilePlan file;

@@ -87,6 +87,7 @@ Status FindChanges(const ChangeQuestion& question, FamilyChanges* changes) {
       continue;
     }
     added.push_back(&file);
+    changes->new_files.push_back(file);
     changes->new_bytes += file.bytes;
     changes->new_entries += file.entries;
     if (file.range_deletions != 0) {

@@ -45,6 +45,7 @@ struct FamilyChanges {
   uint64_t new_bytes = 0;  // of the files with these keys
   uint64_t new_entries = 0;
   std::vector<FilePlan> old_files;  // of the last refresh, live still
+  std::vector<TableFile> new_files;  // all others
   KnownChanges known;               // but for its old_files
 };
 

@@ -10,12 +10,17 @@
 
 #include "format/digest.h"
 #include "format/message/messages.h"
+#include "pipeline/source/chunk/key_lookup.h"
 #include "pipeline/source/plan/changed_keys.h"
 #include "pipeline/source/plan/cover_plan.h"
 #include "pipeline/source/plan/planner.h"
 #include "rocksdb/options.h"
 
 namespace sstferry {
+
+// Files of one family that are merged without RocksDB: bounds the memory of the
+// list, some hundred bytes a file.
+inline constexpr size_t kMaxMergedFiles = 20000;
 
 struct TransferFamily {
   Family wire;  // as sent to the target
@@ -25,17 +30,18 @@ struct TransferFamily {
   uint64_t readahead_bytes = 0;
   FamilyPlan plan;  // its files only until the family is cut
   // All files with keys in the interval, if they hold all entries; else empty.
-  std::vector<FilePlan> merged_files;
+  std::vector<TableFile> merged_files;
   std::vector<PlanSegment> segments;       // until the family is cut
   std::optional<ReplacedFamily> replaces;  // refresh only
   bool takes_delta = false;  // puts over puts are right, and the target can
   // Where ranges are looked up: all keys that may have changed.
   std::shared_ptr<const ChangedKeys> changed;
+  LookupFiles lookup_files;
   uint64_t changed_entry_bytes = 0;  // mean, of the files with these keys
   std::vector<std::string> bounds;  // preferred ends of ranges, in order
 
   // Null: RocksDB has to iterate.
-  const std::vector<FilePlan>* files_to_merge() const {
+  const std::vector<TableFile>* files_to_merge() const {
     return merged_files.empty() ? nullptr : &merged_files;
   }
 };

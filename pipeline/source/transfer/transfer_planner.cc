@@ -4,7 +4,7 @@
 #include <random>
 
 #include "format/limits.h"
-#include "pipeline/base/group_index.h"
+#include "pipeline/read/group_index.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/tile.h"
@@ -22,9 +22,6 @@ using rocksdb::Status;
 constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
 constexpr uint64_t kMinReadaheadBytes = 64u << 10;
 constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
-// Files of one family that are merged without RocksDB: bounds the memory of the
-// list, some hundred bytes a file.
-constexpr size_t kMaxMergedFiles = 20000;
 
 // Returns the session id of the snapshot's database, which may have flushed
 // files.
@@ -328,7 +325,7 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
     AddPlanItems(family);
   }
   if (CanMerge(plan)) {
-    family.merged_files = std::move(plan.files);
+    family.merged_files.assign(plan.files.begin(), plan.files.end());
   }
   plan.files.clear();
   plan.files.shrink_to_fit();
@@ -337,9 +334,11 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
 
 // True if the files hold all entries, and are few enough to be kept in memory.
 bool TransferPlanner::CanMerge(const FamilyPlan& plan) const {
-  return asked_.request.purpose == Purpose::kPull && !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles &&
-         std::any_of(plan.files.begin(), plan.files.end(),
-                     [](const FilePlan& file) { return !file.carry; });
+  const auto is_rebuilt = [](const FilePlan& file) { return !file.carry; };
+  return asked_.request.purpose == Purpose::kPull &&
+         !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles &&
+         (is_refresh() ||  // compares, whatever could be carried
+          std::any_of(plan.files.begin(), plan.files.end(), is_rebuilt));
 }
 
 // Adds a plan item for each file, with its first and its last key.

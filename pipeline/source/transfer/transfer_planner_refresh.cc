@@ -3,7 +3,7 @@
 #include <random>
 
 #include "format/limits.h"
-#include "pipeline/base/group_index.h"
+#include "pipeline/read/group_index.h"
 #include "pipeline/base/tile.h"
 #include "pipeline/source/transfer/transfer_planner.h"
 #include "rocksdb/merge_operator.h"
@@ -104,6 +104,11 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
     family.changed = changes.keys;
     family.changed_entry_bytes =
         changes.new_bytes / std::max<uint64_t>(1, changes.new_entries);
+    if (family.plan.files.size() <= kMaxMergedFiles) {
+      family.lookup_files.added = std::move(changes.new_files);
+      family.lookup_files.kept.assign(changes.old_files.begin(),
+                                      changes.old_files.end());
+    }
   }
   std::vector<Cover> known;
   if (is_refresh()) {

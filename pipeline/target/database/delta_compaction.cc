@@ -12,34 +12,62 @@ using rocksdb::Status;
 
 // Of the bytes of a file in the last level.
 constexpr double kMostAbove = 0.15;
-// Of the bytes of a family, in one night.
+// Of the bytes of a family, in one night; but so many bytes are always fine,
+// because files of a small family lie under much of it.
 constexpr double kMostRewritten = 0.08;
-// Levels above the last one that stay as they are.
-constexpr size_t kMostLevels = 2;
+constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
+// Sorted runs above the last level that stay as they are: levels, and files of
+// level 0. RocksDB ingests deltas into level 0 where the levels between it and
+// the last one are not in use yet (level_compaction_dynamic_level_bytes).
+constexpr size_t kMostRuns = 2;
 // Of a file above the last level: about as much as lies above one file there, so
 // that few files are rewritten together.
 constexpr uint64_t kLeastFileBytes = 256u << 10;
 // Of one merge of the levels above the last one.
 constexpr uint32_t kMergeThreads = 4;
-// Files in level 0 of a family that has no other level above its last one.
+// Files in level 0 of a family whose last level is level 1.
 constexpr size_t kMostInLevel0 = 4;
 
 // The files of one family, by what a refresh does with them.
 struct Levels {
   int last = 0;                   // the deepest level with files
   int above = 0;                  // the deepest one above it; 0: none but 0
-  size_t used_above = 0;          // levels above the last one with files
+  size_t runs_above = 0;          // sorted runs above the last level
   std::vector<LiveTable> upper;   // in levels above the last one
   std::vector<LiveTable> bottom;  // in the last level
   uint64_t upper_bytes = 0;
   uint64_t bottom_bytes = 0;
 };
 
-Levels LevelsOf(const std::vector<LiveTable>& tables) {
+// Level 0 as few sorted runs: what one refresh has ingested into it lies side by
+// side.
+size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
+  std::sort(level0.begin(), level0.end(),
+            [order](const LiveTable& a, const LiveTable& b) {
+              return order->Compare(a.smallest, b.smallest) < 0;
+            });
+  std::vector<std::string> ends;  // the last key of each run
+  for (const LiveTable& table : level0) {
+    const auto run = std::find_if(
+        ends.begin(), ends.end(), [&](const std::string& end) {
+          return order->Compare(end, table.smallest) < 0;
+        });
+    if (run == ends.end()) {
+      ends.push_back(table.largest);
+    } else {
+      *run = table.largest;
+    }
+  }
+  return ends.size();
+}
+
+Levels LevelsOf(const std::vector<LiveTable>& tables,
+                const rocksdb::Comparator* order) {
   Levels levels;
   for (const LiveTable& table : tables) {
     levels.last = std::max(levels.last, table.level);
   }
+  std::vector<LiveTable> level0;
   std::vector<bool> used(static_cast<size_t>(levels.last) + 1, false);
   for (const LiveTable& table : tables) {
     if (table.level == levels.last) {
@@ -49,10 +77,14 @@ Levels LevelsOf(const std::vector<LiveTable>& tables) {
       levels.upper.push_back(table);
       levels.upper_bytes += table.bytes;
       levels.above = std::max(levels.above, table.level);
-      used[static_cast<size_t>(table.level)] = true;
+      if (table.level == 0) {
+        level0.push_back(table);
+      }
+      used[static_cast<size_t>(table.level)] = table.level != 0;
     }
   }
-  levels.used_above =
+  levels.runs_above =
+      RunsIn(std::move(level0), order) +
       static_cast<size_t>(std::count(used.begin(), used.end(), true));
   return levels;
 }
@@ -63,6 +95,8 @@ bool Meet(const LiveTable& a, const LiveTable& b,
          order->Compare(b.smallest, a.largest) <= 0;
 }
 
+// Into the deepest of these levels; where all lies in level 0, into the one
+// above the last level.
 Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   rocksdb::CompactionOptions options;
@@ -75,8 +109,8 @@ Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   for (const LiveTable& table : levels.upper) {
     names.push_back(table.name);
   }
-  const Status status =
-      db->CompactFiles(options, family, names, levels.above);
+  const int into = levels.above != 0 ? levels.above : levels.last - 1;
+  const Status status = db->CompactFiles(options, family, names, into);
   // Another compaction has some of them: then RocksDB is at it.
   return status.IsAborted() || status.IsInvalidArgument() ? Status::OK()
                                                           : status;
@@ -136,31 +170,33 @@ std::vector<Candidate> Full(const Levels& levels,
 
 Status CompactFamily(rocksdb::DB* db, const FamilyHandle& family,
                      StopSignal* stop) {
+  const rocksdb::Comparator* const order = family.handle->GetComparator();
   std::vector<LiveTable> tables;
   Status status = ListLiveTables(db, family.handle, &tables);
-  Levels levels = LevelsOf(tables);
+  Levels levels = LevelsOf(tables, order);
   if (!status.ok() || levels.upper.empty() || levels.last == 0) {
     return status;
   }
-  if (levels.above == 0) {
-    // The last level is all that this family has: it is small.
+  if (levels.last == 1) {
+    // All that this family has: it is small.
     const bool many = levels.upper.size() >= kMostInLevel0;
     return many ? db->CompactRange({}, family.handle, nullptr, nullptr)
                 : status;
   }
-  if (levels.used_above > kMostLevels) {
+  if (levels.runs_above > kMostRuns) {
     status = MergeUpper(db, family.handle, levels);
     if (status.ok()) {
       tables.clear();
       status = ListLiveTables(db, family.handle, &tables);
-      levels = LevelsOf(tables);
+      levels = LevelsOf(tables, order);
     }
   }
-  const auto most = static_cast<uint64_t>(
-      kMostRewritten *
-      static_cast<double>(levels.bottom_bytes + levels.upper_bytes));
+  const auto most = std::max(
+      kMostRewrittenOfSmall,
+      static_cast<uint64_t>(
+          kMostRewritten *
+          static_cast<double>(levels.bottom_bytes + levels.upper_bytes)));
   uint64_t rewritten = 0;
-  const rocksdb::Comparator* const order = family.handle->GetComparator();
   for (const Candidate& full : Full(levels, order)) {
     if (!status.ok() || stop->stopped() ||
         rewritten + full.rewritten_bytes > most) {

@@ -14,8 +14,9 @@
 namespace sstferry {
 
 // Of leveled families. First merges the files above the last level into one
-// level. Then merges with the last level those of its files above which there is
-// more than 15 % of their size, the fullest first, up to 8 % of the family.
+// level, once they are more than two sorted runs. Then merges with the last
+// level those of its files above which there is more than 15 % of their size,
+// the fullest first, up to 8 % of the family (4 MiB of a small one).
 //   kCancelled  `stop` came first
 [[nodiscard]] rocksdb::Status CompactDeltas(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families,

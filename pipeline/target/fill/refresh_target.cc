@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pipeline/base/interval_reader.h"
+#include "pipeline/read/interval_reader.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/compaction_style.h"
@@ -62,7 +62,8 @@ RefreshTarget::RefreshTarget(const PullContext* context,
     : PullTarget(context),
       replica_(replica),
       dir_(replica.db != nullptr ? replica.db->GetName()
-                                 : context->options->target_dir) {
+                                 : context->options->target_dir),
+      compared_(context->options->lanes) {
   state()->replaces = true;
 }
 
@@ -461,11 +462,9 @@ Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
 
 Status RefreshTarget::IndexRange(const Range& range, GroupIndex* index) {
   const ReadCounter counter(&read_bytes_);
-  IntervalReader reader(live_->db(), planned_[range.family].handle,
-                        range.interval, kDigestReadaheadBytes);
-  reader.SeekToBegin();
-  return IndexEntries(
-      &reader, [this] { return context().failure->failed(); }, index);
+  return compared_.Index(
+      live_->db(), planned_[range.family].handle, is_alone(), range.interval,
+      [this] { return context().failure->failed(); }, index);
 }
 
 bool RefreshTarget::is_alone() const {

@@ -15,6 +15,7 @@
 #include "pipeline/target/database/ingest_gate.h"
 #include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/database/live_db.h"
+#include "pipeline/target/fill/compared_entries.h"
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/pull/pull_target.h"
 
@@ -153,6 +154,7 @@ class RefreshTarget : public PullTarget {
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
+  ComparedEntries compared_;
   std::atomic<uint64_t> read_bytes_{0};  // to compare
   std::unique_ptr<IngestGate> gate_;
   std::unique_ptr<CallThread> ingests_;  // where lanes are not to

@@ -1,6 +1,6 @@
 #include "pipeline/target/fill/seed_target.h"
 
-#include "pipeline/base/interval_reader.h"
+#include "pipeline/read/interval_reader.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/target/database/background_errors.h"
 #include "pipeline/target/database/ingestor.h"

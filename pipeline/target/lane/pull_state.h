@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "format/message/messages.h"
-#include "pipeline/base/group_index.h"
+#include "pipeline/read/group_index.h"
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/target/clone/clone_layout.h"

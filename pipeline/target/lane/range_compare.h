@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "format/message/messages.h"
-#include "pipeline/base/group_index.h"
+#include "pipeline/read/group_index.h"
 #include "pipeline/target/lane/pull_state.h"
 #include "pipeline/wire/channel.h"
 #include "rocksdb/status.h"

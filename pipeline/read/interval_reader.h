@@ -10,7 +10,7 @@
 
 #include "format/digest.h"
 #include "format/message/messages.h"
-#include "pipeline/base/entry_reader.h"
+#include "pipeline/read/entry_reader.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {

@@ -1,4 +1,4 @@
-#include "pipeline/base/interval_reader.h"
+#include "pipeline/read/interval_reader.h"
 
 #include "format/coding.h"
 #include "format/limits.h"

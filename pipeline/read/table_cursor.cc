@@ -1,4 +1,4 @@
-#include "pipeline/source/chunk/table_cursor.h"
+#include "pipeline/read/table_cursor.h"
 
 #include "format/sst/sst_coding.h"
 #include "pipeline/base/key_interval.h"
@@ -18,7 +18,7 @@ constexpr uint32_t kExternalVersion = 2;
 
 }  // namespace
 
-Status TableCursor::Open(const FilePlan& file, const TableReads& reads) {
+Status TableCursor::Open(const TableFile& file, const TableReads& reads) {
   reads_ = &reads;
   Status status = FileSource::Open(reads.file_system, file.path, &file_,
                                    EndState::kSourceError);
@@ -49,10 +49,12 @@ bool TableCursor::IsBeforeEnd(const Slice& key) const {
   return EndsAfter(reads_->interval, reads_->order, key);
 }
 
-Status TableCursor::CheckKind(const FilePlan& file) {
+Status TableCursor::CheckKind(const TableFile& file) {
   const SstProperties& properties = table_.properties();
-  // A dictionary would be digested anew for each block.
-  bool known = !table_.has_dictionary();
+  // A dictionary would be digested anew for each block. A run opens a file
+  // before any entry behind its smallest key is passed, so that no range
+  // deletion is found too late.
+  bool known = !table_.has_dictionary() && properties.num_range_deletions == 0;
   if (properties.external_version.has_value()) {
     known = known && properties.external_version == kExternalVersion &&
             file.smallest_sequence == file.largest_sequence;

@@ -1,4 +1,4 @@
-#include "pipeline/source/chunk/range_entries.h"
+#include "pipeline/read/range_entries.h"
 
 #include "format/end_state.h"
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "pipeline/base/interval_reader.h"
-#include "pipeline/source/chunk/merged_entries.h"
+#include "pipeline/read/interval_reader.h"
+#include "pipeline/read/merged_entries.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -19,7 +19,7 @@ struct RangeEntriesOptions {
   uint64_t readahead_bytes = 0;
   // All live files of the family, sorted by smallest keys, if they hold all of
   // its entries. Null: the memtables hold some.
-  const std::vector<FilePlan>* files = nullptr;
+  const std::vector<TableFile>* files = nullptr;
   std::function<bool()> cancelled;  // polled; may be null
 };
 

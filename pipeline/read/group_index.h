@@ -9,7 +9,7 @@
 
 #include "format/digest.h"
 #include "format/types.h"
-#include "pipeline/base/entry_reader.h"
+#include "pipeline/read/entry_reader.h"
 #include "rocksdb/slice.h"
 
 namespace sstferry {

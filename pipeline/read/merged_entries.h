@@ -1,5 +1,4 @@
-// Merges the tables of a family: for each key of an interval its newest value,
-// without keys whose newest entry is a deletion.
+// Merges tables of a family: for each key of an interval its newest entry.
 //
 // This costs about half of the CPU time of RocksDB's iterator, because the
 // entries of a snapshot are never in memtables, have no merge operands that
@@ -14,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/source/chunk/table_cursor.h"
-#include "pipeline/source/plan/carry_rules.h"
+#include "pipeline/read/table_cursor.h"
+#include "pipeline/read/table_file.h"
 #include "rocksdb/comparator.h"
 
 namespace sstferry {
@@ -27,7 +26,7 @@ class SortedRun {
   explicit SortedRun(const TableReads* reads) : reads_(reads) {}
 
   // REQUIRES: keys behind those of the files before.
-  void Add(const FilePlan* file) { files_.push_back(file); }
+  void Add(const TableFile* file) { files_.push_back(file); }
 
   // Moves to the first entry.
   [[nodiscard]] rocksdb::Status Open();
@@ -39,7 +38,7 @@ class SortedRun {
   [[nodiscard]] rocksdb::Status OpenNext();
 
   const TableReads* const reads_;
-  std::vector<const FilePlan*> files_;
+  std::vector<const TableFile*> files_;
   size_t next_file_ = 0;
   std::unique_ptr<TableCursor> table_;
 };
@@ -52,14 +51,18 @@ class MergedEntries {
  public:
   // True if all files of the family that meet the interval can be merged, as
   // far as their metadata tell.
-  static bool CanMerge(const std::vector<FilePlan>& files,
+  static bool CanMerge(const std::vector<TableFile>& files,
                        const rocksdb::Comparator* order,
                        const KeyInterval& interval);
 
-  // `files` are the family's, sorted by smallest keys. `cancelled` (may be
-  // null) is polled where no entry is returned for long.
-  MergedEntries(const std::vector<FilePlan>& files, TableReads reads,
-                std::function<bool()> cancelled);
+  // Whether keys whose newest entry is a deletion are returned, too.
+  enum class Deletions { kSkip, kShow };
+
+  // `files` are sorted by smallest keys. `cancelled` (may be null) is polled
+  // where no entry is returned for long.
+  MergedEntries(const std::vector<TableFile>& files, TableReads reads,
+                std::function<bool()> cancelled,
+                Deletions deletions = Deletions::kSkip);
 
   // Moves to the first entry.
   [[nodiscard]] rocksdb::Status Open();
@@ -67,6 +70,9 @@ class MergedEntries {
   bool valid() const { return !heap_.empty(); }
   const rocksdb::Slice& key() const { return heap_.front()->entry().user_key(); }
   const rocksdb::Slice& value() const { return heap_.front()->entry().value(); }
+  bool is_deletion() const {
+    return heap_.front()->entry().type() != kSstTypeValue;
+  }
   [[nodiscard]] rocksdb::Status Next();
   // The last key that is dealt with: returned, or found to be deleted. Null:
   // none. After an error, RocksDB goes on behind it.
@@ -87,6 +93,7 @@ class MergedEntries {
   const TableReads reads_;
   const bool is_bytewise_;
   const std::function<bool()> cancelled_;
+  const Deletions deletions_;
   std::vector<std::unique_ptr<SortedRun>> runs_;
   std::vector<SortedRun*> heap_;  // the run with the next entry comes first
   std::string done_;

@@ -10,8 +10,9 @@
 
 #include "format/read_ahead.h"
 #include "format/sst/sst_reader.h"
+#include "format/types.h"
 #include "pipeline/base/file_source.h"
-#include "pipeline/source/plan/carry_rules.h"
+#include "pipeline/read/table_file.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 
@@ -34,9 +35,9 @@ struct TableReads {
 //            with RocksDB instead, which then decides.
 class TableCursor {
  public:
-  // Moves to the first entry inside the interval. REQUIRES: `file` is a
-  // block-based table in which no key has a timestamp.
-  [[nodiscard]] rocksdb::Status Open(const FilePlan& file,
+  // Moves to the first entry inside the interval. REQUIRES: no key has a
+  // timestamp.
+  [[nodiscard]] rocksdb::Status Open(const TableFile& file,
                                      const TableReads& reads);
 
   // False behind the interval's last entry.
@@ -51,7 +52,7 @@ class TableCursor {
  private:
   bool IsAtOrBehindBegin(const rocksdb::Slice& key) const;
   bool IsBeforeEnd(const rocksdb::Slice& key) const;
-  [[nodiscard]] rocksdb::Status CheckKind(const FilePlan& file);
+  [[nodiscard]] rocksdb::Status CheckKind(const TableFile& file);
   [[nodiscard]] rocksdb::Status FindBlocks();
   [[nodiscard]] rocksdb::Status OpenBlock();
   [[nodiscard]] rocksdb::Status ReadEntry();

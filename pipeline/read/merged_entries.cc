@@ -1,4 +1,4 @@
-#include "pipeline/source/chunk/merged_entries.h"
+#include "pipeline/read/merged_entries.h"
 
 #include <map>
 
@@ -16,17 +16,17 @@ constexpr uint8_t kTypeSingleDeletion = 0x07;
 // Entries that are passed over between two looks at `cancelled`.
 constexpr uint64_t kLookInterval = 4096;
 
-bool Meets(const FilePlan& file, const Comparator* order,
+bool Meets(const TableFile& file, const Comparator* order,
            const KeyInterval& interval) {
   return MeetsSpan(interval, order, file.smallest, file.largest);
 }
 
 // Files of one level have the same depth, each file of level 0 has its own.
-std::map<uint64_t, std::vector<const FilePlan*>> ByDepth(
-    const std::vector<FilePlan>& files, const Comparator* order,
+std::map<uint64_t, std::vector<const TableFile*>> ByDepth(
+    const std::vector<TableFile>& files, const Comparator* order,
     const KeyInterval& interval) {
-  std::map<uint64_t, std::vector<const FilePlan*>> runs;
-  for (const FilePlan& file : files) {
+  std::map<uint64_t, std::vector<const TableFile*>> runs;
+  for (const TableFile& file : files) {
     if (Meets(file, order, interval)) {
       runs[file.depth].push_back(&file);
     }
@@ -54,18 +54,17 @@ Status SortedRun::Next() {
   return status.ok() && !table_->valid() ? Open() : status;
 }
 
-bool MergedEntries::CanMerge(const std::vector<FilePlan>& files,
+bool MergedEntries::CanMerge(const std::vector<TableFile>& files,
                              const Comparator* order,
                              const KeyInterval& interval) {
   if (order->timestamp_size() != 0) {
     return false;
   }
   for (const auto& [depth, run] : ByDepth(files, order, interval)) {
-    const FilePlan* before = nullptr;
-    for (const FilePlan* file : run) {
+    const TableFile* before = nullptr;
+    for (const TableFile* file : run) {
       // Versions of one key in two files of a level have no order here.
-      if (!file->is_block_based || file->range_deletions != 0 ||
-          file->has_blobs ||
+      if (file->has_blobs ||
           (before != nullptr &&
            order->Compare(before->largest, file->smallest) >= 0)) {
         return false;
@@ -76,16 +75,18 @@ bool MergedEntries::CanMerge(const std::vector<FilePlan>& files,
   return true;
 }
 
-MergedEntries::MergedEntries(const std::vector<FilePlan>& files,
+MergedEntries::MergedEntries(const std::vector<TableFile>& files,
                              TableReads reads,
-                             std::function<bool()> cancelled)
+                             std::function<bool()> cancelled,
+                             Deletions deletions)
     : reads_(std::move(reads)),
       is_bytewise_(reads_.order == rocksdb::BytewiseComparator()),
-      cancelled_(std::move(cancelled)) {
+      cancelled_(std::move(cancelled)),
+      deletions_(deletions) {
   for (const auto& [depth, run] :
        ByDepth(files, reads_.order, reads_.interval)) {
     runs_.push_back(std::make_unique<SortedRun>(&reads_));
-    for (const FilePlan* file : run) {
+    for (const TableFile* file : run) {
       runs_.back()->Add(file);
     }
   }
@@ -163,7 +164,7 @@ Status MergedEntries::FindVisible() {
       }
       done_.assign(entry.user_key().data(), entry.user_key().size());
       any_done_ = true;
-      if (type == kSstTypeValue) {
+      if (type == kSstTypeValue || deletions_ == Deletions::kShow) {
         return Status::OK();
       }
     }

@@ -1,4 +1,4 @@
-#include "pipeline/base/group_index.h"
+#include "pipeline/read/group_index.h"
 
 #include <algorithm>
 

@@ -1,0 +1,149 @@
+// What a refresh merges of the deltas that lie above the data.
+#include "pipeline/target/database/delta_compaction.h"
+
+#include <set>
+
+#include "pipeline/base/rocksdb_compat.h"
+#include "rocksdb/sst_file_writer.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+constexpr int kKeys = 20'000;
+// Ranges, and so files, of one refresh.
+constexpr int kParts = 4;
+
+// A database whose last level is full; nothing lies above it.
+class Replica {
+ public:
+  explicit Replica(bool dynamic_levels) {
+    options_.create_if_missing = true;
+    options_.disable_auto_compactions = true;
+    options_.level_compaction_dynamic_level_bytes = dynamic_levels;
+    options_.compression = rocksdb::kNoCompression;
+    options_.target_file_size_base = 200'000;
+    REQUIRE_OK(rocksdb::DB::Open(options_, dir_ / "db", IntoDb(&db_)));
+    for (int i = 0; i < kKeys; ++i) {
+      REQUIRE_OK(db_->Put({}, Key(i), test::RandomBytes(100, static_cast<uint64_t>(i))));
+    }
+    rocksdb::CompactRangeOptions to_last;
+    to_last.bottommost_level_compaction =
+        rocksdb::BottommostLevelCompaction::kForce;
+    to_last.change_level = true;
+    to_last.target_level = kLast;
+    REQUIRE_OK(db_->CompactRange(to_last, nullptr, nullptr));
+    last_ = Names(kLast);
+    REQUIRE(last_.size() > 5);
+  }
+  static constexpr int kLast = 6;
+
+  static std::string Key(int i) { return std::to_string(100'000 + i); }
+
+  static std::string ValueOf(int night) {
+    return test::RandomBytes(100, static_cast<uint64_t>(kKeys + night));
+  }
+
+  // Every fiftieth key gets another value, as a delta lays it above the data.
+  void IngestDelta(int night) {
+    std::vector<std::string> paths;
+    for (int part = 0; part < kParts; ++part) {
+      rocksdb::SstFileWriter writer({}, options_);
+      paths.push_back(dir_ / (std::to_string(night) + "." +
+                              std::to_string(part)));
+      REQUIRE_OK(writer.Open(paths.back()));
+      const int end = (part + 1) * kKeys / kParts;
+      for (int i = part * kKeys / kParts + night; i < end; i += 50) {
+        REQUIRE_OK(writer.Put(Key(i), ValueOf(night)));
+      }
+      REQUIRE_OK(writer.Finish());
+    }
+    rocksdb::IngestExternalFileOptions move;
+    move.move_files = true;
+    REQUIRE_OK(db_->IngestExternalFile(paths, move));
+  }
+  std::set<std::string> Names(int level) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(&metadata);
+    std::set<std::string> names;
+    for (const auto& file : metadata.levels[level].files) {
+      names.insert(file.name);
+    }
+    return names;
+  }
+  double BytesIn(int level) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(&metadata);
+    return static_cast<double>(metadata.levels[level].size);
+  }
+  double BytesAbove() {
+    double bytes = 0;
+    for (int level = 0; level < kLast; ++level) {
+      bytes += BytesIn(level);
+    }
+    return bytes;
+  }
+  const std::set<std::string>& last() const { return last_; }
+  void Compact() {
+    FamilyHandle family;
+    family.name = "default";
+    family.handle = db_->DefaultColumnFamily();
+    StopSignal stop;
+    REQUIRE_OK(CompactDeltas(db_.get(), {family}, &stop));
+  }
+  std::string Get(int i) {
+    std::string value;
+    REQUIRE_OK(db_->Get({}, Key(i), &value));
+    return value;
+  }
+
+ private:
+  ScratchDir dir_;
+  rocksdb::Options options_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::set<std::string> last_;
+};
+
+TEST_CASE("Deltas in level 0 are merged above the last level, which stays",
+          "[delta_compaction]") {
+  Replica replica(/*dynamic_levels=*/true);
+  for (int night = 0; night < 5; ++night) {
+    replica.IngestDelta(night);
+  }
+  REQUIRE(replica.Names(0).size() == 5 * kParts);
+  replica.Compact();
+  REQUIRE(replica.Names(0).empty());
+  REQUIRE_FALSE(replica.Names(Replica::kLast - 1).empty());
+  REQUIRE(replica.Names(Replica::kLast) == replica.last());
+  REQUIRE(replica.Get(4) == Replica::ValueOf(4));
+}
+
+TEST_CASE("Two sorted runs of deltas are left as they are",
+          "[delta_compaction]") {
+  Replica replica(GENERATE(false, true));
+  replica.IngestDelta(0);
+  replica.IngestDelta(1);
+  const std::set<std::string> in_level_0 = replica.Names(0);
+  replica.Compact();
+  REQUIRE(replica.Names(0) == in_level_0);
+  REQUIRE(replica.Names(Replica::kLast) == replica.last());
+}
+
+TEST_CASE("Nights of deltas do not pile up above the last level",
+          "[delta_compaction]") {
+  Replica replica(GENERATE(false, true));
+  for (int night = 0; night < 30; ++night) {
+    replica.IngestDelta(night);
+    replica.Compact();
+    REQUIRE(replica.Names(0).size() <= 2 * kParts);
+  }
+  // All deltas together have 60 % of its bytes.
+  REQUIRE(replica.BytesAbove() < 0.3 * replica.BytesIn(Replica::kLast));
+  REQUIRE(replica.Get(29) == Replica::ValueOf(29));
+  REQUIRE(replica.Get(0) == Replica::ValueOf(0));
+}
+
+}  // namespace
+}  // namespace sstferry
