@@ -76,5 +76,6 @@ inline constexpr uint64_t kMaxChunkOrdinal = 0xffffffff;
 // Retained snapshots that one server reports: far above the transfers it
 // allows.
 inline constexpr uint32_t kMaxHeldSnapshots = 4096;
+inline constexpr uint32_t kMaxWaitingRequests = 4096;  // told of
 
 }  // namespace sstferry

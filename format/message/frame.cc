@@ -53,6 +53,8 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kFactsReply, "FactsReply"},
     {FrameType::kSourceRecordPart, "SourceRecordPart"},
     {FrameType::kQueued, "Queued"},
+    {FrameType::kQueueRequest, "QueueRequest"},
+    {FrameType::kQueueReply, "QueueReply"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},

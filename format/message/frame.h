@@ -74,6 +74,8 @@ enum class FrameType : uint8_t {
   kFactsReply = 33,    // source
   kSourceRecordPart = 34,  // either: what a source leaves with a target
   kQueued = 35,        // source: the request waits for its turn
+  kQueueRequest = 36,  // target: asks which requests wait
+  kQueueReply = 37,    // source
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source

@@ -244,6 +244,15 @@ void Fields(A& a, M& m) {
   Number(a, "pinned_bytes", m.pinned_bytes);
 }
 
+template <typename A, FieldsOf<WaitingRequest> M>
+void Fields(A& a, M& m) {
+  a.Id("transfer_id", m.transfer_id);
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+  a.Bytes("peer", m.peer, kMaxIdentifierBytes);
+  Number(a, "waiting_seconds", m.waiting_seconds);
+  Number(a, "ahead", m.ahead);
+}
+
 // --- any connection ----------------------------------------------------------
 
 template <typename A, FieldsOf<Hello> M>
@@ -458,6 +467,17 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<StatusReply> M>
 void Fields(A& a, M& m) {
   a.List("snapshots", m.snapshots, kMaxHeldSnapshots, 56,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<QueueRequest> M>
+void Fields(A& a, M& m) {
+  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
+}
+
+template <typename A, FieldsOf<QueueReply> M>
+void Fields(A& a, M& m) {
+  a.List("waiting", m.waiting, kMaxWaitingRequests, 36,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

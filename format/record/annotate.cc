@@ -276,6 +276,10 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<SourceRecordPart>(name, payload, kAt, out);
     case FrameType::kQueued:
       return AnnotateMessage<Queued>(name, payload, kAt, out);
+    case FrameType::kQueueRequest:
+      return AnnotateMessage<QueueRequest>(name, payload, kAt, out);
+    case FrameType::kQueueReply:
+      return AnnotateMessage<QueueReply>(name, payload, kAt, out);
     case FrameType::kCovers:
       return AnnotateMessage<Covers>(name, payload, kAt, out);
     case FrameType::kTargetBounds:

@@ -74,15 +74,20 @@ class Query : public StatusQuery {
                                            ? AskServed(session, opened->name(),
                                                        &report->served)
                                            : AskHeld(session, opened->name(),
-                                                     &report->snapshots);
+                                                     report);
                               });
   }
 
   static Status AskHeld(SourceSession* session, const std::string& name,
-                        std::vector<HeldSnapshot>* held) {
-    StatusReply reply;
-    const Status status = session->AskHeld({name}, &reply);
-    *held = std::move(reply.snapshots);
+                        StatusReport* report) {
+    StatusReply held;
+    QueueReply queue;
+    Status status = session->AskHeld({name}, &held);
+    if (status.ok() && (session->source().features & kFeatureShare) != 0) {
+      status = session->AskQueue({name}, &queue);
+    }
+    report->snapshots = std::move(held.snapshots);
+    report->waiting = std::move(queue.waiting);
     return status;
   }
 

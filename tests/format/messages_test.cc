@@ -85,7 +85,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleDigestReply(), SampleEntriesRequest(),
                     SampleEntriesReply(), SampleChunkAck(),
                     SampleUnitDigestRequest(), SampleSourceRecordPart(),
-                    SampleQueued(),
+                    SampleQueued(), SampleQueueRequest(), SampleQueueReply(),
                     SampleGroupRequest(),
                     SampleGroupReply(), SampleDeltaRequest());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
@@ -105,7 +105,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
-                   Queued,
+                   Queued, QueueRequest, QueueReply,
                    GroupRequest,
                    GroupReply, DeltaRequest>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,

@@ -225,6 +225,13 @@ UnitDigestRequest SampleUnitDigestRequest() { return UnitDigestRequest{7}; }
 
 Queued SampleQueued() { return Queued{3}; }
 
+QueueRequest SampleQueueRequest() { return QueueRequest{"orders"}; }
+
+QueueReply SampleQueueReply() {
+  return QueueReply{
+      {{SampleId(), "orders", "192.0.2.7:52114 (CN=replica-2)", 61, 3}}};
+}
+
 SourceRecordPart SampleSourceRecordPart() {
   return SourceRecordPart{std::string("\x01\0part", 6)};
 }
@@ -372,6 +379,8 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kGroupReply, Encode(SampleGroupReply())},
       {FrameType::kDeltaRequest, Encode(SampleDeltaRequest())},
       {FrameType::kQueued, Encode(SampleQueued())},
+      {FrameType::kQueueRequest, Encode(SampleQueueRequest())},
+      {FrameType::kQueueReply, Encode(SampleQueueReply())},
   };
 }
 
@@ -496,6 +505,8 @@ Status DecodePayload(FrameType type, const Slice& payload) {
       return DecodeAs<SourceRecordPart>(payload);
     case FrameType::kQueued:
       return DecodeAs<Queued>(payload);
+    case FrameType::kQueueRequest: return DecodeAs<QueueRequest>(payload);
+    case FrameType::kQueueReply: return DecodeAs<QueueReply>(payload);
     case FrameType::kGroupRequest: return DecodeAs<GroupRequest>(payload);
     case FrameType::kGroupReply: return DecodeAs<GroupReply>(payload);
     case FrameType::kDeltaRequest: return DecodeAs<DeltaRequest>(payload);

@@ -45,6 +45,8 @@ DigestRequest SampleDigestRequest();
 UnitDigestRequest SampleUnitDigestRequest();
 SourceRecordPart SampleSourceRecordPart();
 Queued SampleQueued();
+QueueRequest SampleQueueRequest();
+QueueReply SampleQueueReply();
 GroupRequest SampleGroupRequest();
 GroupReply SampleGroupReply();
 DeltaRequest SampleDeltaRequest();

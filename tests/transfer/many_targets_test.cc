@@ -7,6 +7,7 @@
 #include "sstferry/target.h"
 #include "tests/support/held_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
 #include "tests/support/relay.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/sample_database.h"
@@ -55,9 +56,9 @@ struct Fleet {
 
   const TempDir dir;
   OpenDb db;
-  // All of a test's: a pull that waits takes the place of one that has lost its
-  // connection.
-  uint32_t max_transfers = 8;
+  // Fewer than a test's targets: a pull that waits takes the place of one that
+  // has lost its connection.
+  uint32_t max_transfers = 4;
   std::unique_ptr<TestServer> server;
 };
 
@@ -112,6 +113,113 @@ TEST_CASE("Targets that pull the latest snapshot at once get equal databases",
   }
   REQUIRE(entries.size() >= kEntries + 1);
   REQUIRE(entries.at("last") == "in the WAL");
+}
+
+// Reads nothing of its lane, and never closes a connection.
+struct StalledTarget {
+  StalledTarget(const HostPort& where, const OpenRequest& request,
+                bool wants_little) {
+    REQUIRE_OK(OpenAs(where, request, &control, &announced));
+    REQUIRE_OK(DialLane(where, announced.opened.transfer_id, 0, &lane));
+    std::vector<Range> ranges = announced.ranges;
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+      return a.estimated_bytes > b.estimated_bytes;
+    });
+    if (wants_little) {
+      ranges = {ranges.back()};  // sockets hold it
+    }
+    for (size_t i = 0; i < std::min<size_t>(3, ranges.size()); ++i) {
+      RangeRequest range;
+      range.range_id = ranges[i].id;
+      REQUIRE_OK(lane->SendMessage(FrameType::kRangeRequest, range));
+    }
+  }
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  Announced announced;
+};
+
+TransferReport ReportOf(TestServer* server, const TransferId& id) {
+  for (size_t n = 0;; ++n) {
+    const TransferReport one = server->Report(n);
+    if (one.transfer_id == ToHex(id)) {
+      return one;
+    }
+  }
+}
+
+TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
+          "[transfer][share][stall]") {
+  constexpr uint64_t kMany = 40'000;
+  Fleet fleet(kMany);
+  const bool clones = GENERATE(false, true);
+  const bool wants_little = GENERATE(false, true);
+  CAPTURE(clones, wants_little);
+  ServeOptions serve = ServeSample(fleet.dir / "source");
+  serve.snapshot_ttl = std::chrono::seconds(60);
+  serve.stall_timeout = milliseconds(6'000);
+  // The stalled one never pings: only its stall can end it.
+  serve.peer_timeout = std::chrono::hours(1);
+  TestServer server(serve);
+  const auto options = [&](int target, const HostPort& where) {
+    PullOptions pull = fleet.Options(target, where);
+    pull.method = clones ? PullMethod::kClone : PullMethod::kIngest;
+    pull.carry = clones ? CarryMode::kAuto : CarryMode::kNever;
+    return pull;
+  };
+  Relay relay(server.address());
+  relay.SetRate(Relay::kToClient, 1'000'000);  // 20 seconds for all
+  Summary slow_summary;
+  std::atomic<bool> slow_is_done{false};
+  std::thread slow([&] {
+    slow_summary = RunPull(options(1, relay.address()));
+    slow_is_done = true;
+  });
+  relay.WaitForBytes(Relay::kToClient, 100'000);
+  OpenRequest request;
+  request.database = "db";
+  request.lanes = 1;
+  request.chunk_bytes = 512u << 10;
+  request.carry = clones ? CarryMode::kAuto : CarryMode::kNever;
+  request.mode = clones ? TransferMode::kClone : TransferMode::kSeed;
+  request.snapshot_use = SnapshotUse::kLatest;
+  StalledTarget stalled(server.address(), request, wants_little);
+
+  const Summary fast = RunPull(options(2, server.address()));
+  const bool slow_was_done = slow_is_done;
+  const TransferReport report =
+      ReportOf(&server, stalled.announced.opened.transfer_id);
+  relay.SetRate(Relay::kToClient, 0);
+  slow.join();
+  const rocksdb::Status told = ReceiveEnd(stalled.control.get());
+
+  INFO(fast.status.ToString() << slow_summary.status.ToString()
+                              << told.ToString());
+  REQUIRE(fast.status.ok());
+  REQUIRE_FALSE(slow_was_done);
+  REQUIRE(EndStateOf(told) == EndState::kTooSlow);
+  REQUIRE(told.ToString().find(" no byte for 6000 ms") != std::string::npos);
+  REQUIRE(EndStateOf(report.status) == EndState::kTooSlow);
+  REQUIRE(report.kept_for.count() == 60);
+  REQUIRE(slow_summary.status.ok());
+  REQUIRE(slow_summary.snapshot_sequence == fast.snapshot_sequence);
+
+  request.snapshot_use = SnapshotUse::kResume;
+  request.held_transfer = stalled.announced.opened.transfer_id;
+  Announced again;
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(OpenAs(server.address(), request, &control, &again));
+  REQUIRE(again.opened.resumed);
+  REQUIRE(again.opened.snapshot_sequence == fast.snapshot_sequence);
+  REQUIRE_OK(DialLane(server.address(), request.held_transfer, 0, &lane));
+  Finish totals;
+  REQUIRE_OK(TakeRanges(lane.get(),
+                        static_cast<uint32_t>(again.ranges.size()), &totals));
+  REQUIRE_OK(FinishWith(control.get(), totals));
+  if (!clones) {
+    REQUIRE(totals.families[0].entries == kMany + 1);
+  }
 }
 
 TEST_CASE("A pull in the queue ends at its deadline", "[transfer][share]") {

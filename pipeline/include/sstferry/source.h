@@ -62,7 +62,7 @@ struct DatabaseFacts {
 struct TransferReport {
   // 0: the transfer has ended and its snapshot is removed. Otherwise only the
   // target's connection has ended, the source retains the snapshot for this
-  // time, and another report follows.
+  // time, and another report follows, unless another transfer takes the place.
   std::chrono::seconds kept_for{0};
   bool lost = false;  // the connection closed without an end state
   std::string transfer_id;
@@ -87,6 +87,8 @@ struct ServerState {
   std::vector<TransferReport> transfers;
   // As a status query lists them, with cut ids.
   std::vector<HeldSnapshot> snapshots;
+  // Requests that wait for a place, in the order of their turns.
+  std::vector<WaitingRequest> waiting;
 };
 
 // Clocks and disk space as a server reads them; unset: from the system. For

@@ -324,7 +324,7 @@ Status RemoveLeftoverSnapshots(
     if (!one.ok()) {
       status = one;
     } else if (removed && log) {
-      log("removed the snapshot a dead process left: " + path);
+      log("removed a snapshot without a valid lease: " + path);
     }
   }
   return status;

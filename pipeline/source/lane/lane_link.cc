@@ -84,15 +84,34 @@ Status LaneLink::TakeAck(const Slice& payload) {
                                              std::to_string(allowed) +
                                              " acknowledgements");
   }
+  transfer_->counters()->acks++;
   return on_ack_ ? on_ack_(ack) : status;
 }
 
-Status LaneLink::Receive(LaneRequest* request) {
+Status LaneLink::AcknowledgedNothing() const {
+  return MakeStatus(
+      EndState::kTooSlow,
+      "the target acknowledged no byte for " +
+          std::to_string(transfer_->send_limit().idle.count()) + " ms");
+}
+
+Status LaneLink::Receive(LaneRequest* request,
+                         const std::function<bool()>& owes_ack) {
   while (requests_.empty()) {
+    const bool owes = owes_ack != nullptr && owes_ack();
+    const uint64_t acks = transfer_->counters()->acks;
     Frame frame;
     bool nothing = false;
-    Status status = ReceiveFrame(WaitLimit::Forever(), &nothing, &frame);
-    if (status.ok() && !nothing && frame.type == FrameType::kChunkAck) {
+    Status status =
+        ReceiveFrame(owes ? transfer_->send_limit() : WaitLimit::Forever(),
+                     &nothing, &frame);
+    if (status.ok() && nothing && owes) {
+      // Under a cap, lanes wait their turn: the target took something of others.
+      if (transfer_->counters()->acks == acks) {
+        status = AcknowledgedNothing();
+      }
+    } else if (status.ok() && !nothing &&
+               frame.type == FrameType::kChunkAck) {
       status = TakeAck(frame.payload);
     } else if (status.ok() && !nothing) {
       requests_.push_back({frame.type, frame.payload.ToString()});
@@ -120,10 +139,7 @@ Status LaneLink::TakeArrived(bool wait) {
     bool nothing = false;
     Status status = ReceiveFrame(limit, &nothing, &frame);
     if (status.ok() && nothing) {
-      return block ? MakeStatus(EndState::kTooSlow,
-                                "the target acknowledged no byte for " +
-                                    std::to_string(limit.idle.count()) + " ms")
-                   : status;
+      return block ? AcknowledgedNothing() : status;
     }
     if (status.ok() && frame.type == FrameType::kChunkAck) {
       status = TakeAck(frame.payload);

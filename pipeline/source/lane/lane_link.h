@@ -27,8 +27,11 @@ class LaneLink {
       : transfer_(transfer), port_(port), channel_(channel) {}
   ~LaneLink() { CountBytes(); }
 
-  // Returns the next request in the order of arrival.
-  [[nodiscard]] rocksdb::Status Receive(LaneRequest* request);
+  // Returns the next request in the order of arrival. kTooSlow if the target
+  // says nothing for too long while it owes an acknowledgement (null: it owes
+  // none): what was sent last may lie in sockets, unread.
+  [[nodiscard]] rocksdb::Status Receive(
+      LaneRequest* request, const std::function<bool()>& owes_ack = nullptr);
   // Makes `request` the next one.
   void PutBack(LaneRequest request) {
     requests_.push_front(std::move(request));
@@ -68,6 +71,7 @@ class LaneLink {
   [[nodiscard]] rocksdb::Status ReceiveFrame(const WaitLimit& header_limit,
                                              bool* nothing, Frame* frame);
   [[nodiscard]] rocksdb::Status TakeAck(const rocksdb::Slice& payload);
+  [[nodiscard]] rocksdb::Status AcknowledgedNothing() const;
   [[nodiscard]] rocksdb::Status Failed(const rocksdb::Status& status);
   void CountBytes();
 

@@ -2,7 +2,7 @@
 
 #include "format/limits.h"
 #include "pipeline/base/blocked_time.h"
-#include "pipeline/base/interval_reader.h"
+#include "pipeline/read/interval_reader.h"
 #include "pipeline/source/chunk/file_carrier.h"
 #include "pipeline/source/chunk/read_failure.h"
 #include "pipeline/source/chunk/unit_sender.h"
@@ -61,7 +61,7 @@ void LaneSession::ServeLane(LanePort* port) {
                       link.channel() != nullptr && !transfer_->ended();
   if (failed && EndStateOf(status) == EndState::kTooSlow &&
       transfer_->may_keep()) {
-    transfer_->Detach(status, where);
+    transfer_->Detach(status, where);  // unless it has just come back
   } else if (failed) {
     SendEnd(link.channel(), status, where);
     transfer_->Fail(status, where);
@@ -76,7 +76,8 @@ Status LaneSession::Serve(LanePort* port) {
   while (!done) {
     clock_.Enter(Stage::kIdle);
     LaneRequest request;
-    Status status = link_->Receive(&request);
+    Status status = link_->Receive(
+        &request, [this] { return sink_->AwaitsAck(); });
     if (!status.ok() && link_->lost() && !sink_->empty()) {
       status = sink_->GoOn();
     } else if (status.ok()) {
@@ -217,7 +218,8 @@ Status LaneSession::BuildRange(const Range& range,
         family.handle->GetComparator(), range.interval);
     DeltaBuilder delta(transfer_->db(), family.handle, family.delta_options,
                        BuilderOptions(family), sink_);
-    return delta.BuildLookups(range, *family.changed, first, last);
+    return delta.BuildLookups(range, family.lookup_files, *family.changed,
+                              first, last);
   }
   CachedRead read;
   read.request = request;

@@ -93,7 +93,19 @@ Status LaneSink::End(const ChunkEnd& end) {
                                     : NextBegin(replaced_in_, EndOf(end));
   }
   window_.EndChunk(end, std::move(after));
+  LogFinished(end);
   return Deliver();
+}
+
+// For measurements: from here on a chunk only has to be sent and ingested.
+void LaneSink::LogFinished(const ChunkEnd& end) const {
+  if (transfer_->log()) {
+    transfer_->log()(LogLevel::kDebug,
+                     "finished chunk " + std::to_string(end.ordinal) +
+                         " of range " + std::to_string(end.range_id) +
+                         " of transfer " + ToHex(transfer_->id()) + ", " +
+                         std::to_string(end.file_bytes) + " bytes");
+  }
 }
 
 Status LaneSink::EndRange() {

@@ -60,6 +60,7 @@ class LaneSink : public ChunkSink {
   [[nodiscard]] rocksdb::Status GoOn();
   // True if a target cannot ask for anything again.
   bool empty() const { return window_.empty(); }
+  bool AwaitsAck() const { return window_.AwaitsAck(); }
 
   // Returns whether a call failed because the target asks for something else
   // (the link's next request), and resets that.
@@ -79,6 +80,7 @@ class LaneSink : public ChunkSink {
   // Takes the target's first request on another connection: resumes with it, or
   // puts it back if it asks for anything but the current range.
   [[nodiscard]] rocksdb::Status Reconcile();
+  void LogFinished(const ChunkEnd& end) const;
   // Waits until the target asks for a range on the current connection.
   [[nodiscard]] rocksdb::Status AwaitRequest(LaneWindow::Range* range);
   [[nodiscard]] rocksdb::Status Superseded();

@@ -113,6 +113,12 @@ class LaneWindow {
   void Clear();
 
   bool empty() const { return ranges_.empty(); }
+  // True if the target owes an acknowledgement.
+  bool AwaitsAck() const {
+    return std::any_of(ranges_.begin(), ranges_.end(), [](const Range& range) {
+      return !range.chunks.empty();
+    });
+  }
   uint64_t bytes() const { return bytes_; }
   std::deque<Range>& ranges() { return ranges_; }
   // Returns the first range that is not completely sent; null: none.

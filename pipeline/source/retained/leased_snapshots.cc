@@ -130,4 +130,29 @@ bool LeasedSnapshots::Drop(const std::string& database, const TransferId& id,
   return false;
 }
 
+std::vector<std::string> LeasedSnapshots::RemoveAbove(size_t most) const {
+  LeasedDirs found;
+  for (const std::string& parent : parents_) {
+    // A directory that cannot be read has no usable snapshot.
+    ListLeasedDirs(
+        parent, [this](const Lease& lease) { return IsOurs(lease); }, &found)
+        .PermitUncheckedError();
+  }
+  std::erase_if(found.dirs, [](const LeasedDir& dir) { return dir.open; });
+  std::sort(found.dirs.begin(), found.dirs.end(),
+            [](const LeasedDir& a, const LeasedDir& b) {
+              return a.lease.renewed_seconds < b.lease.renewed_seconds;
+            });
+  std::vector<std::string> removed;
+  for (size_t i = 0; i + most < found.dirs.size(); ++i) {
+    std::unique_ptr<PrivateDir> dir;
+    const Status status = PrivateDir::Adopt(found.dirs[i].path, &dir);
+    if (status.ok() && dir != nullptr) {
+      dir->Keep(false);
+      removed.push_back(dir->path());
+    }
+  }
+  return removed;
+}
+
 }  // namespace sstferry

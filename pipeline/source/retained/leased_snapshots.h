@@ -42,6 +42,9 @@ class LeasedSnapshots {
   bool Drop(const std::string& database, const TransferId& id,
             const PeerIdentity* peer, std::string* note,
             std::string* removed) const;
+  // Removes the oldest of those that no process has open, until there are no
+  // more than `most`. Returns their directories.
+  std::vector<std::string> RemoveAbove(size_t most) const;
 
  private:
   const ServeOptions* const options_;

@@ -149,7 +149,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
   if (EndStateOf(status) == EndState::kBusy &&
       (target.features & kFeatureShare) != 0) {
     std::lock_guard<std::mutex> lock(mu_);
-    queue_.Join(transfer);
+    queue_.Join(transfer, SteadySeconds());
     return Status::OK();
   }
   return status;
@@ -166,6 +166,9 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
                              std::shared_ptr<Transfer>* transfer,
                              bool* waits) {
   std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait(lock, [this, &request] {
+    return stopping_ || leaving_.count(request.held_transfer) == 0;
+  });
   if (FindHeld(request.held_transfer) == nullptr) {
     lock.unlock();
     const Status adopted =
@@ -189,6 +192,7 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
   if (status.ok()) {
     *transfer = held;
     *waits = queue_.Holds(*held);
+    entries_.Returned(held->id(), SteadySeconds());
     changed_.notify_all();  // the connection before it may wait for a place
   }
   return status;
@@ -198,7 +202,7 @@ bool SnapshotStore::StartLease(const std::shared_ptr<Transfer>& transfer,
                                const Channel* control) {
   std::lock_guard<std::mutex> lock(mu_);
   const auto found = entries_.find(transfer->id());
-  if (found != entries_.end()) {
+  if (found != entries_.end() && found->second.transfer == transfer) {
     found->second.idle_since = SteadySeconds();
   }
   if (!transfer->Leave(control)) {
@@ -220,7 +224,11 @@ void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
 void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
   {
     std::lock_guard<std::mutex> lock(mu_);
-    entries_.erase(transfer->id());
+    const auto found = entries_.find(transfer->id());
+    // After it was parked, its target may have resumed it as another one.
+    if (found != entries_.end() && found->second.transfer == transfer) {
+      entries_.erase(found);
+    }
     queue_.Leave(*transfer);
   }
   changed_.notify_all();
@@ -379,42 +387,22 @@ void SnapshotStore::ReleaseLargest(const std::string& parent,
 }
 
 void SnapshotStore::EndLeases() {
-  std::vector<std::pair<std::shared_ptr<Transfer>, std::string>> released;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    const uint64_t now = SteadySeconds();
-    const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
-    for (auto it = entries_.begin(); it != entries_.end();) {
-      PlacedTransfer& entry = it->second;
-      const bool idle = !entry.transfer->has_control();
-      if (idle && entry.transfer->ended()) {
-        released.emplace_back(std::move(entry.transfer), "");
-        it = entries_.erase(it);
-      } else if (idle && now >= entry.idle_since + ttl) {
-        released.emplace_back(
-            std::move(entry.transfer),
-            "no target was connected for " + std::to_string(ttl) + " seconds");
-        it = entries_.erase(it);
-      } else {
-        ++it;
-      }
-    }
-  }
-  for (auto& [transfer, why] : released) {
-    Release(std::move(transfer), why);
+  std::unique_lock<std::mutex> lock(mu_);
+  std::vector<std::shared_ptr<Transfer>> expired =
+      entries_.TakeExpired(SteadySeconds());
+  lock.unlock();
+  for (std::shared_ptr<Transfer>& transfer : expired) {
+    // One that has ended keeps its own reason.
+    Release(std::move(transfer),
+            "no target was connected for " +
+                std::to_string(options_->snapshot_ttl.count()) + " seconds");
   }
 }
 
 void SnapshotStore::EndIdleLanes() {
-  std::vector<std::shared_ptr<Transfer>> idle;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    for (const auto& item : entries_) {
-      if (!item.second.transfer->has_control()) {
-        idle.push_back(item.second.transfer);
-      }
-    }
-  }
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::vector<std::shared_ptr<Transfer>> idle = entries_.WithoutTarget();
+  lock.unlock();
   for (const std::shared_ptr<Transfer>& transfer : idle) {
     transfer->EndIdleLanes(options_->leases.lane_grace);
   }

@@ -44,8 +44,9 @@ class SnapshotStore {
   // than ServeOptions::share_snapshots, else one to be taken. Keeps it so long.
   std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
                                          const OpenRequest& request);
-  // Adds a transfer, which lanes can then find. If there are too many, releases
-  // one (Replaceable()). kBusy if there is none, kCancelled after Stop().
+  // Adds a transfer, which lanes can then find. If there are too many, another
+  // one gives its place up (Replaceable()), not its lease. kBusy if there is
+  // none, kCancelled after Stop().
   [[nodiscard]] rocksdb::Status Add(const std::shared_ptr<Transfer>& transfer);
   // Adds a transfer behind all others that wait for a place, unless it waits
   // already, and waits for its turn. Calls `on_ahead` with the number of
@@ -85,6 +86,9 @@ class SnapshotStore {
   // sees more than the first bytes of its id.
   std::vector<HeldSnapshot> List(const std::set<std::string>& names,
                                  const PeerIdentity* peer);
+  // Lists the requests for databases with these names that wait for a place.
+  std::vector<WaitingRequest> Waiting(const std::set<std::string>& names,
+                                      const PeerIdentity* peer) const;
   // Reports on the pulls of this store that have not ended.
   std::vector<TransferReport> Reports() const;
   // Releases the snapshot of a transfer that its target has dropped. Returns a
@@ -110,11 +114,6 @@ class SnapshotStore {
     std::string path;      // set: left by a dead process
   };
 
-  struct Shown;
-  // One for each snapshot. Adds the ids of all its transfers to *listed.
-  std::vector<Shown> ShowSnapshots(const std::set<std::string>& names,
-                                   const PeerIdentity* peer,
-                                   std::set<TransferId>* listed) const;
   uint64_t SteadySeconds() const {
     return sstferry::SteadySeconds(options_->leases);
   }
@@ -125,6 +124,12 @@ class SnapshotStore {
                                       const OpenRequest& request,
                                       const Hello& target,
                                       const PeerIdentity* peer);
+  // TransferPlaces::Insert(), and adds *evicted to leaving_. REQUIRES: mu_ held.
+  bool Place(const std::shared_ptr<Transfer>& transfer,
+             std::shared_ptr<Transfer>* evicted);
+  // Ends the transfer, which is in leaving_, for another that needs its place.
+  // It can be resumed from its lease, if it has one. REQUIRES: mu_ not held.
+  void Evict(std::shared_ptr<Transfer> evicted);
   // Of entries_ and queue_; null: none. REQUIRES: mu_ held.
   std::shared_ptr<Transfer> FindHeld(const TransferId& id) const;
   void EndLeases();
@@ -156,6 +161,7 @@ class SnapshotStore {
   std::condition_variable changed_;
   TransferPlaces entries_;  // under mu_
   TransferQueue queue_;     // under mu_
+  std::set<TransferId> leaving_;  // under mu_; their leases are not ready
   bool stopping_ = false;  // under mu_
   std::thread ticker_;
 };

@@ -7,53 +7,15 @@
 
 namespace sstferry {
 
-// The readers of one snapshot in this process.
-struct SnapshotStore::Shown {
-  std::shared_ptr<Transfer> transfer;  // whose id names it
-  uint32_t readers = 0;                // connected
-  uint64_t left = 0;                   // seconds
-};
-
-std::vector<SnapshotStore::Shown> SnapshotStore::ShowSnapshots(
-    const std::set<std::string>& names, const PeerIdentity* peer,
-    std::set<TransferId>* listed) const {
-  std::map<const SharedSnapshot*, Shown> here;
-  std::lock_guard<std::mutex> lock(mu_);
-  const uint64_t now = SteadySeconds();
-  const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
-  // A name that the peer may be told, and that of a pull rather than a verify.
-  const auto rank = [peer](const Transfer& transfer) {
-    return std::pair(peer != nullptr && transfer.IsOwner(peer),
-                     transfer.request().purpose == Purpose::kPull);
-  };
-  for (const auto& [id, entry] : entries_) {
-    const Transfer& transfer = *entry.transfer;
-    if (!transfer.planned() || names.count(transfer.name()) == 0) {
-      continue;
-    }
-    listed->insert(id);
-    Shown& shown = here[transfer.shared().get()];
-    if (shown.transfer == nullptr || rank(*shown.transfer) < rank(transfer)) {
-      shown.transfer = entry.transfer;
-    }
-    const uint64_t end = entry.idle_since + ttl;
-    shown.readers += transfer.has_control() ? 1 : 0;
-    shown.left = std::max(shown.left, !transfer.may_keep()     ? 0
-                                      : transfer.has_control() ? ttl
-                                      : end - std::min(end, now));
-  }
-  std::vector<Shown> all;
-  for (auto& item : here) {
-    all.push_back(std::move(item.second));
-  }
-  return all;
-}
-
 std::vector<HeldSnapshot> SnapshotStore::List(
     const std::set<std::string>& names, const PeerIdentity* peer) {
   std::vector<HeldSnapshot> all;
   std::set<TransferId> listed;
-  for (const Shown& one : ShowSnapshots(names, peer, &listed)) {
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::vector<ShownSnapshot> here =
+      entries_.Show(names, peer, SteadySeconds(), &listed);
+  lock.unlock();
+  for (const ShownSnapshot& one : here) {
     HeldSnapshot held = one.transfer->Describe(leased_.rules().Now());
     held.readers = one.readers;
     held.ttl_left_seconds = one.left;
@@ -72,16 +34,16 @@ std::vector<HeldSnapshot> SnapshotStore::List(
   return all;
 }
 
+std::vector<WaitingRequest> SnapshotStore::Waiting(
+    const std::set<std::string>& names, const PeerIdentity* peer) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return queue_.List(names, peer, SteadySeconds());
+}
+
 std::vector<TransferReport> SnapshotStore::Reports() const {
-  std::vector<std::shared_ptr<Transfer>> transfers;
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    for (const auto& item : entries_) {
-      if (item.second.transfer->request().purpose == Purpose::kPull) {
-        transfers.push_back(item.second.transfer);
-      }
-    }
-  }
+  std::unique_lock<std::mutex> lock(mu_);
+  const std::vector<std::shared_ptr<Transfer>> transfers = entries_.Pulls();
+  lock.unlock();
   std::vector<TransferReport> reports;
   for (const std::shared_ptr<Transfer>& transfer : transfers) {
     if (transfer->planned() && !transfer->ended()) {

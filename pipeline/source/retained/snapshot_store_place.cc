@@ -16,6 +16,45 @@ constexpr std::chrono::milliseconds kQueueLook{500};
 
 }  // namespace
 
+bool SnapshotStore::Place(const std::shared_ptr<Transfer>& transfer,
+                          std::shared_ptr<Transfer>* evicted) {
+  const bool placed = entries_.Insert(transfer, SteadySeconds(), evicted);
+  if (*evicted != nullptr) {
+    leaving_.insert((*evicted)->id());
+  }
+  return placed;
+}
+
+void SnapshotStore::Evict(std::shared_ptr<Transfer> evicted) {
+  const TransferId id = evicted->id();
+  if (evicted->has_lease()) {
+    const std::string seconds = std::to_string(options_->snapshot_ttl.count());
+    evicted->Park(
+        MakeStatus(EndState::kTooSlow,
+                   "the target took no byte for " +
+                       std::to_string(options_->stall_timeout.count()) +
+                       " ms, and another transfer needed its place"),
+        "source");
+    Log(LogLevel::kInfo, "gave the place of transfer " + ToHex(id) + " of " +
+                             evicted->name() +
+                             " to another; its snapshot is retained for " +
+                             seconds + " seconds");
+    evicted.reset();
+    for (const std::string& path :
+         leased_.RemoveAbove(options_->max_transfers)) {
+      Log(LogLevel::kWarning,
+          "removed " + path + ": more than " +
+              std::to_string(options_->max_transfers) +
+              " snapshots are retained whose targets have no place");
+    }
+  } else {
+    Release(std::move(evicted), "another transfer needed its place");
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  leaving_.erase(id);
+  changed_.notify_all();
+}
+
 Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer) {
   std::shared_ptr<Transfer> evicted;
   {
@@ -24,7 +63,7 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer) {
       return MakeStatus(EndState::kCancelled, "the source is shutting down");
     }
     if (!queue_.empty() ||
-        !entries_.Insert(transfer, SteadySeconds(), &evicted)) {
+        !Place(transfer, &evicted)) {
       return MakeStatus(EndState::kBusy,
                         "expected at most " +
                             std::to_string(options_->max_transfers) +
@@ -33,7 +72,7 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer) {
     }
   }
   if (evicted != nullptr) {
-    Release(std::move(evicted), "another transfer needed its place");
+    Evict(std::move(evicted));
   }
   return Status::OK();
 }
@@ -47,12 +86,12 @@ Status SnapshotStore::AwaitPlace(
   std::shared_ptr<Transfer> evicted;
   *served = false;
   std::unique_lock<std::mutex> lock(mu_);
-  queue_.Join(transfer);
+  queue_.Join(transfer, SteadySeconds());
   while (!*served && !stopping_ && !transfer->ended() &&
          queue_.Holds(*transfer) && transfer->IsControl(control)) {
     const uint32_t ahead = queue_.Ahead(*transfer);
     *served = ahead == 0 &&
-              entries_.Insert(transfer, SteadySeconds(), &evicted);
+              Place(transfer, &evicted);
     if (!*served && told != ahead + 1) {
       told = ahead + 1;
       lock.unlock();
@@ -70,7 +109,7 @@ Status SnapshotStore::AwaitPlace(
   lock.unlock();
   changed_.notify_all();
   if (evicted != nullptr) {
-    Release(std::move(evicted), "another transfer needed its place");
+    Evict(std::move(evicted));
   }
   return *served || replaced
              ? Status::OK()

@@ -20,6 +20,33 @@ void TransferPlaces::LookWhatMoved(uint64_t now) {
   }
 }
 
+void TransferPlaces::Returned(const TransferId& id, uint64_t now) {
+  const auto found = find(id);
+  if (found != end()) {
+    found->second.moved_at = now;
+  }
+}
+
+std::vector<std::shared_ptr<Transfer>> TransferPlaces::WithoutTarget() const {
+  std::vector<std::shared_ptr<Transfer>> idle;
+  for (const auto& [id, entry] : *this) {
+    if (!entry.transfer->has_control()) {
+      idle.push_back(entry.transfer);
+    }
+  }
+  return idle;
+}
+
+std::vector<std::shared_ptr<Transfer>> TransferPlaces::Pulls() const {
+  std::vector<std::shared_ptr<Transfer>> pulls;
+  for (const auto& [id, entry] : *this) {
+    if (entry.transfer->request().purpose == Purpose::kPull) {
+      pulls.push_back(entry.transfer);
+    }
+  }
+  return pulls;
+}
+
 TransferPlaces::iterator TransferPlaces::Replaceable(
     const PeerIdentity& owner, uint64_t now) {
   using Key = std::pair<std::string, std::vector<std::string>>;
@@ -174,6 +201,56 @@ std::vector<std::shared_ptr<Transfer>> TransferPlaces::TakeAskedFor() {
     ++it;
   }
   return released;
+}
+
+std::vector<ShownSnapshot> TransferPlaces::Show(
+    const std::set<std::string>& names, const PeerIdentity* peer, uint64_t now,
+    std::set<TransferId>* listed) const {
+  std::map<const SharedSnapshot*, ShownSnapshot> here;
+  const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
+  // A name that the peer may be told, and that of a pull rather than a verify.
+  const auto rank = [peer](const Transfer& transfer) {
+    return std::pair(peer != nullptr && transfer.IsOwner(peer),
+                     transfer.request().purpose == Purpose::kPull);
+  };
+  for (const auto& [id, entry] : *this) {
+    const Transfer& transfer = *entry.transfer;
+    if (!transfer.planned() || names.count(transfer.name()) == 0) {
+      continue;
+    }
+    listed->insert(id);
+    ShownSnapshot& shown = here[transfer.shared().get()];
+    if (shown.transfer == nullptr || rank(*shown.transfer) < rank(transfer)) {
+      shown.transfer = entry.transfer;
+    }
+    const uint64_t end = entry.idle_since + ttl;
+    shown.readers += transfer.has_control() ? 1 : 0;
+    shown.left = std::max(shown.left, !transfer.may_keep()     ? 0
+                                      : transfer.has_control() ? ttl
+                                      : end - std::min(end, now));
+  }
+  std::vector<ShownSnapshot> all;
+  for (auto& item : here) {
+    all.push_back(std::move(item.second));
+  }
+  return all;
+}
+
+std::vector<std::shared_ptr<Transfer>> TransferPlaces::TakeExpired(
+    uint64_t now) {
+  const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
+  std::vector<std::shared_ptr<Transfer>> expired;
+  for (auto it = begin(); it != end();) {
+    PlacedTransfer& entry = it->second;
+    if (!entry.transfer->has_control() &&
+        (entry.transfer->ended() || now >= entry.idle_since + ttl)) {
+      expired.push_back(std::move(entry.transfer));
+      it = erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return expired;
 }
 
 }  // namespace sstferry

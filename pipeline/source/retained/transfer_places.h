@@ -21,6 +21,13 @@ struct PlacedTransfer {
   uint64_t moved_at = 0;    // steady seconds at which that had changed
 };
 
+// The readers of one snapshot in this process.
+struct ShownSnapshot {
+  std::shared_ptr<Transfer> transfer;  // whose id names it
+  uint32_t readers = 0;                // connected
+  uint64_t left = 0;                   // seconds
+};
+
 // Times are steady seconds.
 //
 // Ownership: shares the transfers; borrows the options.
@@ -37,6 +44,10 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   // process took it; null: none.
   std::shared_ptr<SharedSnapshot> NewestSnapshot(
       const std::string& database, const OpenRequest& request) const;
+  // Its target is connected again: it has taken nothing only from now on.
+  void Returned(const TransferId& id, uint64_t now);
+  std::vector<std::shared_ptr<Transfer>> WithoutTarget() const;
+  std::vector<std::shared_ptr<Transfer>> Pulls() const;
   // Notes which transfers moved since the last call.
   void LookWhatMoved(uint64_t now);
 
@@ -50,6 +61,13 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   // All readers of the snapshot there that pins most.
   std::vector<std::shared_ptr<Transfer>> ReadersOfLargest(
       const std::string& parent) const;
+  // One for each snapshot of databases with these names. Adds the ids of all its
+  // transfers to *listed.
+  std::vector<ShownSnapshot> Show(const std::set<std::string>& names,
+                                  const PeerIdentity* peer, uint64_t now,
+                                  std::set<TransferId>* listed) const;
+  // Removes transfers without a target that have ended, or whose time is over.
+  std::vector<std::shared_ptr<Transfer>> TakeExpired(uint64_t now);
   // Removes transfers whose private directory has a request to release it, if
   // no target reads the snapshot; takes the request back otherwise.
   std::vector<std::shared_ptr<Transfer>> TakeAskedFor();

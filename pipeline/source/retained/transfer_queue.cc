@@ -2,19 +2,23 @@
 
 #include <algorithm>
 
+#include "format/limits.h"
+#include "pipeline/source/retained/leased_snapshots.h"
+
 namespace sstferry {
 
-std::deque<std::shared_ptr<Transfer>>::const_iterator TransferQueue::At(
+std::deque<TransferQueue::Waiting>::const_iterator TransferQueue::At(
     const Transfer& transfer) const {
   return std::find_if(waiting_.begin(), waiting_.end(),
-                      [&transfer](const std::shared_ptr<Transfer>& one) {
-                        return one.get() == &transfer;
+                      [&transfer](const Waiting& one) {
+                        return one.transfer.get() == &transfer;
                       });
 }
 
-void TransferQueue::Join(const std::shared_ptr<Transfer>& transfer) {
+void TransferQueue::Join(const std::shared_ptr<Transfer>& transfer,
+                         uint64_t now) {
   if (!Holds(*transfer)) {
-    waiting_.push_back(transfer);
+    waiting_.push_back({transfer, now});
   }
 }
 
@@ -36,16 +40,40 @@ uint32_t TransferQueue::Ahead(const Transfer& transfer) const {
 }
 
 std::shared_ptr<Transfer> TransferQueue::Find(const TransferId& id) const {
-  for (const std::shared_ptr<Transfer>& one : waiting_) {
-    if (one->id() == id) {
-      return one;
+  for (const Waiting& one : waiting_) {
+    if (one.transfer->id() == id) {
+      return one.transfer;
     }
   }
   return nullptr;
 }
 
 std::vector<std::shared_ptr<Transfer>> TransferQueue::All() const {
-  return {waiting_.begin(), waiting_.end()};
+  std::vector<std::shared_ptr<Transfer>> all;
+  for (const Waiting& one : waiting_) {
+    all.push_back(one.transfer);
+  }
+  return all;
+}
+
+std::vector<WaitingRequest> TransferQueue::List(
+    const std::set<std::string>& names, const PeerIdentity* peer,
+    uint64_t now) const {
+  std::vector<WaitingRequest> list;
+  uint32_t ahead = 0;
+  for (const Waiting& one : waiting_) {
+    const Transfer& transfer = *one.transfer;
+    if (names.count(transfer.name()) > 0 && list.size() < kMaxWaitingRequests) {
+      list.push_back({transfer.id(), transfer.name(),
+                      transfer.peer().substr(0, kMaxIdentifierBytes),
+                      now - std::min(now, one.since), ahead});
+      if (peer == nullptr || !transfer.IsOwner(peer)) {
+        CutId(&list.back().transfer_id);
+      }
+    }
+    ++ahead;
+  }
+  return list;
 }
 
 }  // namespace sstferry

@@ -130,6 +130,9 @@ void ControlSession::Report(const Status& status) {
     return;
   }
   TransferReport report = transfer_->Report();
+  if (transfer_->parked()) {
+    report.kept_for = host_.options->snapshot_ttl;
+  }
   transfer_.reset();  // who is told may look whether the snapshot is gone
   if (kept_) {
     report.status = status;
@@ -192,6 +195,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   switch (frame.type) {
     case FrameType::kListRequest:
     case FrameType::kStatusRequest:
+    case FrameType::kQueueRequest:
     case FrameType::kFactsRequest:
       return AnswerQuestion(host_, frame, channel_);
     case FrameType::kOpenRequest: {
@@ -476,11 +480,19 @@ Status ControlSession::RecordHeld(const Frame& frame) {
 
 void ControlSession::Tick() {
   uint64_t ticks = 0;
+  std::optional<Clock::time_point> told;  // that it is over
   const uint64_t ping_every = std::max<uint64_t>(
       1, host_.options->ping_interval / kTickInterval);
   std::unique_lock<std::mutex> lock(mu_);
   while (!changed_.wait_for(lock, kTickInterval, [this] { return stopping_; })) {
     lock.unlock();
+    if (!told.has_value() &&
+        (transfer_->ended() || !transfer_->detached().ok())) {
+      told = Clock::now();
+    } else if (told.has_value() && Clock::now() - *told >= kDrainLimit) {
+      channel_->Close();  // a target that stays would keep its place
+      return;
+    }
     Status status;
     if (++ticks % ping_every == 0) {
       Ping ping;

@@ -37,6 +37,7 @@ void PinnedSnapshot::Leave(bool keep) {
   left_ = true;
   if (linked_ != nullptr) {
     linked_->Keep(keep);
+    linked_.reset();  // nobody reads there
   } else if (borrows_ && shared_->is_taken()) {
     shared_->TakeBack(keep);
   }
@@ -46,8 +47,31 @@ void PinnedSnapshot::Leave(bool keep) {
 std::string PinnedSnapshot::lease_directory() const {
   std::lock_guard<std::mutex> lock(lease_mu_);
   return !has_lease_ || !shared_->is_taken() ? ""
-         : linked_ != nullptr                ? linked_->path()
+         : !linked_path_.empty()             ? linked_path_
                                : shared_->snapshot().directory();
+}
+
+Status PinnedSnapshot::Park() {
+  parked_ = true;
+  std::lock_guard<std::mutex> lock(lease_mu_);
+  if (left_ || !borrows_ || linked_ != nullptr || !shared_->is_taken()) {
+    return Status::OK();
+  }
+  const std::string own = shared_->snapshot().directory();
+  Lease lease;
+  if (ReadLease(own, &lease) != LeaseState::kGood) {
+    return MakeStatus(EndState::kSourceError,
+                      "expected a lease in " + own + ", found none");
+  }
+  std::unique_ptr<PrivateDir> linked;
+  Status status = shared_->Lend(&linked);
+  if (status.ok()) status = sstferry::WriteLease(linked->path(), lease);
+  if (status.ok()) {
+    shared_->TakeBack(/*keep=*/false);
+    linked_ = std::move(linked);
+    linked_path_ = linked_->path();
+  }
+  return status;
 }
 
 Status PinnedSnapshot::WriteLease(Lease lease, uint64_t wall_seconds) {
@@ -65,6 +89,7 @@ Status PinnedSnapshot::WriteLease(Lease lease, uint64_t wall_seconds) {
   lease.renewed_seconds = wall_seconds;
   Status status = borrows_ ? Status::OK() : shared_->Lend(&linked_);
   borrows_ = borrows_ || status.ok();
+  linked_path_ = linked_ != nullptr ? linked_->path() : "";
   if (status.ok()) {
     status = sstferry::WriteLease(
         linked_ != nullptr ? linked_->path() : snapshot.directory(), lease);

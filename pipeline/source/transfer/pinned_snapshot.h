@@ -30,6 +30,11 @@ class PinnedSnapshot {
   // The transfer has ended and reads nothing any more. True: a lease that was
   // written, and the directory with it, outlives this object.
   void Leave(bool keep);
+  // Moves the lease, if there is one, to a directory that nobody reads from, so
+  // that it can be adopted as soon as Leave(true) returns, whoever still reads
+  // the snapshot. If that fails, it can be adopted once nobody reads it.
+  [[nodiscard]] rocksdb::Status Park();
+  bool parked() const { return parked_; }
   // The private directory with this transfer's lease; empty: it has none.
   std::string lease_directory() const;
   bool has_lease() const { return has_lease_; }
@@ -43,10 +48,12 @@ class PinnedSnapshot {
  private:
   std::shared_ptr<SharedSnapshot> shared_;
   std::atomic<bool> has_lease_{false};
+  std::atomic<bool> parked_{false};
   mutable std::mutex lease_mu_;  // held while the lease is written
   bool left_ = false;            // under lease_mu_, and all below
   bool borrows_ = false;         // a directory, of shared_ or linked_
-  std::unique_ptr<PrivateDir> linked_;
+  std::unique_ptr<PrivateDir> linked_;  // until Leave()
+  std::string linked_path_;
 };
 
 }  // namespace sstferry

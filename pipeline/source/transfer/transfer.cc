@@ -354,6 +354,11 @@ void Transfer::Suspend(const Status& status, const std::string& where) {
   FailAnd(status, where, true);
 }
 
+void Transfer::Park(const Status& status, const std::string& where) {
+  pinned_.Park().PermitUncheckedError();
+  FailAnd(status, where, true);
+}
+
 void Transfer::FailAnd(const Status& status, const std::string& where,
                        bool keep) {
   std::lock_guard<std::mutex> lock(mu_);

@@ -91,10 +91,11 @@ class Transfer {
   // Called when `control` closes. Returns false if another connection has
   // replaced it.
   bool Leave(const Channel* control) { return connections_.Leave(control); }
-  // Ends the connections of a target that takes nothing. It may resume.
+  // Ends the connections of a target that has taken nothing for the stall
+  // timeout, unless it connected again within that time. It may resume.
   // REQUIRES: may_keep().
   void Detach(const rocksdb::Status& status, const std::string& where) {
-    connections_.Detach(status, where);
+    connections_.Detach(status, where, serve_.stall_timeout);
   }
   // Why the connected target was detached; OK: it was not.
   rocksdb::Status detached() const { return connections_.detached(); }
@@ -121,6 +122,10 @@ class Transfer {
   void Fail(const rocksdb::Status& status, const std::string& where);
   // The same, but a snapshot with a lease is retained for the next process.
   void Suspend(const rocksdb::Status& status, const std::string& where);
+  // The same for a transfer that gives its place to another: its target resumes
+  // from the lease, in this process as well. REQUIRES: has_lease().
+  void Park(const rocksdb::Status& status, const std::string& where);
+  bool parked() const { return pinned_.parked(); }
   // Ends the transfer after the target reported success; stops every lane.
   void End();
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
@@ -142,6 +147,8 @@ class Transfer {
   Stats CurrentStats() const;
   TransferReport Report() const;
 
+  // Log lines of it, of any level. Null: nobody wants them.
+  const LogFunction& log() const { return serve_.log; }
   const TransferId& id() const { return id_; }
   const OpenRequest& request() const { return request_; }
   const std::string& name() const { return database_.name; }

@@ -26,6 +26,7 @@ TransferConnections::TransferConnections(uint32_t lanes, std::string peer)
 void TransferConnections::Join(Channel* control) {
   std::lock_guard<std::mutex> lock(mu_);
   control_ = control;
+  joined_ = Clock::now();
   has_control_ = true;
 }
 
@@ -36,6 +37,7 @@ void TransferConnections::Replace(Channel* control, std::string peer,
     control_->Close();
   }
   control_ = control;
+  joined_ = Clock::now();
   detached_ = Status::OK();
   has_control_ = true;
   peer_ = std::move(peer);
@@ -48,9 +50,11 @@ void TransferConnections::Replace(Channel* control, std::string peer,
 // The lanes first: a lane that waits for the same target must not detach the
 // connection that replaces this one.
 void TransferConnections::Detach(const Status& status,
-                                 const std::string& where) {
+                                 const std::string& where,
+                                 std::chrono::milliseconds after) {
   std::lock_guard<std::mutex> lock(mu_);
-  if (control_ == nullptr || !detached_.ok()) {
+  if (control_ == nullptr || !detached_.ok() ||
+      Clock::now() - joined_ < after) {
     return;
   }
   detached_ = status;

@@ -30,8 +30,11 @@ class TransferConnections {
   // the previous one and the lanes that are no longer granted.
   void Replace(Channel* control, std::string peer, uint32_t lanes);
   // Tells the target why the source serves it no more, and closes its lanes. It
-  // may connect again. Does nothing while no target is connected.
-  void Detach(const rocksdb::Status& status, const std::string& where);
+  // may connect again. Does nothing while no target is connected, or if it
+  // connected less than `after` ago: a lane that waited for an earlier
+  // connection of it says nothing about this one.
+  void Detach(const rocksdb::Status& status, const std::string& where,
+              std::chrono::milliseconds after);
   // Why the connected target was detached; OK: it was not.
   rocksdb::Status detached() const;
   // Removes `control`. Returns false if another connection has replaced it.
@@ -58,6 +61,7 @@ class TransferConnections {
   uint32_t lanes_;                         // under mu_
   std::string peer_;                       // under mu_
   Channel* control_ = nullptr;             // under mu_; null: none
+  Clock::time_point joined_;               // under mu_
   rocksdb::Status detached_;               // under mu_
   std::atomic<bool> has_control_{false};   // control_ is not null
   const std::vector<std::unique_ptr<LanePort>> ports_;  // by lane number

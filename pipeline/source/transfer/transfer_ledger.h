@@ -21,6 +21,7 @@ struct TransferCounters {
   std::atomic<uint64_t> key_value_bytes{0};
   std::atomic<uint64_t> sst_bytes{0};
   std::atomic<uint64_t> wire_bytes{0};
+  std::atomic<uint64_t> acks{0};  // that lanes have taken
   std::atomic<uint64_t> send_blocked_micros{0};
   StageTotals stages;
 };

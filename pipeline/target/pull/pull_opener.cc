@@ -289,7 +289,8 @@ Status PullOpener::PrepareTarget() {
                        (session->source().features & kFeatureDelta) != 0;
   state->transfer_id = plan_->opened.transfer_id;
   state->staging_dir = context_->workspace->staging_dir();
-  if (context_->work->is_resuming()) {
+  const bool begins = !context_->work->is_resuming();
+  if (!begins) {
     status = context_->target->Reopen();
     status = status.ok() ? AdoptUnfinished() : status;
     if (!IsDamage(status)) {
@@ -308,7 +309,13 @@ Status PullOpener::PrepareTarget() {
   std::vector<uint32_t> reused;
   status = context_->target->Reuse(&reused);
   CountUnchanged(reused);
-  if (status.ok()) status = CheckSpace();
+  if (status.ok()) {
+    status = CheckSpace();
+    if (!status.ok() && begins && reused.empty()) {
+      // Nothing was begun; what stays of it is only in the way.
+      context_->workspace->Discard().PermitUncheckedError();
+    }
+  }
   return status.ok() ? context_->target->Create() : status;
 }
 

@@ -44,6 +44,26 @@ Status CheckTotals(const Finish& ours, const Finish& theirs) {
   return Status::OK();
 }
 
+Status AnswerPing(const Frame& frame, Channel* channel) {
+  Ping ping;
+  const Status status = ping.DecodeFrom(frame.payload);
+  return status.ok() ? channel->SendMessage(FrameType::kPong, ping) : status;
+}
+
+template <typename Answers>
+Status DecodeAnswer(const Frame& frame, Answers* answers) {
+  switch (frame.type) {
+    case FrameType::kListReply:
+      return answers->list.DecodeFrom(frame.payload);
+    case FrameType::kStatusReply:
+      return answers->held.DecodeFrom(frame.payload);
+    case FrameType::kQueueReply:
+      return answers->queue.DecodeFrom(frame.payload);
+    default:
+      return answers->facts.DecodeFrom(frame.payload);
+  }
+}
+
 }  // namespace
 
 Hello MakeHello() {
@@ -227,12 +247,8 @@ void SourceSession::PingLoop() {
 
 Status SourceSession::Handle(const Frame& frame) {
   switch (frame.type) {
-    case FrameType::kPing: {
-      Ping ping;
-      const Status status = ping.DecodeFrom(frame.payload);
-      return status.ok() ? channel_->SendMessage(FrameType::kPong, ping)
-                         : status;
-    }
+    case FrameType::kPing:
+      return AnswerPing(frame, channel_.get());
     case FrameType::kPong:
       return Status::OK();
     case FrameType::kStats: {
@@ -252,6 +268,7 @@ Status SourceSession::Handle(const Frame& frame) {
     }
     case FrameType::kListReply:
     case FrameType::kStatusReply:
+    case FrameType::kQueueReply:
     case FrameType::kFactsReply:
       return HandleAnswer(frame);
     case FrameType::kFinished: {
@@ -300,11 +317,7 @@ Status SourceSession::HandlePlanFrame(const Frame& frame) {
 
 Status SourceSession::HandleAnswer(const Frame& frame) {
   std::lock_guard<std::mutex> lock(mu_);
-  const Status status = frame.type == FrameType::kListReply
-                            ? answers_.list.DecodeFrom(frame.payload)
-                        : frame.type == FrameType::kStatusReply
-                            ? answers_.held.DecodeFrom(frame.payload)
-                            : answers_.facts.DecodeFrom(frame.payload);
+  const Status status = DecodeAnswer(frame, &answers_);
   answers_.answered = status.ok();
   changed_.notify_all();
   return status;
@@ -329,6 +342,10 @@ Status SourceSession::List(ListReply* reply) {
 
 Status SourceSession::AskHeld(const StatusRequest& ask, StatusReply* reply) {
   return Question(FrameType::kStatusRequest, ask, answers_.held, reply);
+}
+
+Status SourceSession::AskQueue(const QueueRequest& ask, QueueReply* reply) {
+  return Question(FrameType::kQueueRequest, ask, answers_.queue, reply);
 }
 
 Status SourceSession::AskFacts(const FactsRequest& ask, FactsReply* reply) {

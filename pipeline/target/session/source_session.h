@@ -75,6 +75,9 @@ class SourceSession {
   // Snapshots retained of a database, or of all that this side may read.
   [[nodiscard]] rocksdb::Status AskHeld(const StatusRequest& ask,
                                         StatusReply* reply);
+  // Requests that wait, likewise. REQUIRES: the source has kFeatureShare.
+  [[nodiscard]] rocksdb::Status AskQueue(const QueueRequest& ask,
+                                         QueueReply* reply);
   // REQUIRES: the source has kFeatureFacts.
   [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
                                          FactsReply* reply);
@@ -154,9 +157,10 @@ class SourceSession {
 
   // The newest of each kind.
   struct Answers {
-    bool answered = false;  // list, held or facts
+    bool answered = false;  // list, held, queue or facts
     ListReply list;
     StatusReply held;
+    QueueReply queue;
     FactsReply facts;
     bool finished = false;
     struct Finish finish;

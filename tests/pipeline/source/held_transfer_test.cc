@@ -1,4 +1,6 @@
 // A pull whose target is gone: kept, gone on with, and let go.
+#include <ctime>
+
 #include "format/end_state.h"
 #include "tests/support/held_support.h"
 #include "tests/support/catch.h"
@@ -369,6 +371,8 @@ Hello OlderHello() {
 TEST_CASE("A transfer waits for no place that an idle one takes",
           "[held][resume]") {
   HeldBench bench;
+  // What a new snapshot finds beside it is looked at by the system's clock.
+  bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   ServeOptions options = bench.Options();
   options.max_transfers = 2;
   TestServer server(options);
@@ -387,13 +391,49 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
   REQUIRE(server.Report(1).kept_for.count() > 0);
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[2],
                     &opened[2]));
-  REQUIRE(EndStateOf(server.Report(2).status) == EndState::kSnapshotGone);
-  REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
+  // It keeps its snapshot.
+  REQUIRE(WaitForSnapshots(bench.parent(), 3));
+  SendEndState(controls[0].get(), EndState::kRefused);
+  server.Report(2);
+  Announced again;
+  REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened[1].opened.transfer_id),
+                    &controls[1], &again));
+  REQUIRE(again.opened.resumed);
+  REQUIRE(again.opened.snapshot_sequence ==
+          opened[1].opened.snapshot_sequence);
+}
+
+TEST_CASE("Only so many snapshots are retained without a place as have one",
+          "[held][resume]") {
+  HeldBench bench;
+  // What a new snapshot finds beside it is looked at by the system's clock.
+  bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
+  ServeOptions options = bench.Options();
+  options.max_transfers = 2;
+  TestServer server(options);
+  std::vector<Announced> opened(6);
+  for (size_t i = 0; i < opened.size(); ++i) {
+    std::unique_ptr<Channel> control;
+    REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened[i]));
+    control->Close();
+    REQUIRE(server.Report(i).kept_for.count() > 0);
+    bench.clock.Advance(1);
+  }
+  REQUIRE(WaitForSnapshots(bench.parent(), 4));
+  std::unique_ptr<Channel> control;
+  Announced again;
+  RequireState(OpenAs(server.address(), ResumeOf(opened[1].opened.transfer_id),
+                      &control, &again),
+               EndState::kSnapshotGone, "is retained here");
+  REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened[2].opened.transfer_id),
+                    &control, &again));
 }
 
 TEST_CASE("A target that only pings gives its place to one that waits",
           "[held][resume]") {
   HeldBench bench;
+  // What a new snapshot finds beside it is looked at by the system's clock.
+  bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   HandClock clock;
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
@@ -403,6 +443,7 @@ TEST_CASE("A target that only pings gives its place to one that waits",
   std::unique_ptr<Channel> waits;
   Announced opened;
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &pings, &opened));
+  const TransferId stalled = opened.opened.transfer_id;
   clock.Advance(60);
   const Hello older = OlderHello();
   RequireState(
@@ -411,9 +452,41 @@ TEST_CASE("A target that only pings gives its place to one that waits",
   server.Report(0);
   clock.Advance(200);
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &waits, &opened));
-  REQUIRE(EndStateOf(server.Report(1).status) == EndState::kSnapshotGone);
-  RequireState(ReceiveEnd(pings.get()), EndState::kSnapshotGone,
+  RequireState(ReceiveEnd(pings.get()), EndState::kTooSlow,
                "another transfer needed its place");
+  const TransferReport report = server.Report(1);
+  REQUIRE(report.transfer_id == ToHex(stalled));
+  REQUIRE(EndStateOf(report.status) == EndState::kTooSlow);
+  REQUIRE(report.kept_for.count() > 0);
+  SendEndState(waits.get(), EndState::kRefused);
+  server.Report(2);
+  REQUIRE_OK(OpenAs(server.address(), ResumeOf(stalled), &waits, &opened));
+  REQUIRE(opened.opened.resumed);
+}
+
+TEST_CASE("A target that has just come back keeps its place",
+          "[held][resume]") {
+  HeldBench bench;
+  HandClock clock;
+  ServeOptions options = bench.Options();
+  options.max_transfers = 1;
+  options.leases.steady_seconds = clock.function();
+  TestServer server(options);
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> waits;
+  Announced opened;
+  Announced other;
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
+  clock.Advance(60);
+  control->Close();
+  REQUIRE(server.Report(0).kept_for.count() > 0);
+  clock.Advance(70);
+  const OpenRequest again = ResumeOf(opened.opened.transfer_id);
+  REQUIRE_OK(OpenAs(server.address(), again, &control, &opened));
+  const Hello older = OlderHello();
+  RequireState(
+      OpenAs(server.address(), SampleRequest(), &waits, &other, &older),
+      EndState::kBusy, "at most 1 transfers");
 }
 
 TEST_CASE("A peer with many transfers takes no place of one with few",

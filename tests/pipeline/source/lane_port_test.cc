@@ -2,6 +2,8 @@
 
 #include <future>
 
+#include "format/end_state.h"
+#include "pipeline/source/transfer/transfer_connections.h"
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
 
@@ -110,6 +112,20 @@ TEST_CASE("LanePort ends every wait when it is stopped or interrupted",
     REQUIRE(newer.get() == Role::kLeave);
     REQUIRE(port.Enter(second.here.get()) == Role::kLeave);
   }
+}
+
+TEST_CASE("A target that connected again meanwhile is not detached",
+          "[source][lane]") {
+  const rocksdb::Status why = MakeStatus(EndState::kTooSlow, "took no byte");
+  TransferConnections connections(1, "peer");
+  Ends before;
+  Ends now;
+  connections.Join(before.here.get());
+  connections.Replace(now.here.get(), "peer", 1);
+  connections.Detach(why, "lane 0", std::chrono::hours(1));
+  REQUIRE(connections.detached().ok());
+  connections.Detach(why, "lane 0", std::chrono::milliseconds(0));
+  REQUIRE(EndStateOf(connections.detached()) == EndState::kTooSlow);
 }
 
 }  // namespace

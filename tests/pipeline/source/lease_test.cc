@@ -105,7 +105,7 @@ TEST_CASE("A lease that has run out is removed", "[held][lease]") {
     TestServer server(bench.Options());
     REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
     bench.clock.Advance(100);
-    REQUIRE(server.WaitForLog("removed the snapshot a dead process left"));
+    REQUIRE(server.WaitForLog("removed a snapshot without a valid lease"));
     REQUIRE(WaitForSnapshots(bench.parent(), 0));
   }
   SECTION("by a source that keeps nothing") {
@@ -295,7 +295,7 @@ TEST_CASE("A request that is refused gives a lease no more time",
                EndState::kRefused, "resume: chunk_bytes");
   control->Close();
   bench.clock.Advance(40);
-  REQUIRE(server.WaitForLog("removed the snapshot a dead process left"));
+  REQUIRE(server.WaitForLog("removed a snapshot without a valid lease"));
   REQUIRE(SnapshotsIn(bench.parent()).empty());
 }
 

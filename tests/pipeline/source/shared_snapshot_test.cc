@@ -243,6 +243,32 @@ TEST_CASE("Targets above the limit wait in order and begin by themselves",
   REQUIRE(last.AwaitOpened() > 0);
 }
 
+TEST_CASE("A target that lost its place while it was away resumes in its turn",
+          "[held][share][queue][resume]") {
+  SharingBench bench;
+  // What a new snapshot finds beside it is looked at by the system's clock.
+  bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
+  // The other may read the same snapshot: nobody else can adopt that one then.
+  const bool shares = GENERATE(false, true);
+  CAPTURE(shares);
+  ServeOptions options = bench.Options();
+  options.max_transfers = 1;
+  options.peer_timeout = std::chrono::seconds(120);  // nobody pings here
+  TestServer server(options);
+  Reader cut(server.address(), Latest());
+  bench.Write("later");
+  Waiter other(server.address(), shares ? Latest() : SampleRequest());
+  REQUIRE(other.AwaitQueued() == 1);
+  cut.control->Close();
+  const uint64_t sequence = other.AwaitOpened();
+  REQUIRE((sequence == cut.sequence()) == shares);
+  Waiter again(server.address(), ResumeOf(cut.id()));
+  REQUIRE(again.AwaitQueued() == 1);
+  SendEndState(other.control.get(), EndState::kRefused);
+  REQUIRE(again.AwaitOpened() == cut.sequence());
+  REQUIRE(again.opened.resumed);
+}
+
 TEST_CASE("A target that resumes from disk waits in the queue like others",
           "[held][share][queue][resume]") {
   SharingBench bench;

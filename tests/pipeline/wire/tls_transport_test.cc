@@ -76,6 +76,10 @@ struct BadPair {
 std::vector<BadPair> BadPairs() {
   static const TestPki& pki = GoodPki();
   static const TestCa other(pki.directory.path(), "Other CA");
+  static const ScratchDir twin_dir;
+  static const TestCa twin(twin_dir.path(), "Test CA");
+  TlsFiles of_twin = twin.Issue({"target"});
+  of_twin.ca = pki.ca.file();
   const auto server = [](const CertificateSpec& spec) {
     return pki.ca.Issue(spec);
   };
@@ -90,6 +94,10 @@ std::vector<BadPair> BadPairs() {
        "the server's certificate (CN=source) is not signed by a CA of --tls-ca",
        "the client did not accept this server's certificate"},
       {"the server trusts another CA", trusts_other_server, pki.client,
+       "127.0.0.1",
+       "the server did not accept this client's certificate (--tls-cert",
+       "the client's certificate (CN=target) is not signed by a CA of"},
+      {"a client of another CA of the same name", pki.server, of_twin,
        "127.0.0.1",
        "the server did not accept this client's certificate (--tls-cert",
        "the client's certificate (CN=target) is not signed by a CA of"},
