@@ -92,6 +92,7 @@ TEST_CASE("Pull that does not fit is refused before data moves",
   REQUIRE(report.sst_bytes == 0);
   REQUIRE(bench.faults->count(FileStep::kAppend, "/staging/") == 0);
   REQUIRE(bench.faults->count(FileStep::kCreate, "/db/") == 0);
+  REQUIRE_FALSE(std::filesystem::exists(bench.dir / "disk/target.sstferry"));
   const std::string message = summary.status.ToString();
   INFO(message);
   for (const std::string& part :

@@ -1,5 +1,6 @@
 // Links and lengths of the documents. Each rule is seen on a small bad text
 // first.
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -87,6 +88,28 @@ TEST_CASE("Every page of docs/ is listed by its first page", "[docs]") {
     REQUIRE((!path.starts_with("docs/") || path == "docs/README.md" ||
              listed.count(path) != 0));
   }
+}
+
+TEST_CASE("Every picture is shown by a document", "[docs]") {
+  namespace fs = std::filesystem;
+  std::set<std::string> shown;
+  for (const auto& [path, document] : AllDocuments()) {
+    for (const Span& link : document.links) {
+      shown.insert(fs::path(link.text).filename());
+    }
+  }
+  size_t pictures = 0;
+  for (const char* dir : {"docs/pictures", "benchmarks/results"}) {
+    for (const auto& entry :
+         fs::directory_iterator(std::string(SSTFERRY_SOURCE_DIR "/") + dir)) {
+      if (entry.path().extension() == ".png") {
+        INFO(entry.path());
+        REQUIRE(shown.count(entry.path().filename()) != 0);
+        ++pictures;
+      }
+    }
+  }
+  REQUIRE(pictures > 10);
 }
 
 }  // namespace

@@ -447,6 +447,9 @@ TEST_CASE("Plan needs neither a target nor a name", "[tools]") {
   REQUIRE(plan.options.source.ToString() == "sst://host:1");
   REQUIRE(plan.options.target_dir.empty());
   REQUIRE_FALSE(Refusal(ParsePlan({}, &plan)).empty());
+  // As a pull would, which runs at the target.
+  REQUIRE(Refusal(ParsePlan({"/a", "sst://h/b"}, &plan))
+              .find("pull runs at the target") != std::string::npos);
 }
 
 TEST_CASE("Verify and inspect read their operands", "[tools]") {

@@ -1,14 +1,24 @@
 // The commands around an exchange: what they see, and how they end.
 #include "tools/sstferry/service/hook.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <future>
+#include <memory>
 
 #include "format/end_state.h"
+#include "pipeline/base/file_lock.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
+#include "tools/sstferry/service/left_process.h"
 
 namespace sstferry {
 namespace {
@@ -83,6 +93,66 @@ TEST_CASE("A command is ended with all it started when the pull is stopped",
 TEST_CASE("A command is ended when its time is over", "[tools][hook]") {
   RequireEnds(Run("sleep 600", Event(), steady_clock::now()),
               EndState::kDeadline, "it took too long");
+}
+
+TEST_CASE("A command that was left is ended with its group, and no other one",
+          "[tools][hook]") {
+  ScratchDir dir;
+  const std::string target = dir / "target";
+  const std::string note = target + ".sstferry/staging/command";
+  std::filesystem::create_directories(target + ".sstferry/staging");
+  WriteBytes(target + ".sstferry/lock", "");
+  std::string said;
+  const auto end = [&] {
+    REQUIRE_OK(EndLeftCommand(
+        target, [&](LogLevel, const std::string& line) { said += line; }));
+  };
+  end();  // there was no command
+  const std::string child = dir / "child";
+  REQUIRE(mkfifo(child.c_str(), 0600) == 0);
+  // It runs, with a child of its own, and its note lies there before that.
+  std::atomic<bool> stop = false;
+  auto earlier = std::async(std::launch::async, [&] {
+    SwapEvent event = Event();
+    event.target_dir = target;
+    event.stopped = [&] { return stop.load(); };
+    Run("grep -q \"^$$ \" " + note + " && sleep 600 & echo $! > " + child +
+            "; wait", event)
+        .PermitUncheckedError();
+  });
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) { stop = true; });
+  const pid_t its_child = std::stoi(BytesOf(child));
+  pollfd ends = {static_cast<int>(syscall(SYS_pidfd_open, its_child, 0)),
+                 POLLIN, 0};
+  const std::string name = BytesOf(note);
+  const size_t space = name.find(' ');
+  const std::string id = name.substr(0, space);
+  REQUIRE(NameOfProcess(std::stoi(id)) + "\n" == name);
+  // The same id, but another start, or another boot.
+  WriteBytes(note, id + " 1" + name.substr(space + 1));
+  end();
+  WriteBytes(note, name.substr(0, name.size() - 2) + "x\n");
+  end();
+  WriteBytes(note, "");
+  end();
+  WriteBytes(note, name);
+  {
+    // Its pull still runs.
+    const int lock = open((target + ".sstferry/lock").c_str(), O_RDONLY);
+    REQUIRE(LockFile(lock));
+    end();
+    close(lock);
+  }
+  REQUIRE(said.empty());
+  end();
+  REQUIRE(poll(&ends, 1, 10'000) == 1);
+  close(ends.fd);
+  earlier.get();
+  REQUIRE(said.find("process " + id + " (/bin/sh -c grep") !=
+          std::string::npos);
+  said.clear();
+  end();  // it is gone
+  REQUIRE(said.empty());
 }
 
 TEST_CASE("What a command leaves in the background is not waited for",

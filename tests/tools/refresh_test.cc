@@ -19,6 +19,7 @@
 #include "tests/support/test_db.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/options/commands.h"
+#include "tools/sstferry/service/left_process.h"
 
 namespace sstferry {
 namespace {
@@ -322,6 +323,40 @@ TEST_CASE("Each end of a night has the exit code that a scheduler acts on",
   REQUIRE(broken.Run() == 1);
   REQUIRE(broken.json["state"] == "complete");
   REQUIRE(broken.err.find("ended with code 9") != std::string::npos);
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+}
+
+TEST_CASE("A run that is killed in a command: the next one ends the command",
+          "[tools]") {
+  const std::string which = GENERATE("before-swap", "after-swap");
+  ReplicaWorld world;
+  REQUIRE(Night(world).Run() == 0);
+  world.ChangeSource();
+  const std::string id = world.root() + "/id";
+  // A child of the command stops or starts the application at its own time.
+  Night killed(world, which + " = echo $$ > " + id +
+                          "; echo hook runs >&2; exec 2> /dev/null >&2; "
+                          "(sleep 600; echo late >> " + world.root() +
+                          "/calls); true\n");
+  Process process(Sstferry({"pull", "--config", killed.conf, "--json"}));
+  REQUIRE(process.WaitForErr("hook runs"));
+  process.Signal(SIGKILL);
+  REQUIRE(process.Wait() == 128 + SIGKILL);
+  const pid_t left = std::stoi(BytesOf(id));
+  REQUIRE_FALSE(NameOfProcess(left).empty());
+  const std::string alive = "if grep -q . /proc/" + std::to_string(left) +
+                            "/cmdline; then echo alive >> " + world.root() +
+                            "/calls; fi; ";
+  Night next(world, "before-swap = " + alive + Noting(world, "stop") +
+                        "\nafter-swap = " + alive + Noting(world, "start") +
+                        "\n");
+  REQUIRE(next.Run() == 0);
+  INFO(next.err);
+  REQUIRE(next.err.find("process " + std::to_string(left)) !=
+          std::string::npos);
+  const std::string calls = BytesOf(world.root() + "/calls");
+  REQUIRE(calls == (which == "before-swap" ? "stop\nstart\n"
+                                           : "start\nstop\nstart\n"));
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 

@@ -229,6 +229,30 @@ void SetHooks(PullArguments* pull) {
   }
 }
 
+// A pull of a TARGET_DIR in which nothing runs any more for an earlier one.
+class PullWithoutLeftCommand : public Operation {
+ public:
+  explicit PullWithoutLeftCommand(const PullOptions& options)
+      : target_(options.target_dir),
+        log_(options.log),
+        pull_(MakePull(options)) {}
+
+  [[nodiscard]] rocksdb::Status Run(Summary* summary) override {
+    summary->status = EndLeftCommand(target_, log_);
+    return summary->status.ok() ? pull_->Run(summary) : summary->status;
+  }
+  void Cancel() override { pull_->Cancel(); }
+  void SetMaxRate(uint64_t bytes_per_sec) override {
+    pull_->SetMaxRate(bytes_per_sec);
+  }
+  Progress progress() const override { return pull_->progress(); }
+
+ private:
+  const std::string target_;
+  const LogFunction log_;
+  const std::unique_ptr<Operation> pull_;
+};
+
 // As it was typed, but for the quotes.
 std::string CommandLine(const std::string& command,
                         const std::vector<std::string>& arguments) {
@@ -280,7 +304,8 @@ int RunPull(const std::vector<std::string>& arguments) {
   pull.options.command_line = CommandLine("pull", arguments);
   LogTlsWarnings(pull.options.tls, &console);
   SetHooks(&pull);
-  MeasuredPull operation(pull, MakePull(pull.options));
+  MeasuredPull operation(
+      pull, std::make_unique<PullWithoutLeftCommand>(pull.options));
   const std::unique_ptr<MetricsEndpoint> endpoint =
       ShowMetrics(pull.metrics, &operation, &console);
   return RunOperation("pull", pull.common, &console, &operation, PullReport,

@@ -367,6 +367,15 @@ Status ReadQuery(const OptionTexts& texts, StatusArguments* out) {
   return status.ok() ? ReadTls(texts, &out->options.tls) : status;
 }
 
+Status CheckLocal(const OptionTexts& texts) {
+  return texts.Get("target").find("://") == std::string::npos
+             ? Status::OK()
+             : Wrong("target",
+                     "a directory of this machine: pull runs at the target, "
+                     "and serve at the source",
+                     texts.Get("target"));
+}
+
 }  // namespace
 
 Status ParseServe(const std::vector<std::string>& arguments,
@@ -454,11 +463,8 @@ Status ParsePull(const std::vector<std::string>& arguments,
     status = Status::InvalidArgument(
         "target: expected a directory TARGET_DIR, found nothing");
   }
-  if (status.ok() && texts.Get("target").find("://") != std::string::npos) {
-    status = Wrong("target",
-                   "a directory of this machine: pull runs at the target, and "
-                   "serve at the source",
-                   texts.Get("target"));
+  if (status.ok()) {
+    status = CheckLocal(texts);
   }
   return status.ok() ? ReadTransfer(texts, out) : status;
 }
@@ -475,6 +481,9 @@ Status ParsePlan(const std::vector<std::string>& arguments,
   }
   if (status.ok() && texts.Has("target") && texts.Get("target").empty()) {
     status = Wrong("target", "a directory TARGET_DIR", "");
+  }
+  if (status.ok()) {
+    status = CheckLocal(texts);
   }
   out->summary_only = texts.IsSet("summary");
   return status.ok() ? ReadTransfer(texts, out) : status;

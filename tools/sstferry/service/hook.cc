@@ -1,8 +1,11 @@
 #include "tools/sstferry/service/hook.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,9 +13,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "format/end_state.h"
+#include "tools/sstferry/service/left_process.h"
 
 extern char** environ;
 
@@ -25,6 +30,12 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kGrace{10};
 constexpr int kLookMillis = 50;
 constexpr int kUnknown = 255 << 8;  // as an exit code of 255
+constexpr char kShell[] = "/bin/sh";
+constexpr int kGate = 3;
+// The process becomes the command's once a line has come through the gate, and
+// ends if that closes.
+constexpr char kWait[] =
+    "read -r go <&3 && exec 3<&- && exec /bin/sh -c \"$1\"";
 
 std::vector<std::string> EnvironmentFor(const SwapEvent& event) {
   std::vector<std::string> all;
@@ -43,14 +54,16 @@ std::vector<std::string> EnvironmentFor(const SwapEvent& event) {
 }
 
 // 0, or errno. Signals that this process holds are let through again, and
-// none of its descriptors stays open.
-int Spawn(const std::string& command, const SwapEvent& event, pid_t* child) {
+// none of its descriptors stays open but `gate`, which the child reads.
+int Spawn(const std::string& command, const SwapEvent& event, int gate,
+          pid_t* child) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0 /*O_RDONLY*/,
                                    0);
   posix_spawn_file_actions_adddup2(&actions, 2, 1);
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  posix_spawn_file_actions_adddup2(&actions, gate, kGate);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kGate + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -63,7 +76,7 @@ int Spawn(const std::string& command, const SwapEvent& event, pid_t* child) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
                                             POSIX_SPAWN_SETSIGDEF |
                                             POSIX_SPAWN_SETPGROUP);
-  std::vector<std::string> words = {"/bin/sh", "-c", command};
+  std::vector<std::string> words = {kShell, "-c", kWait, kShell, command};
   std::vector<std::string> environment = EnvironmentFor(event);
   std::vector<char*> argv;
   std::vector<char*> envp;
@@ -75,11 +88,58 @@ int Spawn(const std::string& command, const SwapEvent& event, pid_t* child) {
   }
   argv.push_back(nullptr);
   envp.push_back(nullptr);
-  const int error = posix_spawn(child, "/bin/sh", &actions, &attributes,
+  const int error = posix_spawn(child, kShell, &actions, &attributes,
                                 argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   return error;
+}
+
+std::string WorkspaceOf(std::string target_dir) {
+  while (target_dir.size() > 1 && target_dir.back() == '/') {
+    target_dir.pop_back();
+  }
+  return target_dir + ".sstferry";
+}
+
+// Names the process of the command that runs, or ran last.
+std::string NoteOf(const std::string& target_dir) {
+  return WorkspaceOf(target_dir) + "/staging/command";
+}
+
+bool HasPull(const std::string& target_dir) {
+  const int lock =
+      open((WorkspaceOf(target_dir) + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  const bool held = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0;
+  if (lock >= 0) {
+    close(lock);
+  }
+  return held;
+}
+
+// Lets the command begin once its process is noted. A signal at the parent's
+// death would not do: it reaches the shell alone, not what that started.
+Status Start(const std::string& what, const std::string& command,
+             const SwapEvent& event, pid_t* child) {
+  int gate[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0) {
+    return MakeStatus(EndState::kRefused, what + " could not be started: " +
+                                              strerror(errno));
+  }
+  const int error = Spawn(command, event, gate[0], child);
+  close(gate[0]);
+  if (error == 0) {
+    // Nothing is durable, because no power cut leaves a process; and an
+    // application is not kept waiting where nothing can be written.
+    std::ofstream(NoteOf(event.target_dir)) << NameOfProcess(*child) << "\n";
+    // Fails only if somebody ended the child, which its waiter sees.
+    (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
+  }
+  close(gate[1]);
+  return error == 0 ? Status::OK()
+                    : MakeStatus(EndState::kRefused,
+                                 what + " could not be started: " +
+                                     strerror(error));
 }
 
 // Reaps the child, or looks again a little later; true when it has ended.
@@ -113,10 +173,9 @@ Status RunCommand(const std::string& option, const std::string& command,
                   const SwapEvent& event) {
   const std::string what = option + " \"" + command + "\"";
   pid_t child = 0;
-  const int error = Spawn(command, event, &child);
-  if (error != 0) {
-    return MakeStatus(EndState::kRefused, what + " could not be started: " +
-                                              strerror(error));
+  const Status started = Start(what, command, event, &child);
+  if (!started.ok()) {
+    return started;
   }
   const int descriptor =
       static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // or -1
@@ -151,6 +210,15 @@ SwapHook MakeCommandHook(const std::string& option, const std::string& command,
   return [=](const SwapEvent& event) {
     return RunCommand(option, command, until, event);
   };
+}
+
+Status EndLeftCommand(const std::string& target_dir, const LogFunction& log) {
+  std::ifstream note(NoteOf(target_dir));
+  std::string name;
+  if (!std::getline(note, name) || HasPull(target_dir)) {
+    return Status::OK();
+  }
+  return EndLeftProcess(name, "a command of an earlier run", kGrace, log);
 }
 
 }  // namespace sstferry

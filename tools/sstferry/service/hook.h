@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "sstferry/refresh_options.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -13,6 +13,9 @@ namespace sstferry {
 // SSTFERRY_TARGET_DIR, SSTFERRY_TRANSFER_ID and SSTFERRY_EXCHANGED (yes or no)
 // in its environment, no standard input, and standard output going to standard
 // error. What the command leaves running in the background is not waited for.
+//
+// The command begins only once a file in TARGET_DIR's workspace names its
+// process, so that EndLeftCommand() finds it if this process is killed.
 //
 // When the event says so, or at `until`, the group gets SIGTERM, and SIGKILL
 // ten seconds later. Threads: the hook blocks its caller's.
@@ -22,5 +25,16 @@ namespace sstferry {
 SwapHook MakeCommandHook(
     const std::string& option, const std::string& command,
     std::optional<std::chrono::steady_clock::time_point> until);
+
+// Ends the process group of a command that an earlier pull of `target_dir` ran,
+// and that still runs although its pull was killed: it would stop or start the
+// application whenever it gets there, also after the next pull has said that
+// all is well. SIGTERM, and SIGKILL ten seconds later, as if that pull had been
+// stopped: the next one runs the command or its counterpart again, and nobody
+// has to be there at night. Call it before a pull begins. OK while another pull
+// of `target_dir` runs.
+//   kBusy  it cannot be ended; the message has its process id and command
+[[nodiscard]] rocksdb::Status EndLeftCommand(const std::string& target_dir,
+                                             const LogFunction& log);
 
 }  // namespace sstferry
