@@ -108,11 +108,13 @@ Status Write(const ChangeOptions& options, rocksdb::DB* db) {
     FillValue(options.generation, i, options.value_bytes, &value);
     s = db->Put(rocksdb::WriteOptions(), key, value);
   }
+  // Some of the others begin with one such byte.
+  const std::string behind_all(8, '\xff');
   const uint64_t appended = share(options.append_permille);
   for (uint64_t i = 0; s.ok() && i < appended; ++i) {
     FillKey(options.generation, i, appended, &key);
     FillValue(options.generation, i, options.value_bytes, &value);
-    s = db->Put(rocksdb::WriteOptions(), "\xff" + key, value);
+    s = db->Put(rocksdb::WriteOptions(), behind_all + key, value);
   }
   return s;
 }

@@ -43,6 +43,8 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kMaxCompactions = 3;
+// Of a live load with the smallest levels.
+constexpr uint64_t kLiveBytes = 1'200'000'000;
 
 struct MakeOptions {
   std::string dir;
@@ -214,9 +216,11 @@ Status Make(const MakeOptions& options, Report* report) {
   // A scattered load fills L0 faster than it is compacted away.
   if (!options.compact) db_options.write_buffer_size = 32u << 20;
   if (options.live) {
-    db_options.write_buffer_size = 16u << 20;
+    // Four levels, however much is written.
+    const uint64_t scale = std::max<uint64_t>(1, options.bytes / kLiveBytes);
+    db_options.write_buffer_size = (16u << 20) * std::min<uint64_t>(scale, 4);
     db_options.target_file_size_base = 32u << 20;
-    db_options.max_bytes_for_level_base = 48u << 20;
+    db_options.max_bytes_for_level_base = (48u << 20) * scale;
     db_options.max_bytes_for_level_multiplier = 5;
     db_options.level_compaction_dynamic_level_bytes = false;
     db_options.avoid_flush_during_shutdown = true;

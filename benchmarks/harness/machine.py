@@ -45,8 +45,9 @@ def facts(repository, workdir):
         "kernel": platform.release(),
         "distribution": first_match("/etc/os-release",
                                     r'^PRETTY_NAME="?([^"\n]*)'),
+        # Of several that are mounted there, the last one is seen.
         "file_system": output_of(["findmnt", "-n", "-o", "FSTYPE", "-T",
-                                  workdir]),
+                                  workdir]).split("\n")[-1],
         "load_at_start": load[0],
         "rocksdb": rocksdb_version(),
         "rsync": output_of(["rsync", "--version"]).splitlines()[:1],

@@ -78,33 +78,39 @@ def rate_points(series, window=1.0):
         while now - series[start][0] > window and start + 1 < len(series):
             start += 1
         then, before = series[max(0, start - 1)]
-        if now > then:
+        if now - then >= 0.1:  # a shorter time says little of a rate
             grown = max(0.0, total - before)
             points.append((now, grown / (now - then) / 1e6))
     return points
 
 
 def rates(path, title, runs):
-    """Target bytes per second over time, one line per contender."""
+    """Target bytes per second over time, one line per contender. The time axis
+    ends with the slowest but one; how long the slowest took is in the key."""
     script = PREAMBLE % (path, title)
     plots = []
+    ends = sorted(run["series"][-1][0] for run in runs if run["series"])
+    end = ends[-2] * 1.05 if len(ends) > 1 else 0
     for i, run in enumerate(runs):
         points = rate_points(run["series"])
+        name = run["contender"]
+        if end and points and points[-1][0] > end:
+            name += ", until %.0f s" % points[-1][0]
         if len(points) < 2:
             continue
         script += "$run%d << EOD\n%s\nEOD\n" % (
             i, "\n".join("%.3f %.2f" % p for p in points))
         plots.append(
             '$run%d using 1:2 with lines lw 2 lc rgb "%s" title "%s"' % (
-                i, colour(run["contender"]), run["contender"]))
+                i, colour(run["contender"]), name))
     if not plots:
         return False
-    script += """set xlabel "seconds (logarithmic)"
+    script += """set xlabel "seconds"
 set ylabel "bytes arriving in the target's directory, MB/s"
-set logscale x
 set yrange [0:*]
 set key outside right top
 """
+    script += "set xrange [0:%s]\n" % (end or "*")
     gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
     return True
 
@@ -123,7 +129,9 @@ def draw_all(session, directory, stem):
     for database in session.databases:
         last = {}
         for run in session.runs:
-            if run["database"] == database.name and not run["error"]:
+            # A clone gives its files their sizes before their bytes come.
+            if run["database"] == database.name and not run["error"] \
+                    and "clone" not in run["contender"]:
                 last[run["contender"]] = run
         name = "%s-rate-%s.png" % (stem, database.name)
         title = "Rate over time, %s" % database.name

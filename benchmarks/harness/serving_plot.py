@@ -81,12 +81,17 @@ def window(path, points):
     script += 'set xlabel "files in the call"\nset ylabel "milliseconds"\n' \
         "set logscale xy\nset grid xtics\nset key left top\n" \
         "set xtics (%s)\n" % ", ".join(str(int(p["files"])) for p in points)
+    many = any(p[key]["median"] != p[key]["max"] for p in points
+               for key in ("blocked_us", "call_us"))
+    of = "median" if many else "one run"
     plots = ['$d using 1:2 with linespoints lw 2 pt 7 lc rgb "#0044bb" '
-             'title "longest heartbeat, median"',
-             '$d using 1:3 with points pt 6 lc rgb "#0044bb" title "its max"',
+             'title "longest heartbeat, %s"' % of,
              '$d using 1:4 with linespoints lw 2 pt 7 lc rgb "#d62728" '
-             'title "the call, median"',
+             'title "the call, %s"' % of,
              '50 with lines dt 2 lc rgb "#555555" title "bar: 50 ms"']
+    if many:
+        plots.append('$d using 1:3 with points pt 6 lc rgb "#0044bb" '
+                     'title "longest heartbeat, max"')
     plot.gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
 
 

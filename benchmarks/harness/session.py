@@ -68,6 +68,17 @@ class Session:
         self.databases.append(database)
         return database
 
+    def take_database(self, name, directory):
+        """One that is there already. Nobody writes to a source."""
+        path = os.path.join(self.settings.workdir, "source-" + name)
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(directory, path, copy_function=os.link)
+        content = self.check(path)
+        content["made"] = {"dir": path, "from": directory}
+        database = Database(name, path, content)
+        self.databases.append(database)
+        return database
+
     def tool(self, name):
         return os.path.join(self.settings.build, "benchmarks", "bench_" + name)
 
