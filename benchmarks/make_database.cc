@@ -43,7 +43,7 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kMaxCompactions = 3;
-// Of a live load with the smallest levels.
+// A live load of at most so many bytes has the smallest levels.
 constexpr uint64_t kLiveBytes = 1'200'000'000;
 
 struct MakeOptions {

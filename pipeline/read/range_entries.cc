@@ -1,11 +1,22 @@
 #include "pipeline/read/range_entries.h"
 
+#include <algorithm>
+
 #include "format/end_state.h"
 
 namespace sstferry {
 
 using rocksdb::Slice;
 using rocksdb::Status;
+
+uint64_t ReadaheadOf(uint64_t lanes, uint64_t sorted_runs) {
+  constexpr uint64_t kAllBytes = 16u << 20;
+  constexpr uint64_t kMinBytes = 64u << 10;
+  constexpr uint64_t kMaxBytes = 1u << 20;
+  const uint64_t streams =
+      std::max<uint64_t>(1, lanes) * std::max<uint64_t>(1, sorted_runs);
+  return std::clamp(kAllBytes / streams, kMinBytes, kMaxBytes);
+}
 
 RangeEntries::RangeEntries(rocksdb::DB* db,
                            rocksdb::ColumnFamilyHandle* family,

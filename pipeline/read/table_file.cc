@@ -7,6 +7,22 @@
 
 namespace sstferry {
 
+TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
+                        size_t place) {
+  // Exceeds the number of files in level 0.
+  constexpr uint64_t kBelowLevel0 = uint64_t{1} << 32;
+  TableFile file;
+  file.path = metadata.directory + "/" + metadata.relative_filename;
+  file.smallest = metadata.smallestkey;
+  file.largest = metadata.largestkey;
+  file.depth =
+      level == 0 ? place : kBelowLevel0 + static_cast<uint64_t>(level);
+  file.smallest_sequence = metadata.smallest_seqno;
+  file.largest_sequence = metadata.largest_seqno;
+  file.has_blobs = metadata.oldest_blob_file_number != 0;
+  return file;
+}
+
 std::vector<TableFile> ListTableFiles(rocksdb::DB* db,
                                       rocksdb::ColumnFamilyHandle* family) {
   rocksdb::ColumnFamilyMetaData metadata;
@@ -14,16 +30,8 @@ std::vector<TableFile> ListTableFiles(rocksdb::DB* db,
   std::vector<TableFile> files;
   for (const rocksdb::LevelMetaData& level : metadata.levels) {
     for (size_t place = 0; place < level.files.size(); ++place) {
-      const rocksdb::SstFileMetaData& found = level.files[place];
-      TableFile file;
-      file.path = found.directory + "/" + found.relative_filename;
-      file.smallest = found.smallestkey;
-      file.largest = found.largestkey;
-      file.depth = DepthOf(level.level, place);
-      file.smallest_sequence = found.smallest_seqno;
-      file.largest_sequence = found.largest_seqno;
-      file.has_blobs = found.oldest_blob_file_number != 0;
-      files.push_back(std::move(file));
+      files.push_back(
+          DescribeTable(level.files[place], level.level, place));
     }
   }
   const rocksdb::Comparator* const order = family->GetComparator();

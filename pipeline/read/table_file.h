@@ -22,13 +22,10 @@ struct TableFile {
   bool has_blobs = false;
 };
 
-// RocksDB lists the files of level 0 newest first: `place` is a file's place
-// among those of its level.
-inline uint64_t DepthOf(int level, size_t place) {
-  // Exceeds the number of files in level 0.
-  constexpr uint64_t kBelowLevel0 = uint64_t{1} << 32;
-  return level == 0 ? place : kBelowLevel0 + static_cast<uint64_t>(level);
-}
+// Describes a live file. `place` is its place among those of its level, which
+// RocksDB lists newest first in level 0.
+TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
+                        size_t place);
 
 // Lists the live files of a family of an open database, sorted by their
 // smallest keys. Opens no file.

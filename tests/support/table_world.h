@@ -7,6 +7,7 @@
 
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/read/table_file.h"
+#include "rapidcheck.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
@@ -27,6 +28,19 @@ enum class Op {
   kMerge,
   kDeleteRange,
 };
+
+// `special`: with what only RocksDB's iterator can read, too.
+inline rc::Gen<Op> OpGen(bool special) {
+  return rc::gen::weightedElement<Op>({{20, Op::kPut},
+                                       {6, Op::kDelete},
+                                       {3, Op::kSingleDelete},
+                                       {3, Op::kFlush},
+                                       {1, Op::kCompact},
+                                       {2, Op::kIngest},
+                                       {1, Op::kHold},
+                                       {special ? 1u : 0u, Op::kMerge},
+                                       {special ? 1u : 0u, Op::kDeleteRange}});
+}
 
 inline std::string KeyOf(int number) {
   return number == 0 ? "" : "key" + std::to_string(number % 10) +
@@ -70,6 +84,15 @@ class TableWorld {
       case Op::kCompact: Compact(1 + number % 4); break;
       case Op::kIngest: Ingest(key, value); break;
       case Op::kHold: held_.push_back(db_->GetSnapshot()); break;
+    }
+  }
+
+  // Up to 200 random steps.
+  void Live(bool special) {
+    const rc::Gen<Op> ops = OpGen(special);
+    const int count = *rc::gen::inRange(1, 200);
+    for (int i = 0; i < count; ++i) {
+      Do(*ops, *rc::gen::inRange(0, 60), *rc::gen::inRange(0, 60));
     }
   }
 

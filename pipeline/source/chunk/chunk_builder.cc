@@ -2,8 +2,8 @@
 
 #include "format/limits.h"
 #include "format/message/key_for_message.h"
-#include "pipeline/source/chunk/chunk_writer.h"
 #include "pipeline/read/range_entries.h"
+#include "pipeline/source/chunk/chunk_writer.h"
 #include "pipeline/source/chunk/read_failure.h"
 
 namespace sstferry {

@@ -1,11 +1,11 @@
 // Builds the chunks of a refresh, which replace their intervals at the target.
 #include "format/limits.h"
 #include "format/message/key_for_message.h"
-#include "pipeline/read/interval_reader.h"
 #include "pipeline/base/tile.h"
+#include "pipeline/read/interval_reader.h"
+#include "pipeline/read/range_entries.h"
 #include "pipeline/source/chunk/chunk_builder.h"
 #include "pipeline/source/chunk/chunk_writer.h"
-#include "pipeline/read/range_entries.h"
 #include "pipeline/source/chunk/read_failure.h"
 
 namespace sstferry {

@@ -1,8 +1,8 @@
 // The writer of one chunk, used only by the builders of chunks.
 #pragma once
 
-#include "pipeline/read/entry_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/read/entry_reader.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_writer.h"
 

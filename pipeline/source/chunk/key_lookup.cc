@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Of one file. A range looks up at most some MB of them.
+// Each open file reads so much ahead. One range has a few MB of the new files.
 constexpr uint64_t kReadaheadBytes = 256u << 10;
 
 }  // namespace

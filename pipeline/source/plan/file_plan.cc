@@ -16,17 +16,13 @@ using rocksdb::Comparator;
 using rocksdb::Status;
 
 FilePlan Describe(const Comparator* comparator, const KeyInterval& interval,
-                  const rocksdb::SstFileMetaData& metadata) {
+                  const rocksdb::SstFileMetaData& metadata, int level,
+                  size_t place) {
   FilePlan file;
+  static_cast<TableFile&>(file) = DescribeTable(metadata, level, place);
   file.name = metadata.relative_filename;
-  file.path = metadata.directory + "/" + metadata.relative_filename;
-  file.smallest = metadata.smallestkey;
-  file.largest = metadata.largestkey;
   file.bytes = metadata.size;
   file.entries = metadata.num_entries;
-  file.smallest_sequence = metadata.smallest_seqno;
-  file.largest_sequence = metadata.largest_seqno;
-  file.has_blobs = metadata.oldest_blob_file_number != 0;
   file.inside = HoldsSpan(interval, comparator, file.smallest, file.largest);
   return file;
 }
@@ -159,8 +155,8 @@ std::vector<FilePlan> ListFiles(rocksdb::DB* db,
       const rocksdb::SstFileMetaData& file = level.files[i];
       if (MeetsSpan(interval, comparator, file.smallestkey,
                     file.largestkey)) {
-        files.push_back(Describe(comparator, interval, file));
-        files.back().depth = DepthOf(level.level, i);
+        files.push_back(
+            Describe(comparator, interval, file, level.level, i));
       }
     }
   }

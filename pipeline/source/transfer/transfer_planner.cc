@@ -4,24 +4,20 @@
 #include <random>
 
 #include "format/limits.h"
-#include "pipeline/read/group_index.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/tile.h"
 #include "pipeline/options/delta_filter.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
+#include "pipeline/read/range_entries.h"
+#include "pipeline/read/group_index.h"
 #include "rocksdb/merge_operator.h"
 
 namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-
-// Bytes of memory for readahead of all lanes and sorted runs together.
-constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
-constexpr uint64_t kMinReadaheadBytes = 64u << 10;
-constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
 
 // Returns the session id of the snapshot's database, which may have flushed
 // files.
@@ -317,10 +313,7 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
   family.wire.estimated_bytes = plan.estimated_bytes;
   family.wire.estimated_entries = plan.estimated_entries;
   family.wire.source_files = static_cast<uint32_t>(plan.files.size());
-  const uint64_t streams = static_cast<uint64_t>(asked_.lanes) *
-                           std::max<uint32_t>(1, plan.sorted_runs);
-  family.readahead_bytes = std::clamp(kReadaheadBudgetBytes / streams,
-                                      kMinReadaheadBytes, kMaxReadaheadBytes);
+  family.readahead_bytes = ReadaheadOf(asked_.lanes, plan.sorted_runs);
   if (asked_.request.purpose == Purpose::kPlan && !is_refresh()) {
     AddPlanItems(family);
   }

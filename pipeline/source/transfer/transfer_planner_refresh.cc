@@ -3,8 +3,8 @@
 #include <random>
 
 #include "format/limits.h"
-#include "pipeline/read/group_index.h"
 #include "pipeline/base/tile.h"
+#include "pipeline/read/group_index.h"
 #include "pipeline/source/transfer/transfer_planner.h"
 #include "rocksdb/merge_operator.h"
 

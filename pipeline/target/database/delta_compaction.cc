@@ -39,8 +39,8 @@ struct Levels {
   uint64_t bottom_bytes = 0;
 };
 
-// Level 0 as few sorted runs: what one refresh has ingested into it lies side by
-// side.
+// Returns the number of sorted runs in level 0. Files that one refresh ingested
+// lie side by side: together they are one run.
 size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
   std::sort(level0.begin(), level0.end(),
             [order](const LiveTable& a, const LiveTable& b) {

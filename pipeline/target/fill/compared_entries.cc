@@ -11,11 +11,6 @@ using rocksdb::Status;
 
 namespace {
 
-// Of all lanes and sorted runs together; and of one.
-constexpr uint64_t kReadaheadBudgetBytes = 16u << 20;
-constexpr uint64_t kMinReadaheadBytes = 64u << 10;
-constexpr uint64_t kMaxReadaheadBytes = 1u << 20;
-
 bool HasMemtables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
   for (const std::string& property :
        {rocksdb::DB::Properties::kNumEntriesActiveMemTable,
@@ -44,11 +39,7 @@ const ComparedEntries::Tables& ComparedEntries::TablesOf(
     for (const TableFile& file : tables->files) {
       runs.insert(file.depth);
     }
-    const uint64_t streams =
-        std::max<uint64_t>(1, lanes_ * std::max<uint64_t>(1, runs.size()));
-    tables->readahead_bytes = std::clamp(kReadaheadBudgetBytes / streams,
-                                         kMinReadaheadBytes,
-                                         kMaxReadaheadBytes);
+    tables->readahead_bytes = ReadaheadOf(lanes_, runs.size());
   }
   return *tables;
 }

@@ -1,4 +1,4 @@
-// What a target that is refreshed holds of the ranges that are compared.
+// Reads the ranges that a refresh compares, at the target.
 #pragma once
 
 #include <cstdint>

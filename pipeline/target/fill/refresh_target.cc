@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "pipeline/read/interval_reader.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/compaction_style.h"
+#include "pipeline/read/interval_reader.h"
 #include "pipeline/target/database/delta_compaction.h"
 #include "pipeline/target/database/paced_compaction.h"
 #include "pipeline/target/disk/durable.h"

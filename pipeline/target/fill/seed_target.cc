@@ -1,7 +1,7 @@
 #include "pipeline/target/fill/seed_target.h"
 
-#include "pipeline/read/interval_reader.h"
 #include "pipeline/options/family_options.h"
+#include "pipeline/read/interval_reader.h"
 #include "pipeline/target/database/background_errors.h"
 #include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/disk/durable.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "format/message/messages.h"
-#include "pipeline/read/group_index.h"
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/base/stop_signal.h"
+#include "pipeline/read/group_index.h"
 #include "pipeline/target/clone/clone_layout.h"
 #include "pipeline/target/database/chunk_store.h"
 #include "pipeline/target/disk/access.h"

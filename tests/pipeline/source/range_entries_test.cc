@@ -89,20 +89,7 @@ TEST_CASE("A range is merged without RocksDB as RocksDB shows it",
         rocksdb::BlockBasedTableOptions::kDataBlockBinarySearch,
         rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash);
     world.Open();
-    const auto ops = rc::gen::weightedElement<Op>(
-        {{20, Op::kPut},
-         {6, Op::kDelete},
-         {3, Op::kSingleDelete},
-         {3, Op::kFlush},
-         {1, Op::kCompact},
-         {2, Op::kIngest},
-         {1, Op::kHold},
-         {special ? 1u : 0u, Op::kMerge},
-         {special ? 1u : 0u, Op::kDeleteRange}});
-    const int count = *rc::gen::inRange(1, 200);
-    for (int i = 0; i < count; ++i) {
-      world.Do(*ops, *rc::gen::inRange(0, 60), *rc::gen::inRange(0, 60));
-    }
+    world.Live(special);
     const std::vector<TableFile> files = world.Files();
     for (int look = 0; look < 4; ++look) {
       KeyInterval interval;
