@@ -1,13 +1,14 @@
 // A small database whose tables lie as random steps left them.
 #pragma once
 
+#include <rapidcheck.h>
+
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/read/table_file.h"
-#include "rapidcheck.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"

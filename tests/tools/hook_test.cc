@@ -116,12 +116,13 @@ TEST_CASE("A command that was left is ended with its group, and no other one",
     SwapEvent event = Event();
     event.target_dir = target;
     event.stopped = [&] { return stop.load(); };
-    Run("grep -q \"^$$ \" " + note + " && sleep 600 & echo $! > " + child +
-            "; wait", event)
+    Run("grep -q \"^$$ \" " + note + " || exec echo 0 > " + child +
+            "; sleep 600 & echo $! > " + child + "; wait", event)
         .PermitUncheckedError();
   });
   const std::shared_ptr<void> at_end(nullptr, [&](void*) { stop = true; });
   const pid_t its_child = std::stoi(BytesOf(child));
+  REQUIRE(its_child > 0);
   pollfd ends = {static_cast<int>(syscall(SYS_pidfd_open, its_child, 0)),
                  POLLIN, 0};
   const std::string name = BytesOf(note);
