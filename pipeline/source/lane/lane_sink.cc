@@ -73,6 +73,7 @@ Status LaneSink::AppendPiece(const Slice& piece) {
   if (status.ok()) {
     window_.Add(piece);
     status = Deliver();
+    window_.EndLoan();
   }
   return status;
 }

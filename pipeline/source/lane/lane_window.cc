@@ -70,18 +70,19 @@ Status LaneWindow::Get(const Chunk& chunk, uint64_t byte, Slice* piece) {
     return Status::OK();
   }
   if (read_of_ != chunk.kept.get() || byte < read_at_ ||
-      byte >= read_at_ + read_.size()) {
+      byte >= read_at_ + view_.size()) {
     const Status status = chunk.kept->Read(
         byte, static_cast<size_t>(std::min<uint64_t>(chunk.bytes - byte,
                                                      kReadBytes)),
         &read_);
     read_of_ = status.ok() ? chunk.kept.get() : nullptr;
     read_at_ = byte;
+    view_ = read_;
     if (!status.ok()) {
       return status;
     }
   }
-  Slice rest(read_);
+  Slice rest = view_;
   rest.remove_prefix(static_cast<size_t>(byte - read_at_));
   *piece = Slice(rest.data(), chunk.FrameBytes(rest.size()));
   return Status::OK();
@@ -90,7 +91,7 @@ Status LaneWindow::Get(const Chunk& chunk, uint64_t byte, Slice* piece) {
 void LaneWindow::Add(const Slice& piece) {
   Chunk& last = chunk();
   if (last.kept != nullptr) {
-    read_.assign(piece.data(), piece.size());
+    view_ = piece;
     read_of_ = last.kept.get();
     read_at_ = last.bytes;
     last.bytes += piece.size();

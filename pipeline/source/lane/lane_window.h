@@ -84,8 +84,10 @@ class LaneWindow {
   void SetMost(uint64_t bytes) { most_ = std::min(bytes, kBytes); }
   uint64_t most() const { return most_; }
   bool HasRoom(size_t bytes) const { return bytes_ + bytes <= most_; }
-  // Adds to the last chunk.
+  // Adds to the last chunk. A chunk that can be read again does not copy the
+  // piece, which must stay valid until EndLoan().
   void Add(const rocksdb::Slice& piece);
+  void EndLoan() { read_of_ = nullptr; }
   // Returns bytes to send of a chunk, from that one on, as many as a frame may
   // take. REQUIRES: as Chunk::At(). *piece is valid until the next call.
   [[nodiscard]] rocksdb::Status Get(const Chunk& chunk, uint64_t byte,
@@ -146,9 +148,11 @@ class LaneWindow {
   uint64_t most_ = kBytes;
   std::vector<std::string> spare_;
   uint64_t spare_bytes_ = 0;
-  std::string read_;                    // from Chunk::kept
-  const KeptChunk* read_of_ = nullptr;
+  // Bytes of a chunk that can be read again: lent by Add(), or in `read_`.
+  rocksdb::Slice view_;
+  const KeptChunk* read_of_ = nullptr;  // whose they are; null: nobody's
   uint64_t read_at_ = 0;
+  std::string read_;
   std::optional<uint32_t> kept_range_;  // of a carried chunk:
   FrameList kept_frames_;
 };
