@@ -15,6 +15,7 @@
 #include "pipeline/target/clone/file_check.h"
 #include "pipeline/target/disk/durable.h"
 #include "rocksdb/env.h"
+#include "rocksdb/version.h"
 
 namespace sstferry {
 namespace {
@@ -234,12 +235,15 @@ Status Finisher::WriteOptions() {
   std::string text;
   const Status status =
       rocksdb::ReadFileToString(file_system_, layout_.PathOf(*file), &text);
-  return status.ok()
-             ? WriteDurably(file_system_,
-                            layout_.db_dir() + "/" + CloneFileName(*file),
-                            WithoutLogDirectories(text))
-             : WithContext(status, EndState::kInternal,
-                           "read " + layout_.PathOf(*file));
+  if (!status.ok()) {
+    return WithContext(status, EndState::kInternal,
+                       "read " + layout_.PathOf(*file));
+  }
+  finished_->newer_options_version =
+      NewerVersion(text, ROCKSDB_MAJOR, ROCKSDB_MINOR);
+  return WriteDurably(file_system_,
+                      layout_.db_dir() + "/" + CloneFileName(*file),
+                      WithoutLogDirectories(text));
 }
 
 // Two databases with one id that diverge would be taken for one.
@@ -324,6 +328,31 @@ std::string WithoutLogDirectories(const std::string& options_text) {
     text += line + "\n";
   }
   return text;
+}
+
+std::string NewerVersion(const std::string& options_text, int major,
+                         int minor) {
+  std::istringstream in(options_text);
+  for (std::string line; std::getline(in, line);) {
+    const size_t begin = line.find_first_not_of(" \t");
+    const size_t equals = line.find('=');
+    if (begin == std::string::npos || equals == std::string::npos ||
+        line.substr(begin, equals - begin) != "rocksdb_version") {
+      continue;
+    }
+    std::istringstream numbers(line.substr(equals + 1));
+    int found_major = 0;
+    int found_minor = 0;
+    char dot = 0;
+    numbers >> found_major >> dot >> found_minor;
+    const bool newer = numbers && dot == '.' &&
+                       (found_major > major ||
+                        (found_major == major && found_minor > minor));
+    return newer ? std::to_string(found_major) + "." +
+                       std::to_string(found_minor)
+                 : "";
+  }
+  return "";
 }
 
 Status FinishClone(const CloneLayout& layout, bool keep_identity,

@@ -17,6 +17,8 @@ struct FinishedClone {
   std::vector<std::string> families;
   std::map<int, uint64_t> levels;  // level -> tables
   std::string manifest;            // what CURRENT is to name
+  // The RocksDB that wrote OPTIONS, "9.10", if it is newer than this one.
+  std::string newer_options_version;
   // Files without checksums of their own, whose bytes match the MANIFEST's.
   uint64_t checked_whole = 0;
 };
@@ -35,5 +37,9 @@ struct FinishedClone {
 // The text of an OPTIONS file without wal_dir and db_log_dir, so that nothing
 // that opens the clone with it works in a directory of the source.
 std::string WithoutLogDirectories(const std::string& options_text);
+
+// The version of RocksDB that wrote an OPTIONS file, if it is newer than
+// `major`.`minor`; else empty.
+std::string NewerVersion(const std::string& options_text, int major, int minor);
 
 }  // namespace sstferry

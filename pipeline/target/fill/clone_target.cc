@@ -359,6 +359,12 @@ Status CloneTarget::Finish() {
     state()->chunks_unchecked -= finished_.checked_whole;
   }
   FillCovers();
+  if (!finished_.newer_options_version.empty()) {
+    context().report->Note(
+        "OPTIONS were written by RocksDB " + finished_.newer_options_version +
+        ": RocksDB " + RocksDbVersion() +
+        " loads them only with ignore_unknown_options");
+  }
   return status;
 }
 
