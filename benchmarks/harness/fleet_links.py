@@ -12,7 +12,8 @@ def command(*words):
 
 @contextlib.contextmanager
 def links(count, bits):
-    """Yields the namespaces: the source's, then one for each target."""
+    """Yields the namespaces: the source's, then one for each target. No bits a
+    second: links are not shaped."""
     tag = "sstf%d" % (os.getpid() % 100000)
     names = [tag + "-s"] + [tag + "-%d" % i for i in range(count)]
     try:
@@ -28,9 +29,10 @@ def links(count, bits):
                 command("ip", "-n", where, "addr", "add",
                         "10.78.%d.%d/24" % (i, last), "dev", device)
                 command("ip", "-n", where, "link", "set", device, "up")
-            command("tc", "-n", names[0], "qdisc", "add", "dev", ours, "root",
-                    "tbf", "rate", "%dbit" % bits, "burst", "256kb",
-                    "latency", "50ms")
+            if bits:
+                command("tc", "-n", names[0], "qdisc", "add", "dev", ours,
+                        "root", "tbf", "rate", "%dbit" % bits, "burst",
+                        "256kb", "latency", "50ms")
         yield names
     finally:
         for name in names:
