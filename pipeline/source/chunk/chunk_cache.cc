@@ -22,7 +22,7 @@ using rocksdb::Status;
 constexpr uint64_t kAhead = 2;
 // Interval at which a waiting reader polls CachedRead::cancelled.
 constexpr std::chrono::milliseconds kLook{200};
-constexpr size_t kReadBytes = 256u << 10;
+constexpr size_t kReadBytes = 512u << 10;
 
 int OpenNameless(const std::string& directory) {
   const int file =

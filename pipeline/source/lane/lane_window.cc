@@ -15,7 +15,7 @@ uint64_t BytesOfEnd(const ChunkEnd& end) {
 }
 
 // Bytes read at once of a chunk that can be read again.
-constexpr uint64_t kReadBytes = 256u << 10;
+constexpr uint64_t kReadBytes = 512u << 10;
 
 Status NotSent(const ChunkAck& ack) {
   return MakeStatus(EndState::kCorrupt,
