@@ -17,8 +17,8 @@ constexpr double kMostAbove = 0.15;
 constexpr double kMostRewritten = 0.08;
 constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
 // Sorted runs above the last level that stay as they are: levels, and files of
-// level 0. RocksDB ingests deltas into level 0 where the levels between it and
-// the last one are not in use yet (level_compaction_dynamic_level_bytes).
+// level 0. Runs that together have no more than kMostRewritten of the family are
+// one run each night: a GET looks into each of them.
 constexpr size_t kMostRuns = 2;
 // Of a file above the last level: about as much as lies above one file there, so
 // that few files are rewritten together.
@@ -35,8 +35,17 @@ struct Levels {
   size_t runs_above = 0;          // sorted runs above the last level
   std::vector<LiveTable> upper;   // in levels above the last one
   std::vector<LiveTable> bottom;  // in the last level
+  bool in_level0 = false;         // one of `upper`, at least
   uint64_t upper_bytes = 0;
   uint64_t bottom_bytes = 0;
+
+  // Bytes that one night may rewrite.
+  uint64_t MostRewritten() const {
+    return std::max(kMostRewrittenOfSmall,
+                    static_cast<uint64_t>(
+                        kMostRewritten *
+                        static_cast<double>(bottom_bytes + upper_bytes)));
+  }
 };
 
 // Returns the number of sorted runs in level 0. Files that one refresh ingested
@@ -83,6 +92,7 @@ Levels LevelsOf(const std::vector<LiveTable>& tables,
       used[static_cast<size_t>(table.level)] = table.level != 0;
     }
   }
+  levels.in_level0 = !level0.empty();
   levels.runs_above =
       RunsIn(std::move(level0), order) +
       static_cast<size_t>(std::count(used.begin(), used.end(), true));
@@ -95,25 +105,45 @@ bool Meet(const LiveTable& a, const LiveTable& b,
          order->Compare(b.smallest, a.largest) <= 0;
 }
 
-// Into the deepest of these levels; where all lies in level 0, into the one
-// above the last level.
-Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
-                  const Levels& levels) {
+// Merges the files above the last level whose level is no deeper than `from`
+// into the level `into`.
+Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+             const Levels& levels, int from, int into) {
   rocksdb::CompactionOptions options;
   options.compression = rocksdb::kDisableCompressionOption;  // the family's
   options.max_subcompactions = kMergeThreads;
-  options.output_file_size_limit = std::max<uint64_t>(
-      kLeastFileBytes,
-      levels.upper_bytes / std::max<size_t>(1, levels.bottom.size()));
   std::vector<std::string> names;
+  uint64_t bytes = 0;
   for (const LiveTable& table : levels.upper) {
-    names.push_back(table.name);
+    if (table.level <= from) {
+      names.push_back(table.name);
+      bytes += table.bytes;
+    }
   }
-  const int into = levels.above != 0 ? levels.above : levels.last - 1;
+  options.output_file_size_limit = std::max<uint64_t>(
+      kLeastFileBytes, bytes / std::max<size_t>(1, levels.bottom.size()));
   const Status status = db->CompactFiles(options, family, names, into);
   // Another compaction has some of them: then RocksDB is at it.
   return status.IsAborted() || status.IsInvalidArgument() ? Status::OK()
                                                           : status;
+}
+
+// RocksDB ingests deltas into level 0 where the levels between it and the last
+// one are not in use yet (level_compaction_dynamic_level_bytes). There a GET
+// compares its key with each file, so files do not stay beside another run.
+Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+                  const Levels& levels) {
+  const bool too_many = levels.runs_above > kMostRuns;
+  const bool cheap = levels.upper_bytes <= levels.MostRewritten();
+  if (too_many || (levels.runs_above > 1 && cheap)) {
+    // Into the deepest of them; where all lies in level 0, above the last one.
+    const int into = levels.above != 0 ? levels.above : levels.last - 1;
+    return Merge(db, family, levels, into, into);
+  }
+  if (levels.in_level0 && levels.above > 1) {
+    return Merge(db, family, levels, 0, levels.above - 1);
+  }
+  return Status::OK();
 }
 
 Status CompactSpan(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
@@ -183,19 +213,13 @@ Status CompactFamily(rocksdb::DB* db, const FamilyHandle& family,
     return many ? db->CompactRange({}, family.handle, nullptr, nullptr)
                 : status;
   }
-  if (levels.runs_above > kMostRuns) {
-    status = MergeUpper(db, family.handle, levels);
-    if (status.ok()) {
-      tables.clear();
-      status = ListLiveTables(db, family.handle, &tables);
-      levels = LevelsOf(tables, order);
-    }
+  status = MergeUpper(db, family.handle, levels);
+  if (status.ok()) {
+    tables.clear();
+    status = ListLiveTables(db, family.handle, &tables);
+    levels = LevelsOf(tables, order);
   }
-  const auto most = std::max(
-      kMostRewrittenOfSmall,
-      static_cast<uint64_t>(
-          kMostRewritten *
-          static_cast<double>(levels.bottom_bytes + levels.upper_bytes)));
+  const uint64_t most = levels.MostRewritten();
   uint64_t rewritten = 0;
   for (const Candidate& full : Full(levels, order)) {
     if (!status.ok() || stop->stopped() ||

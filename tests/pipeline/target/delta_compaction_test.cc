@@ -19,15 +19,16 @@ constexpr int kParts = 4;
 // A database whose last level is full; nothing lies above it.
 class Replica {
  public:
-  explicit Replica(bool dynamic_levels) {
+  explicit Replica(bool dynamic_levels, size_t value_bytes = 100)
+      : value_bytes_(value_bytes) {
     options_.create_if_missing = true;
     options_.disable_auto_compactions = true;
     options_.level_compaction_dynamic_level_bytes = dynamic_levels;
     options_.compression = rocksdb::kNoCompression;
-    options_.target_file_size_base = 200'000;
+    options_.target_file_size_base = 2'000 * value_bytes;
     REQUIRE_OK(rocksdb::DB::Open(options_, dir_ / "db", IntoDb(&db_)));
     for (int i = 0; i < kKeys; ++i) {
-      REQUIRE_OK(db_->Put({}, Key(i), test::RandomBytes(100, static_cast<uint64_t>(i))));
+      REQUIRE_OK(db_->Put({}, Key(i), ValueOf(i - kKeys)));
     }
     rocksdb::CompactRangeOptions to_last;
     to_last.bottommost_level_compaction =
@@ -42,12 +43,12 @@ class Replica {
 
   static std::string Key(int i) { return std::to_string(100'000 + i); }
 
-  static std::string ValueOf(int night) {
-    return test::RandomBytes(100, static_cast<uint64_t>(kKeys + night));
+  std::string ValueOf(int night) const {
+    return test::RandomBytes(value_bytes_, static_cast<uint64_t>(kKeys + night));
   }
 
-  // Every fiftieth key gets another value, as a delta lays it above the data.
-  void IngestDelta(int night) {
+  // One key of `every` gets another value, as a delta lays it above the data.
+  void IngestDelta(int night, int every = 50) {
     std::vector<std::string> paths;
     for (int part = 0; part < kParts; ++part) {
       rocksdb::SstFileWriter writer({}, options_);
@@ -55,7 +56,7 @@ class Replica {
                               std::to_string(part)));
       REQUIRE_OK(writer.Open(paths.back()));
       const int end = (part + 1) * kKeys / kParts;
-      for (int i = part * kKeys / kParts + night; i < end; i += 50) {
+      for (int i = part * kKeys / kParts + night; i < end; i += every) {
         REQUIRE_OK(writer.Put(Key(i), ValueOf(night)));
       }
       REQUIRE_OK(writer.Finish());
@@ -70,6 +71,13 @@ class Replica {
     std::set<std::string> names;
     for (const auto& file : metadata.levels[level].files) {
       names.insert(file.name);
+    }
+    return names;
+  }
+  std::set<std::string> NamesAbove() {
+    std::set<std::string> names;
+    for (int level = 0; level < kLast; ++level) {
+      names.merge(Names(level));
     }
     return names;
   }
@@ -100,6 +108,7 @@ class Replica {
   }
 
  private:
+  const size_t value_bytes_;
   ScratchDir dir_;
   rocksdb::Options options_;
   std::unique_ptr<rocksdb::DB> db_;
@@ -117,18 +126,49 @@ TEST_CASE("Deltas in level 0 are merged above the last level, which stays",
   REQUIRE(replica.Names(0).empty());
   REQUIRE_FALSE(replica.Names(Replica::kLast - 1).empty());
   REQUIRE(replica.Names(Replica::kLast) == replica.last());
-  REQUIRE(replica.Get(4) == Replica::ValueOf(4));
+  REQUIRE(replica.Get(4) == replica.ValueOf(4));
 }
 
-TEST_CASE("Two sorted runs of deltas are left as they are",
+TEST_CASE("Small deltas of two nights become one sorted run",
           "[delta_compaction]") {
   Replica replica(GENERATE(false, true));
   replica.IngestDelta(0);
   replica.IngestDelta(1);
-  const std::set<std::string> in_level_0 = replica.Names(0);
   replica.Compact();
-  REQUIRE(replica.Names(0) == in_level_0);
+  REQUIRE_FALSE(replica.NamesAbove().empty());
+  REQUIRE(replica.NamesAbove() == replica.Names(Replica::kLast - 1));
   REQUIRE(replica.Names(Replica::kLast) == replica.last());
+  REQUIRE(replica.Get(0) == replica.ValueOf(0));
+  REQUIRE(replica.Get(1) == replica.ValueOf(1));
+}
+
+TEST_CASE("A delta of one night is left where it was ingested",
+          "[delta_compaction]") {
+  Replica replica(GENERATE(false, true));
+  replica.IngestDelta(0);
+  const std::set<std::string> above = replica.NamesAbove();
+  replica.Compact();
+  REQUIRE(replica.NamesAbove() == above);
+}
+
+TEST_CASE("A delta beside a large one is not merged with it, but leaves level 0",
+          "[delta_compaction]") {
+  Replica replica(GENERATE(false, true), /*value_bytes=*/3'000);
+  for (int night = 0; night < 2; ++night) {
+    replica.IngestDelta(night, /*every=*/33);
+    replica.Compact();
+  }
+  const std::set<std::string> merged = replica.Names(Replica::kLast - 1);
+  REQUIRE(replica.NamesAbove() == merged);
+  replica.IngestDelta(2, /*every=*/33);
+  replica.Compact();  // the three together have 9 % of the data
+  REQUIRE(replica.Names(0).empty());
+  REQUIRE(replica.Names(Replica::kLast - 1) == merged);
+  REQUIRE_FALSE(replica.Names(Replica::kLast - 2).empty());
+  REQUIRE(replica.Names(Replica::kLast) == replica.last());
+  for (int night = 0; night < 3; ++night) {
+    REQUIRE(replica.Get(night) == replica.ValueOf(night));
+  }
 }
 
 TEST_CASE("Nights of deltas do not pile up above the last level",
@@ -141,8 +181,8 @@ TEST_CASE("Nights of deltas do not pile up above the last level",
   }
   // All deltas together have 60 % of its bytes.
   REQUIRE(replica.BytesAbove() < 0.3 * replica.BytesIn(Replica::kLast));
-  REQUIRE(replica.Get(29) == Replica::ValueOf(29));
-  REQUIRE(replica.Get(0) == Replica::ValueOf(0));
+  REQUIRE(replica.Get(29) == replica.ValueOf(29));
+  REQUIRE(replica.Get(0) == replica.ValueOf(0));
 }
 
 }  // namespace
