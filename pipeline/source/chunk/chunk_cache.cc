@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <deque>
 #include <list>
 #include <utility>
 
@@ -23,6 +24,8 @@ constexpr uint64_t kAhead = 2;
 // Interval at which a waiting reader polls CachedRead::cancelled.
 constexpr std::chrono::milliseconds kLook{200};
 constexpr size_t kReadBytes = 512u << 10;
+// Newest bytes that one builder keeps in memory.
+constexpr uint64_t kMostNewestBytes = 8u << 20;
 
 int OpenNameless(const std::string& directory) {
   const int file =
@@ -45,11 +48,14 @@ int OpenNameless(const std::string& directory) {
 // what was appended before.
 class ChunkCache::File : public KeptChunk {
  public:
+  using Piece = std::shared_ptr<const std::string>;
+
   File(int file, std::shared_ptr<std::atomic<uint64_t>> all_bytes)
       : file_(file), all_bytes_(std::move(all_bytes)) {}
   ~File() override { *all_bytes_ -= bytes_; }
 
-  void Append(const Slice& data) {
+  // `newest_bytes` of what was appended last stay in memory.
+  void Append(const Slice& data, uint64_t newest_bytes) {
     Slice rest = data;
     while (!rest.empty() && !in_memory_) {
       const ssize_t done =
@@ -64,17 +70,44 @@ class ChunkCache::File : public KeptChunk {
       }
       rest.remove_prefix(static_cast<size_t>(done));
     }
+    Piece piece = std::make_shared<const std::string>(data.ToString());
+    std::lock_guard<std::mutex> lock(mu_);
     if (!rest.empty()) {
-      std::lock_guard<std::mutex> lock(mu_);
       in_memory_ = true;
       memory_.append(rest.data(), rest.size());
+    }
+    newest_.push_back(std::move(piece));
+    kept_bytes_ += data.size();
+    while (kept_bytes_ > newest_bytes) {
+      kept_bytes_ -= newest_.front()->size();
+      newest_.pop_front();
     }
     bytes_ += data.size();
     *all_bytes_ += data.size();
   }
+  // Another chunk is the newest one now.
+  void DropNewest() {
+    std::lock_guard<std::mutex> lock(mu_);
+    newest_.clear();
+    kept_bytes_ = 0;
+  }
 
   uint64_t bytes() const { return bytes_; }
   bool disk_failed() const { return in_memory_; }
+
+  // Returns the piece with the byte `at`, which begins at *begin; null if it is
+  // not among the newest.
+  Piece Newest(uint64_t at, uint64_t* begin) const {
+    std::lock_guard<std::mutex> lock(mu_);
+    *begin = bytes_;
+    for (auto piece = newest_.rbegin(); piece != newest_.rend(); ++piece) {
+      *begin -= (*piece)->size();
+      if (*begin <= at) {
+        return *piece;
+      }
+    }
+    return nullptr;
+  }
 
   Status Read(uint64_t at, size_t size, std::string* out) const override {
     if (in_memory_) {
@@ -98,8 +131,10 @@ class ChunkCache::File : public KeptChunk {
  private:
   const Descriptor file_;
   const std::shared_ptr<std::atomic<uint64_t>> all_bytes_;
-  uint64_t bytes_ = 0;
+  std::atomic<uint64_t> bytes_{0};  // changed under mu_
   mutable std::mutex mu_;
+  std::deque<Piece> newest_;   // under mu_; the last ones before bytes_
+  uint64_t kept_bytes_ = 0;    // under mu_; of `newest_`
   std::atomic<bool> in_memory_{false};  // from here on:
   uint64_t on_disk_ = 0;
   std::string memory_;  // under mu_
@@ -139,12 +174,17 @@ struct ChunkCache::Range {
 // Takes what a ChunkBuilder makes.
 class ChunkCache::Builder : public ChunkSink {
  public:
-  Builder(ChunkCache* cache, Range* range) : cache_(cache), range_(range) {}
+  // `for_reader_bytes`: of the newest ones, that stay in memory.
+  Builder(ChunkCache* cache, Range* range, uint64_t for_reader_bytes)
+      : cache_(cache), range_(range), for_reader_bytes_(for_reader_bytes) {}
 
   void Run(const BuildChunks& build, const RangeRequest& from) {
     const Status status =
         build(from, [this] { return IsUnwanted(); }, this);
     std::lock_guard<std::mutex> lock(cache_->mu_);
+    if (chunk_ != nullptr) {
+      chunk_->file->DropNewest();
+    }
     if (chunk_ != nullptr && !chunk_->end) {
       chunk_->abandoned = status;
       range_->chunks.erase(chunk_->begin.ordinal);
@@ -173,6 +213,11 @@ class ChunkCache::Builder : public ChunkSink {
       has_no_room_ = true;
       return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
     }
+    if (chunk_ != nullptr) {
+      chunk_->file->DropNewest();
+    }
+    newest_bytes_ =
+        std::min(kMostNewestBytes, for_reader_bytes_ * range_->readers.size());
     chunk_ = std::make_shared<Chunk>();
     chunk_->begin = begin;
     chunk_->after = range_->next_after;
@@ -183,7 +228,7 @@ class ChunkCache::Builder : public ChunkSink {
   }
 
   Status Append(const Slice& data) override {
-    chunk_->file->Append(data);
+    chunk_->file->Append(data, newest_bytes_);
     std::lock_guard<std::mutex> lock(cache_->mu_);
     chunk_->bytes = chunk_->file->bytes();
     cache_->changed_.notify_all();
@@ -218,7 +263,9 @@ class ChunkCache::Builder : public ChunkSink {
 
   ChunkCache* const cache_;
   Range* const range_;
+  const uint64_t for_reader_bytes_;
   ChunkPtr chunk_;
+  uint64_t newest_bytes_ = 0;  // that `chunk_` keeps in memory
   bool has_no_room_ = false;
 };
 
@@ -283,8 +330,9 @@ Status ChunkCache::Start(const CachedRead& read, Range* range) {
   range->next_ordinal = read.request.held.chunks;
   range->next_after = read.request.after;
   const Status status = StartThread(
-      [this, range, build = read.build, from = read.request] {
-        Builder(this, range).Run(build, from);
+      [this, range, build = read.build, from = read.request,
+       newest_bytes = read.newest_bytes] {
+        Builder(this, range, newest_bytes).Run(build, from);
       },
       &range->thread);
   if (status.ok()) {
@@ -397,14 +445,14 @@ Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
     uint64_t bytes = 0;
     {
       std::unique_lock<std::mutex> lock(mu_);
-      while (chunk->bytes == at && !chunk->end && chunk->abandoned.ok()) {
+      while (chunk->bytes <= at && !chunk->end && chunk->abandoned.ok()) {
         changed_.wait_for(lock, kLook);
         if (read.cancelled()) {
           return MakeStatus(EndState::kCancelled, "build: stopped on request");
         }
       }
       bytes = chunk->bytes;
-      if (bytes == at && !chunk->end) {
+      if (bytes <= at && !chunk->end) {
         return Status::OK();  // the caller sees that it is abandoned
       }
       if (bytes == at) {
@@ -412,12 +460,21 @@ Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
       }
     }
     while (status.ok() && at < bytes) {
-      status = chunk->file->Read(
-          at, static_cast<size_t>(std::min<uint64_t>(bytes - at, kReadBytes)),
-          &buffer);
+      uint64_t begin = 0;
+      const File::Piece newest = chunk->file->Newest(at, &begin);
+      Slice piece;
+      if (newest != nullptr) {
+        piece = Slice(*newest);
+        piece.remove_prefix(static_cast<size_t>(at - begin));
+      } else {
+        status = chunk->file->Read(
+            at, static_cast<size_t>(std::min<uint64_t>(bytes - at, kReadBytes)),
+            &buffer);
+        piece = Slice(buffer);
+      }
       if (status.ok()) {
-        status = sink->Append(buffer);
-        at += buffer.size();
+        status = sink->Append(piece);
+        at += piece.size();
       }
     }
   }

@@ -252,6 +252,8 @@ Status LaneSession::SendCached(const Range& range, const TransferFamily& family,
         .Build(range, from);
   };
   read->cancelled = [this] { return transfer_->ended(); };
+  // In place of the resend buffer, which these chunks do not need.
+  read->newest_bytes = transfer_->pace()->shares()->lane_bytes();
   read->on_chunk = [count = Counter()](const ChunkEnd& end) {
     count(end.entries, end.key_bytes + end.value_bytes);
   };

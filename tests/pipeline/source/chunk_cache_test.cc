@@ -91,7 +91,8 @@ class CheckingSink : public ChunkSink {
 };
 
 struct Bench {
-  explicit Bench(uint64_t max_bytes) {
+  explicit Bench(uint64_t max_bytes, uint64_t newest_bytes = 0)
+      : newest_bytes(newest_bytes) {
     ChunkCacheOptions options;
     options.directory = dir.path();
     options.max_bytes = max_bytes;
@@ -111,6 +112,7 @@ struct Bench {
       return factory.Build(from, cancelled, sink);
     };
     read.cancelled = [] { return false; };
+    read.newest_bytes = newest_bytes;
     return read;
   }
   // As a lane does: builds for itself what the cache does not bring.
@@ -123,6 +125,7 @@ struct Bench {
     *by_itself += kChunks - read.request.held.chunks;
     return own.Build(read.request, [] { return false; }, sink);
   }
+  const uint64_t newest_bytes;  // of one reader, in memory
   ScratchDir dir;
   Factory factory;
   Factory own;
@@ -131,7 +134,8 @@ struct Bench {
 
 TEST_CASE("Readers of one range share chunks that are built once",
           "[chunk][share]") {
-  Bench bench(100 * kBytes);
+  // From files, from both, from memory.
+  Bench bench(100 * kBytes, GENERATE(0, kBytes / 10, 100 * kBytes));
   std::vector<std::thread> threads;
   std::atomic<uint64_t> wrong{0};
   std::atomic<uint64_t> by_itself{0};
