@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <list>
 #include <utility>
@@ -163,6 +164,7 @@ struct ChunkCache::Range {
   std::optional<uint64_t> count;        // of all chunks, once that is known
   Status failed;                        // how building ended
   std::list<uint64_t> readers;          // ordinals they wait for or read
+  std::condition_variable changed;      // any of this, or of its chunks
   std::thread thread;
 
   bool TooFarAhead(uint64_t ordinal) const {
@@ -196,12 +198,12 @@ class ChunkCache::Builder : public ChunkSink {
     }
     range_->builds = false;
     --cache_->builders_;
-    cache_->changed_.notify_all();
+    range_->changed.notify_all();
   }
 
   Status Begin(const ChunkBegin& begin) override {
     std::unique_lock<std::mutex> lock(cache_->mu_);
-    cache_->changed_.wait(lock, [this, &begin] {
+    range_->changed.wait(lock, [this, &begin] {
       return LooksUnwanted() || !range_->TooFarAhead(begin.ordinal);
     });
     if (range_->gives_up) {
@@ -223,7 +225,7 @@ class ChunkCache::Builder : public ChunkSink {
     chunk_->after = range_->next_after;
     chunk_->file = std::make_shared<File>(file, cache_->bytes_);
     range_->chunks[begin.ordinal] = chunk_;
-    cache_->changed_.notify_all();
+    range_->changed.notify_all();
     return Status::OK();
   }
 
@@ -231,7 +233,7 @@ class ChunkCache::Builder : public ChunkSink {
     chunk_->file->Append(data, newest_bytes_);
     std::lock_guard<std::mutex> lock(cache_->mu_);
     chunk_->bytes = chunk_->file->bytes();
-    cache_->changed_.notify_all();
+    range_->changed.notify_all();
     return Status::OK();
   }
 
@@ -243,7 +245,7 @@ class ChunkCache::Builder : public ChunkSink {
     has_no_room_ = chunk_->file->disk_failed();
     range_->next_ordinal = uint64_t{end.ordinal} + 1;
     range_->next_after = end.largest;
-    cache_->changed_.notify_all();
+    range_->changed.notify_all();
     return has_no_room_ ? MakeStatus(EndState::kNoSpace,
                                      "chunk cache: the disk is full")
                         : Status::OK();
@@ -278,8 +280,8 @@ ChunkCache::~ChunkCache() {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
   }
-  changed_.notify_all();
   for (auto& item : ranges_) {
+    item.second->changed.notify_all();
     if (item.second->thread.joinable()) {
       item.second->thread.join();
     }
@@ -380,7 +382,7 @@ Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
     if (read->request.held.chunks != *here) {
       *here = read->request.held.chunks;
       joined_again = false;
-      changed_.notify_all();
+      range->changed.notify_all();
       continue;
     }
     // The builder has ended before that chunk: another one may bring it.
@@ -390,7 +392,7 @@ Status ChunkCache::Send(CachedRead* read, ChunkSink* sink) {
     joined_again = true;
   }
   range->readers.erase(here);
-  changed_.notify_all();
+  range->changed.notify_all();
   return status;
 }
 
@@ -407,7 +409,7 @@ Status ChunkCache::SendNext(CachedRead* read, Range* range,
         range->next_ordinal > ordinal) {
       break;
     }
-    changed_.wait_for(*lock, kLook);
+    range->changed.wait_for(*lock, kLook);
     if (read->cancelled()) {
       return MakeStatus(EndState::kCancelled, "build: stopped on request");
     }
@@ -417,7 +419,7 @@ Status ChunkCache::SendNext(CachedRead* read, Range* range,
   }
   chunk->readers++;
   lock->unlock();
-  Status status = SendChunk(*read, chunk, sink);
+  Status status = SendChunk(*read, range, chunk, sink);
   lock->lock();
   chunk->readers--;
   chunk->used = ++uses_;
@@ -432,8 +434,8 @@ Status ChunkCache::SendNext(CachedRead* read, Range* range,
   return status;
 }
 
-Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
-                             ChunkSink* sink) {
+Status ChunkCache::SendChunk(const CachedRead& read, Range* range,
+                             const ChunkPtr& chunk, ChunkSink* sink) {
   Status status = sink->Begin(chunk->begin);
   if (status.ok()) {
     sink->ReadAgainFrom(chunk->file);
@@ -446,7 +448,7 @@ Status ChunkCache::SendChunk(const CachedRead& read, const ChunkPtr& chunk,
     {
       std::unique_lock<std::mutex> lock(mu_);
       while (chunk->bytes <= at && !chunk->end && chunk->abandoned.ok()) {
-        changed_.wait_for(lock, kLook);
+        range->changed.wait_for(lock, kLook);
         if (read.cancelled()) {
           return MakeStatus(EndState::kCancelled, "build: stopped on request");
         }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -86,7 +85,7 @@ class ChunkCache {
                                          std::unique_lock<std::mutex>* lock,
                                          ChunkSink* sink);
 
-  [[nodiscard]] rocksdb::Status SendChunk(const CachedRead& read,
+  [[nodiscard]] rocksdb::Status SendChunk(const CachedRead& read, Range* range,
                                           const ChunkPtr& chunk,
                                           ChunkSink* sink);
 
@@ -96,7 +95,6 @@ class ChunkCache {
   std::atomic<uint64_t> sent_{0};
 
   std::mutex mu_;
-  std::condition_variable changed_;
   std::map<uint32_t, std::unique_ptr<Range>> ranges_;  // under mu_, all below
   int builders_ = 0;   // that run
   uint64_t uses_ = 0;  // of chunks, which orders them
