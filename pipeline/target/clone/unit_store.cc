@@ -10,7 +10,7 @@ using rocksdb::Status;
 
 // A sync is shared by units of so many bytes, or by so many units.
 constexpr uint64_t kSyncBytes = 256u << 20;
-constexpr uint32_t kSyncUnits = 32;
+constexpr uint32_t kSyncUnits = 512;
 
 }  // namespace
 

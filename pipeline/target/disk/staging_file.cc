@@ -41,7 +41,10 @@ Status StagingFile::Room(size_t bytes, char** room) {
                           std::to_string(kMaxPayloadBytes) +
                           " bytes at once, found " + std::to_string(bytes));
   }
-  if (bytes > StagingBuffer::kBytes - buffered_) {
+  const bool full = bytes > StagingBuffer::kBytes - buffered_ ||
+                    (place_.direct &&
+                     buffered_ >= StagingBuffer::kDirectWriteBytes);
+  if (full) {
     const Status status = Write();
     if (!status.ok()) {
       return status;
@@ -58,8 +61,10 @@ Slice StagingFile::Commit(size_t bytes) {
 }
 
 Status StagingFile::Write() {
-  const size_t rest =
-      place_.direct ? buffered_ % StagingBuffer::kAlignment : 0;
+  const size_t unit = buffered_ >= StagingBuffer::kDirectWriteBytes
+                          ? StagingBuffer::kDirectWriteBytes
+                          : StagingBuffer::kAlignment;
+  const size_t rest = place_.direct ? buffered_ % unit : 0;
   const Slice bytes(buffer_->data(), buffered_ - rest);
   const rocksdb::IOStatus status =
       part_ != nullptr
@@ -79,6 +84,9 @@ Status StagingFile::Write() {
 
 Status StagingFile::Finish(bool sync, const Access* access) {
   Status status = buffered_ == 0 ? Status::OK() : Write();
+  if (status.ok() && buffered_ >= StagingBuffer::kAlignment) {
+    status = Write();  // behind the large write
+  }
   if (status.ok() && buffered_ != 0) {
     status = MakeStatus(EndState::kInternal,
                         "write " + place_.path + ": expected a size that is a "

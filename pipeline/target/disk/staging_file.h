@@ -1,6 +1,8 @@
 // One chunk on its way to disk.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -22,6 +24,9 @@ class StagingBuffer {
   static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
   // Direct writes have memory, offsets and sizes that are multiples of it.
   static constexpr size_t kAlignment = 4096;
+  // Bytes of one direct write. The kernel hands so many to a disk as one request
+  // if they are in one large page; from small pages it makes two or three.
+  static constexpr size_t kDirectWriteBytes = size_t{1} << 20;
 
   StagingBuffer() = default;
   ~StagingBuffer() { std::free(data_); }
@@ -30,7 +35,10 @@ class StagingBuffer {
   // Null: there is no memory.
   char* data() {
     if (data_ == nullptr) {
-      data_ = static_cast<char*>(std::aligned_alloc(kAlignment, kBytes));
+      data_ = static_cast<char*>(std::aligned_alloc(kBytes, kBytes));
+      if (data_ != nullptr) {
+        madvise(data_, kBytes, MADV_HUGEPAGE);  // if there is one
+      }
     }
     return data_;
   }
@@ -75,7 +83,8 @@ class StagingFile {
   const std::string& path() const { return place_.path; }
 
  private:
-  // Writes the buffer; with `direct` it keeps the bytes that are not aligned.
+  // Writes the buffer; with `direct` only what is a multiple of
+  // kDirectWriteBytes, or of kAlignment if it holds less than that.
   [[nodiscard]] rocksdb::Status Write();
   [[nodiscard]] rocksdb::Status At(const char* step,
                                    const rocksdb::Status& status) const;

@@ -283,6 +283,57 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
   REQUIRE(builders == 2);
 }
 
+TEST_CASE("A reader goes on in memory in the middle of what it read from a file",
+          "[chunk][share]") {
+  // Two pieces, of which memory keeps the second one. Reads of a file end in the
+  // middle of it.
+  constexpr size_t kPiece = 700'000;
+  std::string contents;
+  while (contents.size() < 2 * kPiece) {
+    contents += std::to_string(contents.size()) + ",";
+  }
+  contents.resize(2 * kPiece);
+  Bench bench(100 * kBytes, /*newest_bytes=*/kPiece + 100);
+  std::promise<void> appended;
+  CachedRead read = bench.From(0);
+  read.build = [&](const RangeRequest& from, const std::function<bool()>&,
+                   ChunkSink* sink) {
+    ChunkBegin begin;
+    begin.range_id = from.range_id;
+    Status status = sink->Begin(begin);
+    if (status.ok()) status = sink->Append(Slice(contents.data(), kPiece));
+    if (status.ok()) {
+      status = sink->Append(Slice(contents.data() + kPiece, kPiece));
+    }
+    appended.set_value();
+    ChunkEnd end;
+    end.range_id = from.range_id;
+    end.file_bytes = contents.size();
+    return status.ok() ? sink->End(end) : status;
+  };
+  class Collecting : public ChunkSink {
+   public:
+    explicit Collecting(std::future<void> appended)
+        : appended_(std::move(appended)) {}
+    Status Begin(const ChunkBegin&) override {
+      appended_.wait();
+      return Status::OK();
+    }
+    Status Append(const Slice& data) override {
+      contents.append(data.data(), data.size());
+      return Status::OK();
+    }
+    Status End(const ChunkEnd&) override { return Status::OK(); }
+    std::string contents;
+
+   private:
+    const std::future<void> appended_;
+  } sink(appended.get_future());
+  REQUIRE_OK(bench.cache->Send(&read, &sink));
+  REQUIRE(read.complete);
+  REQUIRE((sink.contents == contents));
+}
+
 TEST_CASE("A cache without room leaves building to its readers",
           "[chunk][share]") {
   Bench bench(kBytes / 2);

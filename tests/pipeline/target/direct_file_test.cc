@@ -60,13 +60,30 @@ TEST_CASE("A part is written past the page cache, and what lies beside stays",
   }
 }
 
+TEST_CASE("A part of any aligned size is written whole, whatever its last write",
+          "[pipeline][clone]") {
+  const TempDir dir;
+  const std::string all = RandomBytes(1024 * kAlignment, 2);
+  for (const size_t units : {1, 255, 256, 257, 400, 511, 512, 513, 900}) {
+    for (const size_t piece : {size_t{700'001}, size_t{512} << 10}) {
+      INFO(units << " units in pieces of " << piece << " bytes");
+      const std::string part = all.substr(0, units * kAlignment);
+      Fill(dir / "file", "");
+      REQUIRE_OK(Stage(dir / "file", 0, part, piece));
+      REQUIRE((BytesOf(dir / "file") == part));
+    }
+  }
+}
+
 TEST_CASE("A part whose size is not aligned is never written in silence",
           "[pipeline][clone]") {
   const TempDir dir;
   Fill(dir / "file", std::string(2 * kAlignment, 'o'));
-  const rocksdb::Status status =
-      Stage(dir / "file", 0, std::string(kAlignment + 1, 'n'), 100);
-  REQUIRE(EndStateOf(status) == EndState::kInternal);
+  for (const size_t units : {1, 300}) {
+    const rocksdb::Status status =
+        Stage(dir / "file", 0, std::string(units * kAlignment + 1, 'n'), 5000);
+    REQUIRE(EndStateOf(status) == EndState::kInternal);
+  }
 }
 
 TEST_CASE("A file that is not there is not made by a direct write",
