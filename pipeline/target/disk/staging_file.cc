@@ -1,5 +1,7 @@
 #include "pipeline/target/disk/staging_file.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 
 #include "format/end_state.h"
@@ -10,6 +12,29 @@ namespace sstferry {
 using rocksdb::IOOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
+
+StagingBuffer::~StagingBuffer() {
+  if (mapped_ != nullptr) {
+    munmap(mapped_, 2 * kBytes);
+  }
+}
+
+// Not from malloc(): what was asked for large pages once, the heap would keep.
+char* StagingBuffer::data() {
+  if (data_ != nullptr) {
+    return data_;
+  }
+  void* const mapped = mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return nullptr;
+  }
+  mapped_ = mapped;
+  const auto address = reinterpret_cast<uintptr_t>(mapped);
+  data_ = static_cast<char*>(mapped) + (kBytes - address % kBytes) % kBytes;
+  madvise(data_, kBytes, MADV_HUGEPAGE);  // or small ones, if there is none
+  return data_;
+}
 
 StagingFile::StagingFile(rocksdb::FileSystem* file_system, StagingPlace place,
                          StagingBuffer* buffer)

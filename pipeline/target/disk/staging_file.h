@@ -1,10 +1,7 @@
 // One chunk on its way to disk.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,21 +26,14 @@ class StagingBuffer {
   static constexpr size_t kDirectWriteBytes = size_t{1} << 20;
 
   StagingBuffer() = default;
-  ~StagingBuffer() { std::free(data_); }
+  ~StagingBuffer();
   StagingBuffer(const StagingBuffer&) = delete;
   StagingBuffer& operator=(const StagingBuffer&) = delete;
   // Null: there is no memory.
-  char* data() {
-    if (data_ == nullptr) {
-      data_ = static_cast<char*>(std::aligned_alloc(kBytes, kBytes));
-      if (data_ != nullptr) {
-        madvise(data_, kBytes, MADV_HUGEPAGE);  // if there is one
-      }
-    }
-    return data_;
-  }
+  char* data();
 
  private:
+  void* mapped_ = nullptr;  // twice kBytes, of which `data_` is a part
   char* data_ = nullptr;
 };
 
