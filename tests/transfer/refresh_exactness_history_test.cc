@@ -177,7 +177,7 @@ struct Counts {
 std::string ReasonOf(const Ferried& ended) {
   for (const char* const reason :
        {"--adopt", "--restart", "may hold more than", "the empty key",
-        "--visibility swap only"}) {
+        "the last key", "--visibility swap only"}) {
     if (ended.message().find(reason) != std::string::npos) {
       return reason;
     }

@@ -224,10 +224,12 @@ PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
   return options;
 }
 
-// The empty key in an order of the application's, but for swaps.
+// The empty key, or the last one, in an order of the application's, but for
+// swaps.
 bool IsBeyondRefresh(const Night& night, const Ferried& ended) {
   return !IsSwap(night) && ended.state() == EndState::kRefused &&
-         ended.message().find("the empty key") != std::string::npos;
+         ended.message().find("a refresh in place cannot replace") !=
+             std::string::npos;
 }
 
 int Worlds() {
@@ -444,7 +446,7 @@ void PlayNight(const TempDir& dir, const Night& night, Player* source,
   TEST_SetBootId("");
   if (IsBeyondRefresh(night, ended)) {
     counts->beyond++;
-    RC_DISCARD("the empty key");
+    RC_DISCARD("a key beyond a refresh in place");
   }
   if (!ended.status.ok()) {
     RC_FAIL(ended.message());

@@ -5,6 +5,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "format/message/key_for_message.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/base/tile.h"
 #include "pipeline/source/plan/cut_points.h"
@@ -364,10 +365,48 @@ Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
   return Status::OK();
 }
 
+namespace {
+
+Status CannotReplace(rocksdb::ColumnFamilyHandle* handle,
+                     const std::string& key, const std::string& why = "") {
+  return MakeStatus(EndState::kRefused,
+                    "column family '" + handle->GetName() +
+                        "': a refresh in place cannot replace " + key +
+                        " in the order " + handle->GetComparator()->Name() +
+                        why + "; refresh by swap instead");
+}
+
+// The key `key` of both sides may not be a chunk of its own.
+Status CheckLoneKey(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
+                    const std::string& key) {
+  rocksdb::ReadOptions all;
+  all.total_order_seek = true;
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(all, handle));
+  it->SeekToLast();
+  if (!it->status().ok()) {
+    return WithContext(it->status(), EndState::kSourceError,
+                       "column family '" + handle->GetName() + "'");
+  }
+  return it->Valid() && it->key() == key
+             ? CannotReplace(handle, "the last key " + KeyForMessage(key),
+                             ", because the application may use SingleDelete")
+             : Status::OK();
+}
+
+}  // namespace
+
 Status CheckReplaceable(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
                         const KeyInterval& interval,
-                        const ReplacedFamily& target) {
+                        const ReplacedFamily& target, bool single_deletes) {
   const Comparator* order = handle->GetComparator();
+  std::string behind;
+  if (single_deletes && !interval.end && target.last &&
+      !KeyBehind(order, *target.last, &behind)) {
+    const Status status = CheckLoneKey(db, handle, *target.last);
+    if (!status.ok()) {
+      return status;
+    }
+  }
   if (order == rocksdb::BytewiseComparator() ||
       order == rocksdb::ReverseBytewiseComparator() ||
       !Holds(interval, order, "")) {
@@ -382,11 +421,7 @@ Status CheckReplaceable(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
     return WithContext(found, EndState::kSourceError,
                        "column family '" + handle->GetName() + "'");
   }
-  return MakeStatus(EndState::kRefused,
-                    "column family '" + handle->GetName() +
-                        "': a refresh in place cannot replace the empty key in "
-                        "the order " + order->Name() +
-                        "; refresh by swap instead");
+  return CannotReplace(handle, "the empty key");
 }
 
 Status CutFamily(const PlannerFamily& family, const PlannerOptions& options,

@@ -59,11 +59,16 @@ struct CarriedFile {
                                         FamilyPlan* plan);
 
 // Checks that the chunks of a refresh can replace this interval: in an
-// application's order a range deletion cannot contain the empty key.
-//   kRefused  the source has the empty key, or it is the target's first key
+// application's order a range deletion cannot contain the empty key, nor a last
+// key behind which no key is known. `single_deletes`: the application may
+// delete keys by SingleDelete.
+//   kRefused  the source has the empty key, or it is the target's first key;
+//             with SingleDelete, both sides have the same last key, so that the
+//             target would hold a put above another
 [[nodiscard]] rocksdb::Status CheckReplaceable(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
-    const KeyInterval& interval, const ReplacedFamily& target);
+    const KeyInterval& interval, const ReplacedFamily& target,
+    bool single_deletes);
 
 // Makes the ranges of one family: one for each file that plan->files says to
 // carry, and others cut by the keys and offsets in index blocks. The ranges

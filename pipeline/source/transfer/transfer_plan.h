@@ -34,6 +34,7 @@ struct TransferFamily {
   std::vector<PlanSegment> segments;       // until the family is cut
   std::optional<ReplacedFamily> replaces;  // refresh only
   bool takes_delta = false;  // puts over puts are right, and the target can
+  bool single_deletes = false;  // refresh only: puts over puts are wrong
   // Where ranges are looked up: all keys that may have changed.
   std::shared_ptr<const ChangedKeys> changed;
   LookupFiles lookup_files;

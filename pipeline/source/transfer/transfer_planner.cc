@@ -441,7 +441,7 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
   Status status;
   if (family->replaces.has_value()) {
     status = CheckReplaceable(snapshot_.db(), family->handle, segment.interval,
-                              *family->replaces);
+                              *family->replaces, family->single_deletes);
   }
   if (status.ok()) {
     status = CutFamily(planner_family(*family), options, target_bytes, &part,

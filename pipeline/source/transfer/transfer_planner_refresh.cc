@@ -59,6 +59,39 @@ std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
   return bounds;
 }
 
+// Sets what the target holds of the family, and *known to its interval records.
+// Returns false if it has no such family.
+bool TakeWhatTargetHolds(const TargetMemory& memory, TransferFamily* family,
+                         std::vector<Cover>* known) {
+  family->replaces.emplace();
+  for (size_t i = 0; i < memory.families.size(); ++i) {
+    const TargetFamily& theirs = memory.families[i];
+    if (theirs.name != family->wire.description.name) {
+      continue;
+    }
+    family->replaces = ReplacedFamily{theirs.first, theirs.last};
+    family->bounds = BoundsOf(family->handle->GetComparator(),
+                              static_cast<uint32_t>(i), memory);
+    for (const Cover& cover : memory.covers) {
+      if (cover.family == i) {
+        known->push_back(cover);
+        known->back().family = family->wire.index;
+      }
+    }
+    return true;
+  }
+  return false;
+}
+
+// True if a range deletion of the target could not include the last key that it
+// has now, so that a put of this key would lie above another.
+bool MayPutOverPut(const TransferFamily& family) {
+  std::string behind;
+  return family.replaces && family.replaces->last &&
+         !KeyBehind(family.handle->GetComparator(), *family.replaces->last,
+                    &behind);
+}
+
 }  // namespace
 
 Backings TransferPlanner::BackingsOf(
@@ -89,7 +122,9 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
   how.compare = asked_.request.compare;
   how.selection = asked_.request.interval;
   how.sequence = snapshot_.sequence();
-  how.target_has_family = false;
+  std::vector<Cover> known;
+  how.target_has_family =
+      is_refresh() && TakeWhatTargetHolds(asked_.memory, &family, &known);
   FamilyChanges changes;
   const Status found = FindChangesOf(index, &changes);
   if (!found.ok()) {
@@ -108,25 +143,6 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
       family.lookup_files.added = std::move(changes.new_files);
       family.lookup_files.kept.assign(changes.old_files.begin(),
                                       changes.old_files.end());
-    }
-  }
-  std::vector<Cover> known;
-  if (is_refresh()) {
-    family.replaces.emplace();
-    for (size_t i = 0; i < asked_.memory.families.size(); ++i) {
-      const TargetFamily& theirs = asked_.memory.families[i];
-      if (theirs.name != family.wire.description.name) {
-        continue;
-      }
-      how.target_has_family = true;
-      family.replaces = ReplacedFamily{theirs.first, theirs.last};
-      family.bounds = BoundsOf(how.order, static_cast<uint32_t>(i), asked_.memory);
-      for (const Cover& cover : asked_.memory.covers) {
-        if (cover.family == i) {
-          known.push_back(cover);
-          known.back().family = family.wire.index;
-        }
-      }
     }
   }
   how.target_is_empty =
@@ -159,15 +175,16 @@ Status TransferPlanner::FindChangesOf(size_t index, FamilyChanges* changes) {
   question.cancelled = [this] { return asked_.ended(); };
   SourceRecordFamily record;
   record.name = family.wire.description.name;
-  const bool takes_delta =
-      is_refresh() && (asked_.target.features & kFeatureDelta) != 0 &&
-      asked_.request.compare != CompareMode::kFull;
+  const bool may_delta = (asked_.target.features & kFeatureDelta) != 0;
+  const bool takes_delta = is_refresh() && may_delta &&
+                           asked_.request.compare != CompareMode::kFull;
   Status status;
-  if (takes_delta) {
+  if (takes_delta || (is_refresh() && may_delta && MayPutOverPut(family))) {
     status = UsesSingleDelete(question, &record.single_deletes);
     record.searched = !record.single_deletes;
-    family.takes_delta = !record.single_deletes;
+    family.takes_delta = takes_delta && !record.single_deletes;
   }
+  family.single_deletes = !may_delta || record.single_deletes;
   if (status.ok() && family.takes_delta &&
       asked_.request.compare == CompareMode::kFiles) {
     status = FindChanges(question, changes);

@@ -17,6 +17,8 @@
 #include "rocksdb/comparator.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/snapshot.h"
+#include "rocksdb/sst_file_reader.h"
+#include "rocksdb/wide_columns.h"
 
 namespace sstferry {
 
@@ -49,6 +51,39 @@ bool NeedsSequences(const std::vector<IngestExternalFileArg>& args,
         return db->GetOptions(arg.column_family).compaction_style ==
                rocksdb::kCompactionStyleUniversal;
       });
+}
+
+// A tile without a range deletion: the last key of a family, in an order that
+// tells of no key behind it.
+bool IsLonePut(const JournalChunk& record) {
+  return record.kind == ChunkKind::kRebuilt && !record.chunk.clears &&
+         !record.chunk.deletes_last && record.chunk.entries == 1;
+}
+
+// Sets *same if the database holds the first entry of the table at `path`. A
+// put above an equal one would change nothing for readers, but a SingleDelete
+// of the key would later remove one of the two.
+Status HoldsEntryOf(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
+                    const std::string& path, bool* same) {
+  *same = false;
+  rocksdb::SstFileReader table(db->GetOptions(handle));
+  Status status = table.Open(path);
+  if (!status.ok()) {
+    return status;
+  }
+  rocksdb::ReadOptions all;
+  all.total_order_seek = true;
+  const std::unique_ptr<rocksdb::Iterator> ours(table.NewIterator(all));
+  ours->SeekToFirst();
+  if (!ours->Valid()) {
+    return ours->status();
+  }
+  const std::unique_ptr<rocksdb::Iterator> theirs(db->NewIterator(all, handle));
+  theirs->Seek(ours->key());
+  *same = theirs->Valid() &&
+          handle->GetComparator()->Compare(theirs->key(), ours->key()) == 0 &&
+          theirs->columns() == ours->columns();
+  return theirs->status();
 }
 
 }  // namespace
@@ -305,9 +340,12 @@ Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
 }
 
 std::vector<IngestExternalFileArg> Ingestor::ArgumentsOf(
-    const std::vector<StagedChunk>& batch) const {
+    const std::vector<StagedChunk>& batch, const Paths& there) const {
   std::map<uint32_t, IngestExternalFileArg> by_family;
   for (const StagedChunk& chunk : batch) {
+    if (there.count(chunk.path) != 0) {
+      continue;
+    }
     const IngestFamily& family = families_[chunk.family];
     IngestExternalFileArg& arg = by_family[chunk.family];
     arg.column_family = family.handle;
@@ -328,29 +366,62 @@ std::vector<IngestExternalFileArg> Ingestor::ArgumentsOf(
   return args;
 }
 
+Status Ingestor::FindThere(const std::vector<StagedChunk>& batch,
+                           Paths* there) const {
+  Status status;
+  for (const StagedChunk& chunk : batch) {
+    bool same = false;
+    if (status.ok() && rules_.replaces && IsLonePut(chunk.record)) {
+      status = HoldsEntryOf(db_, families_[chunk.family].handle, chunk.path,
+                            &same);
+    }
+    if (same) {
+      there->insert(chunk.path);
+    }
+  }
+  return status;
+}
+
+Status Ingestor::RecordIngested(const std::vector<StagedChunk>& batch,
+                                const Paths& there) {
+  Status status;
+  for (const StagedChunk& chunk : batch) {
+    JournalIngested ingested;
+    ingested.range_id = chunk.record.chunk.range_id;
+    ingested.ordinal = chunk.record.chunk.ordinal;
+    if (status.ok()) {
+      status = journal_->Append(JournalRecordType::kIngested, ingested);
+    }
+  }
+  for (const std::string& path : there) {
+    if (status.ok()) {
+      status = db_->GetFileSystem()->DeleteFile(path, rocksdb::IOOptions(),
+                                                nullptr);
+    }
+  }
+  return status;
+}
+
 Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
                         StageClock* clock) {
   StageScope scope(clock, Stage::kIngest);
-  const std::vector<IngestExternalFileArg> args = ArgumentsOf(batch);
+  Paths there;
+  Status status = FindThere(batch, &there);
+  const std::vector<IngestExternalFileArg> args = ArgumentsOf(batch, there);
   const auto call = [&] {
     const Status admitted = Admit(batch);
-    if (!admitted.ok()) {
+    if (!admitted.ok() || args.empty()) {
       return admitted;
     }
     return rules_.replaces ? IngestOver(args) : db_->IngestExternalFiles(args);
   };
-  Status status = rules_.make_call ? rules_.make_call(call) : call();
+  if (status.ok()) {
+    status = rules_.make_call ? rules_.make_call(call) : call();
+  }
   FaultPoint("Ingestor:Ingested");
   if (status.ok() && rules_.replaces) {
     CountLevels(batch);
-  }
-  for (const StagedChunk& chunk : batch) {
-    if (status.ok() && rules_.replaces) {
-      JournalIngested ingested;
-      ingested.range_id = chunk.record.chunk.range_id;
-      ingested.ordinal = chunk.record.chunk.ordinal;
-      status = journal_->Append(JournalRecordType::kIngested, ingested);
-    }
+    status = RecordIngested(batch, there);
   }
   return WithContext(status, EndStateOf(status),
                      "ingest of " + std::to_string(batch.size()) +

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,8 @@ class Ingestor : public ChunkStore {
   std::map<int, uint64_t> IngestedLevels() const;
 
  private:
+  using Paths = std::set<std::string>;
+
   // Ingests as long as at least `least` (1 or more) chunks wait.
   void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                      StageClock* clock);
@@ -103,8 +106,16 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,
                                        StageClock* clock);
   [[nodiscard]] rocksdb::Status Admit(const std::vector<StagedChunk>& batch);
+  // Without the chunks at the paths `there`.
   std::vector<rocksdb::IngestExternalFileArg> ArgumentsOf(
-      const std::vector<StagedChunk>& batch) const;
+      const std::vector<StagedChunk>& batch, const Paths& there) const;
+  // Sets *there to the chunks that must not be ingested, because the database
+  // holds their only entry and no deletion would lie between the two.
+  [[nodiscard]] rocksdb::Status FindThere(const std::vector<StagedChunk>& batch,
+                                          Paths* there) const;
+  // Records the chunks as ingested and removes those at the paths `there`.
+  [[nodiscard]] rocksdb::Status RecordIngested(
+      const std::vector<StagedChunk>& batch, const Paths& there);
   // Ingests into a database that is written. Flushes without stalling writers
   // a few times before it lets RocksDB stall them.
   [[nodiscard]] rocksdb::Status IngestOver(
