@@ -295,6 +295,7 @@ TEST_CASE("A reader goes on in memory in the middle of what it read from a file"
   contents.resize(2 * kPiece);
   Bench bench(100 * kBytes, /*newest_bytes=*/kPiece + 100);
   std::promise<void> appended;
+  std::promise<void> received;  // memory keeps a piece until the chunk ends
   CachedRead read = bench.From(0);
   read.build = [&](const RangeRequest& from, const std::function<bool()>&,
                    ChunkSink* sink) {
@@ -306,6 +307,7 @@ TEST_CASE("A reader goes on in memory in the middle of what it read from a file"
       status = sink->Append(Slice(contents.data() + kPiece, kPiece));
     }
     appended.set_value();
+    received.get_future().wait();
     ChunkEnd end;
     end.range_id = from.range_id;
     end.file_bytes = contents.size();
@@ -313,14 +315,19 @@ TEST_CASE("A reader goes on in memory in the middle of what it read from a file"
   };
   class Collecting : public ChunkSink {
    public:
-    explicit Collecting(std::future<void> appended)
-        : appended_(std::move(appended)) {}
+    Collecting(std::future<void> appended, size_t size,
+               std::promise<void>* received)
+        : appended_(std::move(appended)), size_(size), received_(received) {}
     Status Begin(const ChunkBegin&) override {
       appended_.wait();
       return Status::OK();
     }
     Status Append(const Slice& data) override {
+      const bool was_less = contents.size() < size_;
       contents.append(data.data(), data.size());
+      if (was_less && contents.size() >= size_) {
+        received_->set_value();
+      }
       return Status::OK();
     }
     Status End(const ChunkEnd&) override { return Status::OK(); }
@@ -328,7 +335,9 @@ TEST_CASE("A reader goes on in memory in the middle of what it read from a file"
 
    private:
     const std::future<void> appended_;
-  } sink(appended.get_future());
+    const size_t size_;
+    std::promise<void>* const received_;
+  } sink(appended.get_future(), contents.size(), &received);
   REQUIRE_OK(bench.cache->Send(&read, &sink));
   REQUIRE(read.complete);
   REQUIRE((sink.contents == contents));
