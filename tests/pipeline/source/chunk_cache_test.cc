@@ -91,8 +91,8 @@ class CheckingSink : public ChunkSink {
 };
 
 struct Bench {
-  explicit Bench(uint64_t max_bytes, uint64_t newest_bytes = 0)
-      : newest_bytes(newest_bytes) {
+  explicit Bench(uint64_t max_bytes, uint64_t newest = 0)
+      : newest_bytes(newest) {
     ChunkCacheOptions options;
     options.directory = dir.path();
     options.max_bytes = max_bytes;
