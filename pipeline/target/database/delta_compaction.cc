@@ -1,6 +1,7 @@
 #include "pipeline/target/database/delta_compaction.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "format/end_state.h"
@@ -17,8 +18,8 @@ constexpr double kMostAbove = 0.15;
 constexpr double kMostRewritten = 0.08;
 constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
 // Sorted runs above the last level that stay as they are: levels, and files of
-// level 0. Runs that together have no more than kMostRewritten of the family are
-// one run each night: a GET looks into each of them.
+// level 0. What can be made one run by rewriting no more than kMostRewritten of
+// the family is one each night: a GET looks into each of them.
 constexpr size_t kMostRuns = 2;
 // Of a file above the last level: about as much as lies above one file there, so
 // that few files are rewritten together.
@@ -105,20 +106,20 @@ bool Meet(const LiveTable& a, const LiveTable& b,
          order->Compare(b.smallest, a.largest) <= 0;
 }
 
-// Merges the files above the last level whose level is no deeper than `from`
-// into the level `into`.
+// Merges the files of the levels above `into` into it. RocksDB adds the files
+// of `into` that lie in their span: a delta of neighbouring keys rewrites few.
 Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
-             const Levels& levels, int from, int into) {
+             const Levels& levels, int into) {
   rocksdb::CompactionOptions options;
   options.compression = rocksdb::kDisableCompressionOption;  // the family's
   options.max_subcompactions = kMergeThreads;
   std::vector<std::string> names;
   uint64_t bytes = 0;
   for (const LiveTable& table : levels.upper) {
-    if (table.level <= from) {
+    if (table.level < into) {
       names.push_back(table.name);
-      bytes += table.bytes;
     }
+    bytes += table.level <= into ? table.bytes : 0;
   }
   options.output_file_size_limit = std::max<uint64_t>(
       kLeastFileBytes, bytes / std::max<size_t>(1, levels.bottom.size()));
@@ -128,20 +129,50 @@ Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                                                           : status;
 }
 
+// Returns the bytes that Merge() into the deepest level above the last one
+// rewrites.
+uint64_t BytesOfMerge(const Levels& levels, const rocksdb::Comparator* order) {
+  std::optional<LiveTable> span;
+  uint64_t bytes = 0;
+  for (const LiveTable& table : levels.upper) {
+    if (table.level == levels.above && levels.above != 0) {
+      continue;
+    }
+    bytes += table.bytes;
+    if (!span) {
+      span = table;
+    }
+    if (order->Compare(table.smallest, span->smallest) < 0) {
+      span->smallest = table.smallest;
+    }
+    if (order->Compare(table.largest, span->largest) > 0) {
+      span->largest = table.largest;
+    }
+  }
+  for (const LiveTable& table : levels.upper) {
+    if (span && table.level == levels.above && levels.above != 0 &&
+        Meet(table, *span, order)) {
+      bytes += table.bytes;
+    }
+  }
+  return bytes;
+}
+
 // RocksDB ingests deltas into level 0 where the levels between it and the last
 // one are not in use yet (level_compaction_dynamic_level_bytes). There a GET
 // compares its key with each file, so files do not stay beside another run.
 Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   const bool too_many = levels.runs_above > kMostRuns;
-  const bool cheap = levels.upper_bytes <= levels.MostRewritten();
+  const bool cheap =
+      BytesOfMerge(levels, family->GetComparator()) <= levels.MostRewritten();
   if (too_many || (levels.runs_above > 1 && cheap)) {
     // Into the deepest of them; where all lies in level 0, above the last one.
     const int into = levels.above != 0 ? levels.above : levels.last - 1;
-    return Merge(db, family, levels, into, into);
+    return Merge(db, family, levels, into);
   }
   if (levels.in_level0 && levels.above > 1) {
-    return Merge(db, family, levels, 0, levels.above - 1);
+    return Merge(db, family, levels, levels.above - 1);
   }
   return Status::OK();
 }

@@ -49,14 +49,19 @@ class Replica {
 
   // One key of `every` gets another value, as a delta lays it above the data.
   void IngestDelta(int night, int every = 50) {
+    IngestDelta(night, every, 0, kKeys);
+  }
+  // Only of the keys in [begin, end).
+  void IngestDelta(int night, int every, int begin, int end) {
     std::vector<std::string> paths;
     for (int part = 0; part < kParts; ++part) {
       rocksdb::SstFileWriter writer({}, options_);
       paths.push_back(dir_ / (std::to_string(night) + "." +
                               std::to_string(part)));
       REQUIRE_OK(writer.Open(paths.back()));
-      const int end = (part + 1) * kKeys / kParts;
-      for (int i = part * kKeys / kParts + night; i < end; i += every) {
+      const int part_end = begin + (part + 1) * (end - begin) / kParts;
+      for (int i = begin + part * (end - begin) / kParts + night; i < part_end;
+           i += every) {
         REQUIRE_OK(writer.Put(Key(i), ValueOf(night)));
       }
       REQUIRE_OK(writer.Finish());
@@ -169,6 +174,30 @@ TEST_CASE("A delta beside a large one is not merged with it, but leaves level 0"
   for (int night = 0; night < 3; ++night) {
     REQUIRE(replica.Get(night) == replica.ValueOf(night));
   }
+}
+
+TEST_CASE("A delta of neighbouring keys rewrites only what it meets of others",
+          "[delta_compaction]") {
+  Replica replica(GENERATE(false, true), /*value_bytes=*/3'000);
+  for (int night = 0; night < 4; ++night) {
+    replica.IngestDelta(night, /*every=*/33);
+    replica.Compact();
+  }
+  REQUIRE(replica.NamesAbove() == replica.Names(Replica::kLast - 1));
+  const std::set<std::string> before = replica.NamesAbove();
+  REQUIRE(before.size() > 5);
+  replica.IngestDelta(4, /*every=*/1, kKeys / 2, kKeys / 2 + 200);
+  replica.Compact();
+  const std::set<std::string> after = replica.NamesAbove();
+  REQUIRE(after == replica.Names(Replica::kLast - 1));
+  size_t kept = 0;
+  for (const std::string& name : before) {
+    kept += after.count(name);
+  }
+  REQUIRE(kept + 2 >= before.size());
+  REQUIRE(kept < before.size());
+  REQUIRE((replica.Get(kKeys / 2 + 160) == replica.ValueOf(4)));
+  REQUIRE((replica.Get(3) == replica.ValueOf(3)));
 }
 
 TEST_CASE("Nights of deltas do not pile up above the last level",
