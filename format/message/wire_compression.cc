@@ -18,15 +18,15 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr size_t kDigestOffset = 4;
+constexpr size_t kBodyDigestOffset = 4;
 constexpr size_t kMagicBytes = 4;
 
-Status Bad(const std::string& what) {
+Status BadBody(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "compressed chunk data: " + what);
 }
 
 Status Expected(const std::string& what, uint64_t expected, uint64_t found) {
-  return Bad(what + ": expected " + std::to_string(expected) + ", found " +
+  return BadBody(what + ": expected " + std::to_string(expected) + ", found " +
              std::to_string(found));
 }
 
@@ -77,7 +77,7 @@ bool WireCompressor::Compress(const Slice& raw, size_t max_bytes,
     return false;
   }
   EncodeFixed32(out, static_cast<uint32_t>(raw.size()));
-  EncodeFixed64(out + kDigestOffset, Digest64(raw));
+  EncodeFixed64(out + kBodyDigestOffset, Digest64(raw));
   *payload = Slice(out, kCompressedHeaderBytes + bytes);
   return true;
 }
@@ -92,22 +92,22 @@ Status ParseCompressedPayload(const Slice& payload, CompressedPayload* out) {
                     payload.size());
   }
   out->raw_bytes = DecodeFixed32(payload.data());
-  out->digest = DecodeFixed64(payload.data() + kDigestOffset);
+  out->digest = DecodeFixed64(payload.data() + kBodyDigestOffset);
   out->zstd = Slice(payload.data() + kCompressedHeaderBytes,
                     payload.size() - kCompressedHeaderBytes);
   if (out->raw_bytes == 0 || out->raw_bytes > kMaxPayloadBytes) {
-    return Bad("raw_bytes: expected 1 to " + std::to_string(kMaxPayloadBytes) +
+    return BadBody("raw_bytes: expected 1 to " + std::to_string(kMaxPayloadBytes) +
                ", found " + std::to_string(out->raw_bytes));
   }
   if (DecodeFixed32(out->zstd.data()) != ZSTD_MAGICNUMBER) {
-    return Bad("zstd frame: expected magic 28b52ffd, found " +
+    return BadBody("zstd frame: expected magic 28b52ffd, found " +
                ToHex(Slice(out->zstd.data(), kMagicBytes)));
   }
   const uint64_t content =
       ZSTD_getFrameContentSize(out->zstd.data(), out->zstd.size());
   if (content == ZSTD_CONTENTSIZE_UNKNOWN ||
       content == ZSTD_CONTENTSIZE_ERROR) {
-    return Bad("zstd frame: expected one with its content size, found none");
+    return BadBody("zstd frame: expected one with its content size, found none");
   }
   if (content != out->raw_bytes) {
     return Expected("content size of the zstd frame", out->raw_bytes, content);
@@ -115,7 +115,7 @@ Status ParseCompressedPayload(const Slice& payload, CompressedPayload* out) {
   const size_t whole =
       ZSTD_findFrameCompressedSize(out->zstd.data(), out->zstd.size());
   if (ZSTD_isError(whole) != 0) {
-    return Bad(std::string("zstd frame: expected a whole one, found ") +
+    return BadBody(std::string("zstd frame: expected a whole one, found ") +
                ZSTD_getErrorName(whole));
   }
   if (whole != out->zstd.size()) {
@@ -148,14 +148,14 @@ Status WireDecompressor::Decompress(const CompressedPayload& payload,
       ZSTD_decompressDCtx(state_->context, out, payload.raw_bytes,
                           payload.zstd.data(), payload.zstd.size());
   if (ZSTD_isError(bytes) != 0) {
-    return Bad("zstd frame: expected " + std::to_string(payload.raw_bytes) +
+    return BadBody("zstd frame: expected " + std::to_string(payload.raw_bytes) +
                " bytes, found " + ZSTD_getErrorName(bytes));
   }
   if (bytes != payload.raw_bytes) {
     return Expected("decompressed bytes", payload.raw_bytes, bytes);
   }
   if (Digest64(Slice(out, bytes)) != payload.digest) {
-    return Bad("digest of the decompressed bytes: expected that of the "
+    return BadBody("digest of the decompressed bytes: expected that of the "
                "payload, found another");
   }
   return Status::OK();

@@ -14,10 +14,10 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr size_t kDigestOffset = 16;
+constexpr size_t kSealOffset = 16;
 
 uint64_t DigestOf(const char* header, const Slice& payload) {
-  return Digest64(payload, Digest64(Slice(header, kDigestOffset)));
+  return Digest64(payload, Digest64(Slice(header, kSealOffset)));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ Status UnsealFile(const char* name, const char* magic,
     return bad("reserved: expected 0, found another");
   }
   *payload = Slice(file.data() + kSealedHeaderBytes, payload_bytes);
-  if (DecodeFixed64(file.data() + kDigestOffset) !=
+  if (DecodeFixed64(file.data() + kSealOffset) !=
       DigestOf(file.data(), *payload)) {
     return bad("digest: expected that of the payload, found another");
   }

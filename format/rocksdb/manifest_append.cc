@@ -8,8 +8,8 @@
 namespace sstferry {
 namespace {
 
-constexpr uint64_t kBlockBytes = 32u << 10;
-constexpr uint64_t kHeaderBytes = 7;
+constexpr uint64_t kLogBlockBytes = 32u << 10;
+constexpr uint64_t kLogHeaderBytes = 7;
 constexpr uint32_t kDatabaseIdTag = (1u << 13) + 1;
 
 void PutVarint(std::string* out, uint64_t value) {
@@ -25,14 +25,14 @@ void AppendLogRecord(uint64_t at, const std::string& record,
   size_t done = 0;
   bool first = true;
   do {
-    uint64_t room = kBlockBytes - at % kBlockBytes;
-    if (room < kHeaderBytes) {
+    uint64_t room = kLogBlockBytes - at % kLogBlockBytes;
+    if (room < kLogHeaderBytes) {
       out->append(room, '\0');
       at += room;
-      room = kBlockBytes;
+      room = kLogBlockBytes;
     }
     const size_t bytes =
-        std::min<uint64_t>(room - kHeaderBytes, record.size() - done);
+        std::min<uint64_t>(room - kLogHeaderBytes, record.size() - done);
     const bool last = done + bytes == record.size();
     const uint8_t type = first ? (last ? 1 : 2) : (last ? 4 : 3);
     std::string checked(1, static_cast<char>(type));
@@ -40,7 +40,7 @@ void AppendLogRecord(uint64_t at, const std::string& record,
     PutFixed32(out, MaskCrc32c(Crc32c(checked.data(), checked.size())));
     PutFixed16(out, static_cast<uint16_t>(bytes));
     *out += checked;
-    at += kHeaderBytes + bytes;
+    at += kLogHeaderBytes + bytes;
     done += bytes;
     first = false;
   } while (done < record.size());

@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr size_t kHeaderBytes = 12;
+constexpr size_t kBatchHeaderBytes = 12;
 constexpr uint8_t kNote = 0x03;
 constexpr uint8_t kCommitTimestampType = 0x15;
 
@@ -57,7 +57,7 @@ class BatchReader {
  public:
   BatchReader(const Slice& record, BatchHandler* handler)
       : record_(record), rest_(record), handler_(handler) {
-    rest_.remove_prefix(kHeaderBytes);
+    rest_.remove_prefix(kBatchHeaderBytes);
   }
 
   Status Read(uint32_t count) {
@@ -157,7 +157,7 @@ class BatchReader {
 
 Status ReadWriteBatch(const Slice& record, BatchHeader* header,
                       BatchHandler* handler) {
-  if (record.size() < kHeaderBytes) {
+  if (record.size() < kBatchHeaderBytes) {
     return MakeStatus(EndState::kCorrupt,
                       "write batch: expected at least 12 bytes, found " +
                           std::to_string(record.size()));

@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kExternalFileVersion = 2;
 constexpr char kRangeDeletions[] = "rocksdb.range_del";
 
-Status Bad(const std::string& what) {
+Status BadChunk(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "chunk: " + what);
 }
 
@@ -32,7 +32,7 @@ Status ExpectNumber(const char* what, uint64_t expected, uint64_t found) {
   if (expected == found) {
     return Status::OK();
   }
-  return Bad(std::string(what) + ": expected " + std::to_string(expected) +
+  return BadChunk(std::string(what) + ": expected " + std::to_string(expected) +
              ", found " + std::to_string(found));
 }
 
@@ -41,7 +41,7 @@ Status ExpectKey(const char* what, const Slice& expected, const Slice& found,
   if (expected == found) {
     return Status::OK();
   }
-  return Bad(std::string(what) + ": expected " + sst::HexKey(expected) +
+  return BadChunk(std::string(what) + ": expected " + sst::HexKey(expected) +
              ", found " + sst::HexKey(found) + At(offset));
 }
 
@@ -142,13 +142,13 @@ Status ChunkChecker::CheckProperties() const {
     }
   }
   if (properties.external_version != kExternalFileVersion) {
-    return Bad("external file version: expected 2, found " +
+    return BadChunk("external file version: expected 2, found " +
                (properties.external_version.has_value()
                     ? std::to_string(*properties.external_version)
                     : std::string("none")));
   }
   if (properties.external_global_seqno != uint64_t{0}) {
-    return Bad("global sequence number: expected 0, found " +
+    return BadChunk("global sequence number: expected 0, found " +
                (properties.external_global_seqno.has_value()
                     ? std::to_string(*properties.external_global_seqno)
                     : std::string("none")));
@@ -156,7 +156,7 @@ Status ChunkChecker::CheckProperties() const {
   if (!expected_.allow_marked_blocks &&
       (properties.has_separated_values != 0 ||
        properties.num_uniform_blocks != 0)) {
-    return Bad("blocks: expected plain ones, found " +
+    return BadChunk("blocks: expected plain ones, found " +
                std::string(properties.has_separated_values != 0
                                ? "values apart from keys"
                                : "uniform keys") +
@@ -164,14 +164,14 @@ Status ChunkChecker::CheckProperties() const {
   }
   if (!expected_.comparator.empty() &&
       properties.comparator != expected_.comparator) {
-    return Bad("comparator: expected " + expected_.comparator + ", found " +
+    return BadChunk("comparator: expected " + expected_.comparator + ", found " +
                DescribeSstProperty("", properties.comparator));
   }
   // RocksDB counts a deletion as an entry, and the end of a range deletion as
   // its value.
   const uint64_t deletions = point_deletions() + range_deletions();
   if (properties.num_entries < deletions) {
-    return Bad("entries: expected at least " + std::to_string(deletions) +
+    return BadChunk("entries: expected at least " + std::to_string(deletions) +
                ", found " + std::to_string(properties.num_entries));
   }
   const uint64_t key_bytes = point_deletions() * expected_.largest.size() +
@@ -208,7 +208,7 @@ Status ChunkChecker::CheckProperties() const {
 Status ChunkChecker::CheckMetaBlocks() const {
   const bool found = reader_.FindMetaBlock(kRangeDeletions) != nullptr;
   if (found != expected_.clears) {
-    return Bad(std::string("meta blocks: expected ") +
+    return BadChunk(std::string("meta blocks: expected ") +
                (found ? "no range deletions, found their block"
                       : "a range deletion, found none"));
   }
@@ -231,7 +231,7 @@ Status ChunkChecker::CheckPartitions(const SstMetaBlock& meta) const {
   return ForEachSstPartition(
       reader_, meta.handle, [&](const SstBlockHandle& handle) {
         if (handle.offset < end) {
-          return Bad("filter partitions: expected one behind the other" +
+          return BadChunk("filter partitions: expected one behind the other" +
                      At(handle.offset));
         }
         end = handle.end();
@@ -266,13 +266,13 @@ Status ChunkChecker::CheckRangeDeletion() const {
     return s;
   }
   if (!right || cursor.valid()) {
-    return Bad("range deletion: expected just one, from " +
+    return BadChunk("range deletion: expected just one, from " +
                sst::HexKey(expected_.smallest) + " to " +
                sst::HexKey(expected_.largest) + " at sequence 0, found " +
                (right ? "another behind it" : "another") + At(handle.offset));
   }
   if (expected_.order(expected_.smallest, expected_.largest) >= 0) {
-    return Bad("range deletion: expected a begin before its end, found " +
+    return BadChunk("range deletion: expected a begin before its end, found " +
                sst::HexKey(expected_.smallest) + " to " +
                sst::HexKey(expected_.largest));
   }
@@ -284,7 +284,7 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
     return Status::OK();
   }
   if (end - begin > kMaxSstPaddingBytes) {
-    return Bad("data blocks: expected at most " +
+    return BadChunk("data blocks: expected at most " +
                std::to_string(kMaxSstPaddingBytes) +
                " bytes between two, found " + std::to_string(end - begin) +
                At(begin));
@@ -296,12 +296,12 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
     return s;
   }
   if (bytes.size() != end - begin) {
-    return Bad("padding: expected " + std::to_string(end - begin) +
+    return BadChunk("padding: expected " + std::to_string(end - begin) +
                " bytes, found " + std::to_string(bytes.size()) + At(begin));
   }
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] != 0) {
-      return Bad("padding between data blocks: expected zeros, found others" +
+      return BadChunk("padding between data blocks: expected zeros, found others" +
                  At(begin + i));
     }
   }
@@ -310,7 +310,7 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
 
 Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
   if (key.size() < kSstKeyTrailerBytes) {
-    return Bad("internal key: expected at least 8 bytes, found " +
+    return BadChunk("internal key: expected at least 8 bytes, found " +
                std::to_string(key.size()) + At(offset));
   }
   const uint64_t trailer =
@@ -322,7 +322,7 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
         (expected_.deletes_last && UserKey(key) == expected_.largest))) ||
       (expected_.allow_entities && trailer == kSstTypeWideColumnEntity);
   if (!allowed) {
-    return Bad("internal key: expected sequence 0 and a value's type, found "
+    return BadChunk("internal key: expected sequence 0 and a value's type, found "
                "sequence " + std::to_string(trailer >> 8) + " type " +
                std::to_string(trailer & 0xff) + At(offset));
   }
@@ -333,7 +333,7 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
 // before.
 Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   if (blocks_ != 0 && expected_.order(separator_, entry.separator) >= 0) {
-    return Bad("index order: expected a key above " +
+    return BadChunk("index order: expected a key above " +
                sst::HexKey(separator_) + ", found " +
                sst::HexKey(entry.separator) + At(entry.handle.offset));
   }
@@ -379,7 +379,7 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
         if (entries == 0) {
           block_first_key_.assign(user_key.data(), user_key.size());
         } else if (expected_.order(block_last_key_, user_key) >= 0) {
-          return Bad("key order: expected a key above " +
+          return BadChunk("key order: expected a key above " +
                      sst::HexKey(block_last_key_) + ", found " +
                      sst::HexKey(user_key) + At(handle.offset));
         }
@@ -393,16 +393,16 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
     return s;
   }
   if (entries == 0) {
-    return Bad("data block: expected entries, found none" + At(handle.offset));
+    return BadChunk("data block: expected entries, found none" + At(handle.offset));
   }
   if (blocks_ > 1 &&
       expected_.order(before_separator_, block_first_key_) >= 0) {
-    return Bad("block's first key: expected one above the index key " +
+    return BadChunk("block's first key: expected one above the index key " +
                sst::HexKey(before_separator_) + ", found " +
                sst::HexKey(block_first_key_) + At(handle.offset));
   }
   if (expected_.order(block_last_key_, separator) > 0) {
-    return Bad("block's last key: expected at most the index key " +
+    return BadChunk("block's last key: expected at most the index key " +
                sst::HexKey(separator) + ", found " +
                sst::HexKey(block_last_key_) + At(handle.offset));
   }
@@ -415,7 +415,7 @@ Status ChunkChecker::CheckLastBlock() {
     const bool none = expected_.num_entries == 0 && !expected_.deletes_last;
     return none && expected_.clears
                ? Status::OK()
-               : Bad("index: expected data blocks, found none" +
+               : BadChunk("index: expected data blocks, found none" +
                      At(reader_.index_handle().offset));
   }
   Status s;
@@ -437,14 +437,14 @@ Status ChunkChecker::CheckLastKey() const {
   if (expected_.clears && !expected_.deletes_last) {
     return expected_.order(block_last_key_, expected_.largest) < 0
                ? Status::OK()
-               : Bad("last key: expected one before the end of the range "
+               : BadChunk("last key: expected one before the end of the range "
                      "deletion, " + sst::HexKey(expected_.largest) +
                      ", found " + sst::HexKey(block_last_key_) +
                      At(last_.offset));
   }
   if (!expected_.is_delta && expected_.largest == block_last_key_ &&
       expected_.deletes_last != last_is_deletion_) {
-    return Bad("last entry: expected a deletion, found a value" +
+    return BadChunk("last entry: expected a deletion, found a value" +
                At(last_.offset));
   }
   return ExpectKey("last key", expected_.largest, block_last_key_,
@@ -478,7 +478,7 @@ Status ChunkChecker::CheckTotals() const {
   }
   if (properties.data_bytes < data_end_ ||
       properties.data_bytes > reader_.footer().footer_offset) {
-    return Bad("data bytes: expected " + std::to_string(data_end_) +
+    return BadChunk("data bytes: expected " + std::to_string(data_end_) +
                ", found " + std::to_string(properties.data_bytes));
   }
   return CheckPadding(data_end_, properties.data_bytes);

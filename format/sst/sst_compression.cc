@@ -26,7 +26,7 @@ constexpr uint64_t kLz4MaxRatio = 255;
 constexpr uint64_t kZlibMaxRatio = 1032;
 constexpr uint64_t kSnappyMaxRatio = 64;
 
-Status Bad(SstCompression type, const std::string& what) {
+Status BadCompressed(SstCompression type, const std::string& what) {
   return MakeStatus(EndState::kCorrupt,
                     std::string(SstCompressionName(type)) + " block: " + what);
 }
@@ -34,7 +34,7 @@ Status Bad(SstCompression type, const std::string& what) {
 Status Allocate(SstCompression type, uint64_t size, uint64_t max_bytes,
                 SstBuffer* out) {
   if (size > max_bytes) {
-    return Bad(type, "decompressed size: expected at most " +
+    return BadCompressed(type, "decompressed size: expected at most " +
                          std::to_string(max_bytes) + ", found " +
                          std::to_string(size));
   }
@@ -113,7 +113,7 @@ Status Unsnappy(const Slice& payload, size_t max_bytes, SstBuffer* out) {
   size_t size = 0;
   if (!snappy::GetUncompressedLength(payload.data(), payload.size(), &size) ||
       size / kSnappyMaxRatio > payload.size()) {
-    return Bad(SstCompression::kSnappy, "size: expected one, found none");
+    return BadCompressed(SstCompression::kSnappy, "size: expected one, found none");
   }
   const Status s = Allocate(SstCompression::kSnappy, size, max_bytes, out);
   if (!s.ok()) {
@@ -121,7 +121,7 @@ Status Unsnappy(const Slice& payload, size_t max_bytes, SstBuffer* out) {
   }
   if (!snappy::RawUncompress(payload.data(), payload.size(),
                              out->data.get())) {
-    return Bad(SstCompression::kSnappy, "stream: expected whole, found damage");
+    return BadCompressed(SstCompression::kSnappy, "stream: expected whole, found damage");
   }
   return Status::OK();
 }
@@ -143,10 +143,10 @@ Status DecompressSized(SstCompression type, Slice payload, const Slice& dict,
                        size_t max_bytes, SstBuffer* out) {
   uint32_t size = 0;
   if (!sst::GetVarint32(&payload, &size)) {
-    return Bad(type, "size: expected a varint32, found none");
+    return BadCompressed(type, "size: expected a varint32, found none");
   }
   if (size / MaxRatio(type) > payload.size()) {
-    return Bad(type, "decompressed size: expected what " +
+    return BadCompressed(type, "decompressed size: expected what " +
                          std::to_string(payload.size()) +
                          " bytes can hold, found " + std::to_string(size));
   }
@@ -171,7 +171,7 @@ Status DecompressSized(SstCompression type, Slice payload, const Slice& dict,
       break;
   }
   if (!good) {
-    return Bad(type, "stream: expected " + std::to_string(size) +
+    return BadCompressed(type, "stream: expected " + std::to_string(size) +
                          " bytes, found damage");
   }
   return Status::OK();
@@ -206,7 +206,7 @@ Status DecompressSstBlock(SstCompression type, uint32_t format_version,
                           const Slice& payload, const Slice& dict,
                           size_t max_bytes, SstBuffer* out) {
   if (payload.size() > INT_MAX || dict.size() > INT_MAX) {
-    return Bad(type, "compressed size: expected below 2 GiB, found " +
+    return BadCompressed(type, "compressed size: expected below 2 GiB, found " +
                          std::to_string(payload.size()));
   }
   switch (type) {

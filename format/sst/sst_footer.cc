@@ -24,7 +24,7 @@ constexpr size_t kMetaindexSizeOffset = 13;
 constexpr size_t kReservedOffset = 17;
 constexpr size_t kVersionOffset = 41;
 
-Status Bad(const std::string& what, uint64_t offset) {
+Status BadFooter(const std::string& what, uint64_t offset) {
   return MakeStatus(EndState::kCorrupt,
                     "footer: " + what + ", offset " + std::to_string(offset));
 }
@@ -56,7 +56,7 @@ Status CheckMagic(uint64_t magic, uint64_t offset) {
           EndState::kRefused,
           "footer: expected a block-based table, found a cuckoo table");
     default:
-      return Bad("magic: expected " + Hex(kBlockBasedMagic) + ", found " +
+      return BadFooter("magic: expected " + Hex(kBlockBasedMagic) + ", found " +
                      Hex(magic),
                  offset);
   }
@@ -75,16 +75,16 @@ Status DecodeHandles(const Slice& bytes, SstFooter* footer) {
   Slice input(bytes.data() + kHandlesOffset, kVersionOffset - kHandlesOffset);
   if (!GetSstBlockHandle(&input, &footer->metaindex) ||
       !GetSstBlockHandle(&input, &footer->index)) {
-    return Bad("handles: expected two pairs of varints, found neither",
+    return BadFooter("handles: expected two pairs of varints, found neither",
                footer->footer_offset + kHandlesOffset);
   }
   if (!AllZero(input)) {
-    return Bad("padding: expected zeros, found 0x" + input.ToString(true),
+    return BadFooter("padding: expected zeros, found 0x" + input.ToString(true),
                footer->footer_offset + kVersionOffset - input.size());
   }
   footer->has_index_handle = true;
   if (!HandleFits(footer->index, footer->footer_offset)) {
-    return Bad("index handle: expected a block inside the file, found offset " +
+    return BadFooter("index handle: expected a block inside the file, found offset " +
                    std::to_string(footer->index.offset) + " size " +
                    std::to_string(footer->index.size),
                footer->footer_offset + kHandlesOffset);
@@ -96,14 +96,14 @@ Status DecodeExtended(const Slice& bytes, SstFooter* footer) {
   const uint64_t at = footer->footer_offset;
   const uint32_t extended = sst::DecodeLittle32(bytes.data() + kHandlesOffset);
   if (extended != kExtendedMagic) {
-    return Bad("extended magic: expected 3e007a00, found 0x" +
+    return BadFooter("extended magic: expected 3e007a00, found 0x" +
                    Slice(bytes.data() + kHandlesOffset, 4).ToString(true),
                at + kHandlesOffset);
   }
   footer->base_context_checksum =
       sst::DecodeLittle32(bytes.data() + kBaseContextOffset);
   if (footer->base_context_checksum == 0) {
-    return Bad("base context checksum: expected not 0, found 0",
+    return BadFooter("base context checksum: expected not 0, found 0",
                at + kBaseContextOffset);
   }
   std::string zeroed = bytes.ToString();
@@ -114,7 +114,7 @@ Status DecodeExtended(const Slice& bytes, SstFooter* footer) {
   const uint32_t stored =
       sst::DecodeLittle32(bytes.data() + kFooterChecksumOffset);
   if (computed != stored) {
-    return Bad("checksum: expected " + Hex(computed) + ", found " + Hex(stored),
+    return BadFooter("checksum: expected " + Hex(computed) + ", found " + Hex(stored),
                at + kFooterChecksumOffset);
   }
   const Slice reserved(bytes.data() + kReservedOffset,
@@ -127,7 +127,7 @@ Status DecodeExtended(const Slice& bytes, SstFooter* footer) {
   const uint64_t size =
       sst::DecodeLittle32(bytes.data() + kMetaindexSizeOffset);
   if (size + kSstBlockTrailerBytes > at) {
-    return Bad("metaindex size: expected at most what precedes the footer, "
+    return BadFooter("metaindex size: expected at most what precedes the footer, "
                "found " + std::to_string(size),
                at + kMetaindexSizeOffset);
   }
@@ -206,7 +206,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
   const uint64_t file_bytes = source.size();
   // Checks the magic before the size, to name the kind of a short file too.
   if (file_bytes < kMagicBytes) {
-    return Bad("file size: expected at least " +
+    return BadFooter("file size: expected at least " +
                    std::to_string(kSstFooterBytes) + ", found " +
                    std::to_string(file_bytes),
                0);
@@ -220,7 +220,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
     return s;
   }
   if (bytes.size() != have) {
-    return Bad("read: expected " + std::to_string(have) + " bytes, found " +
+    return BadFooter("read: expected " + std::to_string(have) + " bytes, found " +
                    std::to_string(bytes.size()),
                file_bytes - have);
   }
@@ -230,7 +230,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
     return s;
   }
   if (have < kSstFooterBytes) {
-    return Bad("file size: expected at least " +
+    return BadFooter("file size: expected at least " +
                    std::to_string(kSstFooterBytes) + ", found " +
                    std::to_string(file_bytes),
                0);
@@ -239,7 +239,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
   decoded.footer_offset = file_bytes - kSstFooterBytes;
   decoded.format_version = sst::DecodeLittle32(bytes.data() + kVersionOffset);
   if (decoded.format_version == 0) {
-    return Bad("format version: expected 1 to 7, found 0",
+    return BadFooter("format version: expected 1 to 7, found 0",
                decoded.footer_offset + kVersionOffset);
   }
   if (decoded.format_version > kMaxSstFormatVersion) {
@@ -249,7 +249,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
   }
   const auto type = static_cast<unsigned char>(bytes[0]);
   if (type > static_cast<unsigned char>(SstChecksum::kXxh3)) {
-    return Bad("checksum type: expected 0 to 4, found " + std::to_string(type),
+    return BadFooter("checksum type: expected 0 to 4, found " + std::to_string(type),
                decoded.footer_offset);
   }
   decoded.checksum = static_cast<SstChecksum>(type);
@@ -259,7 +259,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
     return s;
   }
   if (!HandleFits(decoded.metaindex, decoded.footer_offset)) {
-    return Bad("metaindex handle: expected a block inside the file, found "
+    return BadFooter("metaindex handle: expected a block inside the file, found "
                "offset " + std::to_string(decoded.metaindex.offset) +
                    " size " + std::to_string(decoded.metaindex.size),
                decoded.footer_offset + kHandlesOffset);

@@ -89,7 +89,7 @@ constexpr std::string_view kExternalVersionName =
 constexpr std::string_view kExternalSeqnoName =
     "rocksdb.external_sst_file.global_seqno";
 
-Status Bad(const std::string& what, uint64_t offset) {
+Status BadProperties(const std::string& what, uint64_t offset) {
   return MakeStatus(EndState::kCorrupt, "properties: " + what + ", offset " +
                                             std::to_string(offset));
 }
@@ -178,19 +178,19 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
     // long ones.
     total_bytes += cursor.key().size() + cursor.value().size();
     if (total_bytes > kMaxSstMetaBlockBytes) {
-      return Bad("names and values: expected at most " +
+      return BadProperties("names and values: expected at most " +
                      std::to_string(kMaxSstMetaBlockBytes) + " bytes, found " +
                      std::to_string(total_bytes),
                  file_offset);
     }
     if (cursor.entries() > 1 && cursor.key() <= previous) {
-      return Bad("order: expected a name above " + sst::HexKey(previous) +
+      return BadProperties("order: expected a name above " + sst::HexKey(previous) +
                      ", found " + sst::HexKey(cursor.key()),
                  file_offset);
     }
     previous = cursor.key();
     if (!DecodeKnown(cursor.key(), cursor.value(), &decoded)) {
-      return Bad(cursor.key() + ": expected a valid number, found " +
+      return BadProperties(cursor.key() + ": expected a valid number, found " +
                      sst::HexKey(cursor.value()),
                  file_offset);
     }

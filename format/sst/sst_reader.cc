@@ -12,10 +12,10 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr char kPropertiesName[] = "rocksdb.properties";
+constexpr char kPropertiesBlockName[] = "rocksdb.properties";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
-constexpr char kSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
-// Suffix of kSeqnoName that is always stored: a block shares prefixes of its
+constexpr char kGlobalSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
+// Suffix of kGlobalSeqnoName that is always stored: a block shares prefixes of its
 // keys.
 constexpr std::string_view kStampName = "_sst_file.global_seqno";
 constexpr size_t kStampBytes = 8;
@@ -49,14 +49,14 @@ class UnstampedSource : public ByteSource {
   const ByteSource* const file_;
   const uint64_t stamp_offset_;
 };
-constexpr char kIndexName[] = "rocksdb.index";
+constexpr char kIndexBlockName[] = "rocksdb.index";
 constexpr char kDictionaryName[] = "rocksdb.compression_dict";
 // Prefixes of the compression property: the name of the compression manager up
 // to the first semicolon, empty if no block is compressed.
 constexpr char kBuiltinCompressions[] = "BuiltinV2;";
 constexpr char kNoCompressions[] = ";";
 
-Status Bad(const std::string& what, uint64_t offset) {
+Status BadTable(const std::string& what, uint64_t offset) {
   return MakeStatus(EndState::kCorrupt,
                     what + ", offset " + std::to_string(offset));
 }
@@ -126,19 +126,19 @@ Status SstReader::ReadMetaindex() {
     // long ones.
     name_bytes += cursor.key().size();
     if (name_bytes > kMaxSstMetaBlockBytes) {
-      return Bad("metaindex names: expected at most " +
+      return BadTable("metaindex names: expected at most " +
                      std::to_string(kMaxSstMetaBlockBytes) + " bytes, found " +
                      std::to_string(name_bytes),
                  at);
     }
     if (!meta_blocks_.empty() && cursor.key() <= meta_blocks_.back().name) {
-      return Bad("metaindex order: expected a name above " +
+      return BadTable("metaindex order: expected a name above " +
                      sst::HexKey(meta_blocks_.back().name) + ", found " +
                      sst::HexKey(cursor.key()),
                  at);
     }
     if (!HandleFits(cursor.handle(), footer_.footer_offset)) {
-      return Bad("meta block " + sst::HexKey(cursor.key()) +
+      return BadTable("meta block " + sst::HexKey(cursor.key()) +
                      ": expected it before the footer, found " +
                      Describe(cursor.handle()),
                  at);
@@ -149,12 +149,12 @@ Status SstReader::ReadMetaindex() {
 }
 
 Status SstReader::ReadProperties() {
-  const SstMetaBlock* meta = FindMetaBlock(kPropertiesName);
+  const SstMetaBlock* meta = FindMetaBlock(kPropertiesBlockName);
   if (meta == nullptr) {
     meta = FindMetaBlock(kOldPropertiesName);
   }
   if (meta == nullptr) {
-    return Bad("metaindex: expected a properties block, found none",
+    return BadTable("metaindex: expected a properties block, found none",
                footer_.metaindex.offset);
   }
   SstBlock block;
@@ -194,16 +194,16 @@ bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
     return false;
   }
   properties_.external_global_seqno = sst::DecodeLittle64(stamp.data());
-  properties_.all[kSeqnoName] = stamp;
+  properties_.all[kGlobalSeqnoName] = stamp;
   return true;
 }
 
 Status SstReader::FindIndex() {
   index_handle_ = footer_.index;
   if (!footer_.has_index_handle) {
-    const SstMetaBlock* meta = FindMetaBlock(kIndexName);
+    const SstMetaBlock* meta = FindMetaBlock(kIndexBlockName);
     if (meta == nullptr) {
-      return Bad("metaindex: expected an index block, found none",
+      return BadTable("metaindex: expected an index block, found none",
                  footer_.metaindex.offset);
     }
     index_handle_ = meta->handle;
@@ -250,7 +250,7 @@ Status SstReader::VisitDataHandle(const SstBlockCursor& cursor,
   entry.handle = cursor.handle();
   if (!HandleFits(entry.handle, footer_.footer_offset) ||
       entry.handle.offset < walk->data_end) {
-    return Bad("index: expected a data block from " +
+    return BadTable("index: expected a data block from " +
                    std::to_string(walk->data_end) + " to " +
                    std::to_string(footer_.footer_offset) + ", found " +
                    Describe(entry.handle),
@@ -260,7 +260,7 @@ Status SstReader::VisitDataHandle(const SstBlockCursor& cursor,
   entry.separator = cursor.key();
   if (properties_.index_key_is_user_key == 0) {
     if (entry.separator.size() < kSstKeyTrailerBytes) {
-      return Bad("index key: expected at least 8 bytes, found " +
+      return BadTable("index key: expected at least 8 bytes, found " +
                      std::to_string(entry.separator.size()),
                  index_handle_.offset);
     }
@@ -291,7 +291,7 @@ Status SstReader::WalkIndexBlock(const SstBlockHandle& handle, bool top_level,
     }
   }
   if (s.ok() && cursor.entries() == 0 && !(handle == index_handle_)) {
-    return Bad("index partition: expected entries, found none", handle.offset);
+    return BadTable("index partition: expected entries, found none", handle.offset);
   }
   walk->partition_last = cursor.key();
   return s;
@@ -302,7 +302,7 @@ Status SstReader::VisitPartition(const SstBlockCursor& cursor,
   const SstBlockHandle handle = cursor.handle();
   if (handle.offset < walk->partition_end ||
       !HandleFits(handle, footer_.footer_offset)) {
-    return Bad("index partition: expected it from " +
+    return BadTable("index partition: expected it from " +
                    std::to_string(walk->partition_end) + " to " +
                    std::to_string(footer_.footer_offset) + ", found " +
                    Describe(handle),
@@ -311,7 +311,7 @@ Status SstReader::VisitPartition(const SstBlockCursor& cursor,
   walk->partition_end = handle.end();
   const Status s = WalkIndexBlock(handle, /*top_level=*/false, walk);
   if (s.ok() && walk->partition_last != cursor.key()) {
-    return Bad("top-level index key: expected the partition's last key " +
+    return BadTable("top-level index key: expected the partition's last key " +
                    sst::HexKey(walk->partition_last) + ", found " +
                    sst::HexKey(cursor.key()),
                index_handle_.offset);
@@ -347,7 +347,7 @@ Status SstReader::ForEachEntry(const SstBlockHandle& handle,
   }
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
     if (cursor.key().size() < kSstKeyTrailerBytes) {
-      return Bad("internal key " + std::to_string(cursor.entries() - 1) +
+      return BadTable("internal key " + std::to_string(cursor.entries() - 1) +
                      " of a data block: expected at least 8 bytes, found " +
                      std::to_string(cursor.key().size()),
                  handle.offset);
@@ -376,7 +376,7 @@ Status SstReader::ReadBoundKeys(std::string* first, std::string* last) const {
     return s;
   }
   if (!any) {
-    return Bad("index: expected a data block, found none",
+    return BadTable("index: expected a data block, found none",
                index_handle_.offset);
   }
   uint64_t entries = 0;
@@ -387,7 +387,7 @@ Status SstReader::ReadBoundKeys(std::string* first, std::string* last) const {
     return Status::OK();
   });
   if (s.ok() && entries == 0) {
-    return Bad("first data block: expected entries, found none",
+    return BadTable("first data block: expected entries, found none",
                first_block.offset);
   }
   entries = 0;
@@ -399,7 +399,7 @@ Status SstReader::ReadBoundKeys(std::string* first, std::string* last) const {
     });
   }
   if (s.ok() && entries == 0) {
-    return Bad("last data block: expected entries, found none",
+    return BadTable("last data block: expected entries, found none",
                last_block.offset);
   }
   return s;

@@ -26,10 +26,10 @@ constexpr uint32_t kMinTailFormatVersion = 2;
 constexpr uint32_t kExternalVersion = 2;
 // RocksDB's id of an unknown column family.
 constexpr uint64_t kUnknownFamilyId = 2147483647;
-constexpr size_t kVersionOffset = 41;
-constexpr size_t kFooterChecksumOffset = 5;
-constexpr uint64_t kBlockBasedMagic = 0x88e241b785f4cff7ull;
-constexpr char kExtendedMagic[] = "\x3e\x00\x7a\x00";
+constexpr size_t kTailVersionOffset = 41;
+constexpr size_t kTailChecksumOffset = 5;
+constexpr uint64_t kTailMagic = 0x88e241b785f4cff7ull;
+constexpr char kExtendedTailMagic[] = "\x3e\x00\x7a\x00";
 
 constexpr char kFamilyIdName[] = "rocksdb.column.family.id";
 constexpr char kFamilyNameName[] = "rocksdb.column.family.name";
@@ -37,7 +37,7 @@ constexpr char kVersionName[] = "rocksdb.external_sst_file.version";
 constexpr char kSessionName[] = "rocksdb.creating.session.identity";
 constexpr char kRangeDeletionCountName[] = "rocksdb.num.range-deletions";
 constexpr uint64_t kTypeRangeDeletion = 0x0f;
-constexpr char kSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
+constexpr char kSeqnoProperty[] = "rocksdb.external_sst_file.global_seqno";
 
 // Properties that do not depend on the file's place in a database: all those
 // that RocksDB 5.0 to 11.9 and its own collectors write into block-based
@@ -63,7 +63,7 @@ constexpr std::string_view kCopied[] = {
     "rocksdb.data.unix.write.time.min",
     "rocksdb.deleted.keys",
     "rocksdb.eligible.last.level.entries",
-    kSeqnoName,
+    kSeqnoProperty,
     kVersionName,
     "rocksdb.file.creation.time",
     "rocksdb.filter.policy",
@@ -272,7 +272,7 @@ PropertyMap RewriteProperties(const PropertyMap& source) {
   PutFixed32(&version, kExternalVersion);
   rewritten[kFamilyIdName] = family_id;
   rewritten[kVersionName] = version;
-  rewritten[kSeqnoName] = std::string(sizeof(uint64_t), '\0');
+  rewritten[kSeqnoProperty] = std::string(sizeof(uint64_t), '\0');
   // An empty name is not stored.
   rewritten.erase(kFamilyNameName);
   return rewritten;
@@ -343,19 +343,19 @@ class TailBuilder {
         sst::PutVarint64(&footer, handle.size);
       }
     } else {
-      footer.append(kExtendedMagic, sizeof(uint32_t));
+      footer.append(kExtendedTailMagic, sizeof(uint32_t));
       PutFixed32(&footer, 0);
       PutFixed32(&footer, source_.base_context_checksum);
       PutFixed32(&footer, static_cast<uint32_t>(metaindex.size));
     }
-    footer.resize(kVersionOffset, '\0');
+    footer.resize(kTailVersionOffset, '\0');
     PutFixed32(&footer, source_.format_version);
-    PutFixed64(&footer, kBlockBasedMagic);
+    PutFixed64(&footer, kTailMagic);
     if (!source_.has_index_handle) {
       const uint32_t checksum =
           ComputeSstChecksum(source_.checksum, footer) +
           source_.ContextModifier(body_bytes_ + bytes_.size());
-      EncodeFixed32(&footer[kFooterChecksumOffset], checksum);
+      EncodeFixed32(&footer[kTailChecksumOffset], checksum);
     }
     bytes_ += footer;
   }

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 // Time that a closed lane waits for the reason on the control connection; once
 // for each side.
-constexpr std::chrono::milliseconds kLastWordsLimit{1000};
+constexpr std::chrono::milliseconds kVerifierLastWordsLimit{1000};
 
 ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
   ComparedSide summary;
@@ -55,7 +55,7 @@ Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
     link.connect_timeout = options.connect_timeout;
     link.peer_timeout = options.peer_timeout;
     link.stall_timeout = options.stall_timeout;
-    link.last_words = kLastWordsLimit;
+    link.last_words = kVerifierLastWordsLimit;
     link.label = side->label + " ";
     side->link = std::make_unique<SourceLink>(side == &left_ ? left : right,
                                               link, &failure_);

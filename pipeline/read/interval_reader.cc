@@ -13,7 +13,7 @@ using rocksdb::Status;
 namespace {
 
 // Entries, and bytes, between two calls of `cancelled`.
-constexpr uint64_t kCancelInterval = 4096;
+constexpr uint64_t kReadsBetweenCancels = 4096;
 constexpr uint64_t kCancelIntervalBytes = 16u << 20;
 // Bytes read for one page of entries, after which the page is sent as it is,
 // because reading a page cannot be cancelled.
@@ -81,7 +81,7 @@ Status DigestInterval(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     bool entity = false;
     const Slice value = reader.DigestValue(&scratch, &entity);
     digest.Add(reader.key(), value, entity);
-    if (digest.entries() % kCancelInterval != 0 &&
+    if (digest.entries() % kReadsBetweenCancels != 0 &&
         digest.key_value_bytes() - looked_at_bytes < kCancelIntervalBytes) {
       continue;
     }

@@ -11,7 +11,7 @@ namespace {
 using rocksdb::Status;
 
 constexpr double kBucketSeconds = 0.1;
-constexpr std::chrono::microseconds kLongestSleep{1'000'000};
+constexpr std::chrono::microseconds kLongestRateSleep{1'000'000};
 // Interval of reading a test's clock.
 constexpr std::chrono::microseconds kForeignClockSleep{500};
 
@@ -60,7 +60,7 @@ Status TokenBucket::Take(uint64_t bytes) {
       break;
     }
     changed_.wait_for(
-        lock, std::min(wait, now_ ? kForeignClockSleep : kLongestSleep));
+        lock, std::min(wait, now_ ? kForeignClockSleep : kLongestRateSleep));
   }
   if (!closed_ && bytes_per_sec_ != 0) {
     tokens_ -= static_cast<double>(bytes);

@@ -13,7 +13,7 @@ using rocksdb::Status;
 namespace {
 
 // Entries between two calls of `cancelled`.
-constexpr uint64_t kLookInterval = 64;
+constexpr uint64_t kDeltaLookInterval = 64;
 
 }  // namespace
 
@@ -123,7 +123,7 @@ Status DeltaBuilder::DeleteBefore(const Slice* key,
 }
 
 Status DeltaBuilder::Poll() {
-  return ++steps_ % kLookInterval == 0 && options_.cancelled &&
+  return ++steps_ % kDeltaLookInterval == 0 && options_.cancelled &&
                  options_.cancelled()
              ? MakeStatus(EndState::kCancelled, "build: stopped on request")
              : Status::OK();

@@ -20,7 +20,7 @@ using rocksdb::Status;
 
 // An owner that replaces its MANIFEST does so in less time.
 constexpr std::chrono::milliseconds kPatience{2'000};
-constexpr std::chrono::milliseconds kPause{5};
+constexpr std::chrono::milliseconds kFactsPause{5};
 
 Status ReadManifest(ManifestTail* manifest) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -32,7 +32,7 @@ Status ReadManifest(ManifestTail* manifest) {
       return may_pass ? MakeStatus(EndState::kSourceError, MessageOf(status))
                       : status;
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kFactsPause);
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using rocksdb::Status;
 
-Status CheckStopped(const SnapshotOptions& options) {
+Status CheckNotStopped(const SnapshotOptions& options) {
   return options.cancelled && options.cancelled()
              ? MakeStatus(EndState::kCancelled, "while taking the snapshot")
              : Status::OK();
@@ -96,9 +96,9 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   Status status = ListFiles();
   if (status.ok()) status = manifest.Follow(&unused);
   if (status.ok()) status = ReadManifest(manifest);
-  if (status.ok()) status = CheckStopped(options);
+  if (status.ok()) status = CheckNotStopped(options);
   if (status.ok()) status = ReadTables(manifest.state());
-  if (status.ok()) status = CheckStopped(options);
+  if (status.ok()) status = CheckNotStopped(options);
   if (status.ok()) status = ReadWals(&wals);
   if (status.ok()) {
     status = CheckTrackedWals(manifest.state(), files_.files);

@@ -9,7 +9,7 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr char kPrefix[] = "MANIFEST-";
+constexpr char kManifestPrefix[] = "MANIFEST-";
 
 Status ReadCurrent(const std::string& directory, std::string* manifest) {
   bool found = false;
@@ -24,9 +24,9 @@ Status ReadCurrent(const std::string& directory, std::string* manifest) {
                       "no CURRENT file in " + directory +
                           ": this is not a RocksDB database");
   }
-  const size_t prefix = sizeof(kPrefix) - 1;
+  const size_t prefix = sizeof(kManifestPrefix) - 1;
   if (text.size() < prefix + 2 || text.back() != '\n' ||
-      text.rfind(kPrefix, 0) != 0 ||
+      text.rfind(kManifestPrefix, 0) != 0 ||
       text.find_first_not_of("0123456789", prefix) != text.size() - 1) {
     return MakeStatus(EndState::kCorrupt,
                       directory + "/CURRENT: expected the name of a MANIFEST "

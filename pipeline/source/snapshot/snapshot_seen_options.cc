@@ -10,11 +10,11 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr char kPrefix[] = "OPTIONS-";
+constexpr char kOptionsPrefix[] = "OPTIONS-";
 
 bool ParseName(const std::string& name, uint64_t* number) {
-  const size_t prefix = sizeof(kPrefix) - 1;
-  if (name.rfind(kPrefix, 0) != 0 || name.size() == prefix ||
+  const size_t prefix = sizeof(kOptionsPrefix) - 1;
+  if (name.rfind(kOptionsPrefix, 0) != 0 || name.size() == prefix ||
       name.find_first_not_of("0123456789", prefix) != std::string::npos) {
     return false;
   }

@@ -20,7 +20,7 @@ constexpr int kMaxListings = 5;
 // Reads of a WAL after which the bytes behind its end count as settled: so many
 // that find the same bytes, or so many that find any, because the owner may
 // write all the time.
-constexpr uint64_t kSettledLooks = 3;
+constexpr uint64_t kSettledWalLooks = 3;
 constexpr uint64_t kMovingLooks = 8;
 // Reads that find the same wrong bytes before they count as damage.
 constexpr uint64_t kDamagedLooks = 3;
@@ -169,7 +169,7 @@ Status HeldWals::CheckEnd(Wal* wal) {
     return Status::OK();
   }
   const bool is_settled =
-      IsRecyclable(*wal) || wal->same_looks >= kSettledLooks ||
+      IsRecyclable(*wal) || wal->same_looks >= kSettledWalLooks ||
       (IsNewest(*wal) && wal->tail_looks >= kMovingLooks);
   if (!is_settled) {
     return Status::TryAgain(wal->path + " ends inside a record");
@@ -192,7 +192,7 @@ Status HeldWals::CheckEnd(Wal* wal) {
 // of those in an endless loop if it recovers with kSkipAnyCorruptedRecords.
 uint64_t HeldWals::BytesToCopy(const Wal& wal) const {
   const bool is_written_on = IsNewest(wal) && (IsRecyclable(wal) ||
-                                               wal.same_looks < kSettledLooks);
+                                               wal.same_looks < kSettledWalLooks);
   const bool has_torn_end =
       wal.follower.stopped_inside() && !wal.follower.is_recyclable();
   return is_written_on || !has_torn_end ? wal.follower.end() : wal.bytes;

@@ -19,7 +19,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr size_t kPieceBytes = 1u << 20;
+constexpr size_t kCheckedPieceBytes = 1u << 20;
 
 Status CheckData(const ByteSource& source, CloneFileKind kind,
                  std::vector<ByteSpan> checked, bool* unchecked) {
@@ -111,7 +111,7 @@ Status ReadPieces(const FileSource& source, const std::string& path,
   std::string scratch;
   for (uint64_t at = 0; at < bytes;) {
     const size_t n =
-        static_cast<size_t>(std::min<uint64_t>(kPieceBytes, bytes - at));
+        static_cast<size_t>(std::min<uint64_t>(kCheckedPieceBytes, bytes - at));
     Slice piece;
     const Status status = source.Read(offset + at, n, &scratch, &piece);
     if (!status.ok()) {
@@ -188,15 +188,15 @@ bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
   }
   const uint64_t unit = file->GetRequiredBufferAlignment();
   const std::unique_ptr<char, FreeMemory> buffer(
-      static_cast<char*>(std::aligned_alloc(unit, kPieceBytes)));
-  if (buffer == nullptr || kPieceBytes % unit != 0) {
+      static_cast<char*>(std::aligned_alloc(unit, kCheckedPieceBytes)));
+  if (buffer == nullptr || kCheckedPieceBytes % unit != 0) {
     return false;
   }
   Digest128Stream stream;
   const uint64_t end = offset + bytes;
-  for (uint64_t at = offset / unit * unit; at < end; at += kPieceBytes) {
+  for (uint64_t at = offset / unit * unit; at < end; at += kCheckedPieceBytes) {
     Slice piece;
-    if (!file->Read(at, kPieceBytes, rocksdb::IOOptions(), &piece,
+    if (!file->Read(at, kCheckedPieceBytes, rocksdb::IOOptions(), &piece,
                     buffer.get(), nullptr)
              .ok()) {
       return false;
@@ -204,7 +204,7 @@ bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
     // The first piece may begin before the part, the last one end behind it.
     const uint64_t skipped = at < offset ? offset - at : 0;
     const uint64_t wanted =
-        std::min<uint64_t>(end - at, kPieceBytes) - skipped;
+        std::min<uint64_t>(end - at, kCheckedPieceBytes) - skipped;
     if (piece.size() < skipped + wanted) {
       return false;
     }

@@ -28,9 +28,9 @@ const char* WorkOf(BackgroundErrorReason reason) {
   }
 }
 
-class Listener : public rocksdb::EventListener {
+class BackgroundErrorListener : public rocksdb::EventListener {
  public:
-  Listener(std::string dir, BackgroundErrorFunction on_error)
+  BackgroundErrorListener(std::string dir, BackgroundErrorFunction on_error)
       : dir_(std::move(dir)), on_error_(std::move(on_error)) {}
 
   void OnBackgroundError(BackgroundErrorReason reason,
@@ -53,7 +53,7 @@ class Listener : public rocksdb::EventListener {
 
 std::shared_ptr<rocksdb::EventListener> MakeBackgroundErrorListener(
     const std::string& dir, BackgroundErrorFunction on_error) {
-  return std::make_shared<Listener>(dir, std::move(on_error));
+  return std::make_shared<BackgroundErrorListener>(dir, std::move(on_error));
 }
 
 }  // namespace sstferry

@@ -21,7 +21,7 @@ using rocksdb::Status;
 constexpr uint64_t kBytesTogether = 256u << 20;
 // The same without pauses.
 constexpr uint64_t kBytesTogetherUnpaced = 1u << 30;
-constexpr std::chrono::milliseconds kLookInterval{50};
+constexpr std::chrono::milliseconds kCompactionLookInterval{50};
 
 // Files with range deletions that are compacted in one call, and all files that
 // overlap them.
@@ -34,12 +34,12 @@ struct Span {
 };
 
 // Sets a flag that cancels a compaction once `stop` is stopped. Has a thread
-// that looks every kLookInterval.
+// that looks every kCompactionLookInterval.
 class Canceller {
  public:
   explicit Canceller(StopSignal* stop)
       : thread_([this, stop] {
-          while (!done_.WaitFor(kLookInterval)) {
+          while (!done_.WaitFor(kCompactionLookInterval)) {
             if (stop->stopped()) {
               cancelled_ = true;
               return;

@@ -19,7 +19,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr size_t kTrailerBytes = 8;  // of an internal key
-constexpr char kOptionsPrefix[] = "OPTIONS-";
+constexpr char kOptionsNamePrefix[] = "OPTIONS-";
 constexpr char kManifestPrefix[] = "MANIFEST-";
 
 // RocksDB adds these before it hashes an id.
@@ -307,7 +307,7 @@ void TraceTables(rocksdb::FileSystem* file_system, const std::string& dir,
       return tracer.Add(record);
     });
   }
-  const uint64_t options = NewestOf(file_system, dir, kOptionsPrefix);
+  const uint64_t options = NewestOf(file_system, dir, kOptionsNamePrefix);
   if (status.ok() && options > NumberIn(current, kManifestPrefix)) {
     tracer.Finish(options);
   }

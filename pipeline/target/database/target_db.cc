@@ -21,7 +21,7 @@ constexpr int kMaxOpenFiles = 64;
 // If less than this is free, a missing OPTIONS file means a full disk.
 constexpr uint64_t kOptionsFileRoom = 1u << 20;
 
-Status At(const Status& status, const std::string& where) {
+Status AtPlace(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
 }
 
@@ -118,7 +118,7 @@ Status TargetDb::Open(How how) {
   if (how == How::kReopen && status.IsPathNotFound()) {
     return WithContext(status, EndState::kCorrupt, "reopen " + dir_);
   }
-  return At(status, std::string(how == How::kCreate ? "create " : "reopen ") +
+  return AtPlace(status, std::string(how == How::kCreate ? "create " : "reopen ") +
                         dir_);
 }
 
@@ -135,7 +135,7 @@ bool TargetDb::NeedsAllFilesOpen() const {
 Status TargetDb::Finalize() {
   Status status = CloseHandles();
   if (status.ok()) {
-    status = At(db_->Close(), "close " + dir_);
+    status = AtPlace(db_->Close(), "close " + dir_);
   }
   db_.reset();
   if (status.ok()) {
@@ -145,11 +145,11 @@ Status TargetDb::Finalize() {
     status = ExpectNewOptionsFile();
   }
   if (status.ok()) {
-    status = At(db_->PauseBackgroundWork(), "pause " + dir_);
+    status = AtPlace(db_->PauseBackgroundWork(), "pause " + dir_);
   }
   for (size_t i = 0; i < names_.size() && status.ok(); ++i) {
     if (!families_[i].final_options.disable_auto_compactions) {
-      status = At(db_->SetOptions(handles_[i],
+      status = AtPlace(db_->SetOptions(handles_[i],
                                   {{"disable_auto_compactions", "false"}}),
                   "column family '" + names_[i] + "'");
       if (status.ok()) {
@@ -174,7 +174,7 @@ Status TargetDb::RestoreMaxOpenFiles() {
     status = rocksdb::ReadFileToString(env_.get(), dir_ + "/" + name, &text);
   }
   if (!status.ok()) {
-    return At(status, "OPTIONS of " + dir_);
+    return AtPlace(status, "OPTIONS of " + dir_);
   }
   const std::string line =
       "\n  max_open_files=" + std::to_string(kMaxOpenFiles) + "\n";
@@ -241,12 +241,12 @@ Status TargetDb::CloseHandles() {
     status = status.ok() ? destroyed : status;
   }
   handles_.clear();
-  return At(status, "close " + dir_);
+  return AtPlace(status, "close " + dir_);
 }
 
 Status TargetDb::Close() {
   rocksdb::VectorLogPtr wals;
-  Status status = At(db_->GetSortedWalFiles(wals), "WAL of " + dir_);
+  Status status = AtPlace(db_->GetSortedWalFiles(wals), "WAL of " + dir_);
   for (const std::unique_ptr<rocksdb::LogFile>& wal : wals) {
     bool is_empty = false;
     if (status.ok()) {
@@ -260,7 +260,7 @@ Status TargetDb::Close() {
     }
   }
   const Status handles = CloseHandles();
-  const Status closed = At(db_->Close(), "close " + dir_);
+  const Status closed = AtPlace(db_->Close(), "close " + dir_);
   db_.reset();
   status = status.ok() ? handles : status;
   status = status.ok() ? closed : status;

@@ -34,7 +34,7 @@ Status Errno(const std::string& what, int error) {
   return MakeStatus(state, what + ": " + strerror(error));
 }
 
-Status At(const std::string& what, const Status& status) {
+Status AtPath(const std::string& what, const Status& status) {
   return WithContext(status, EndStateOf(status), what);
 }
 
@@ -45,7 +45,7 @@ std::string WithoutTrailingSlash(std::string path) {
   return path;
 }
 
-std::string ParentOf(const std::string& path) {
+std::string ParentOfPath(const std::string& path) {
   const std::string parent = fs::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
 }
@@ -101,7 +101,7 @@ Workspace::Workspace(std::string target_dir, Existing existing,
                      std::shared_ptr<rocksdb::FileSystem> file_system,
                      LogFunction log)
     : target_dir_(std::move(target_dir)),
-      parent_(ParentOf(target_dir_)),
+      parent_(ParentOfPath(target_dir_)),
       dir_(DirOf(target_dir_)),
       existing_(existing),
       file_system_(std::move(file_system)),
@@ -357,7 +357,7 @@ Status Workspace::Lock() {
 }
 
 Status Workspace::CreateDirectory(const std::string& path) {
-  return At("create " + path, file_system_->CreateDirIfMissing(
+  return AtPath("create " + path, file_system_->CreateDirIfMissing(
                                   path, IOOptions(), nullptr));
 }
 
@@ -369,7 +369,7 @@ Status Workspace::CreateLockFile(const std::string& path) {
   if (status.ok()) {
     status = file->Close(IOOptions(), nullptr);
   }
-  return At("open " + path, status);
+  return AtPath("open " + path, status);
 }
 
 // REQUIRES: this object has the flock. Unlike an fcntl lock, it survives the
@@ -388,7 +388,7 @@ Status Workspace::WriteLockMark(const std::string& path) {
     const rocksdb::IOStatus closed = file->Close(IOOptions(), nullptr);
     status = status.ok() ? closed : status;
   }
-  return At("write " + path, status);
+  return AtPath("write " + path, status);
 }
 
 bool Workspace::has_unfinished() const {
@@ -399,7 +399,7 @@ bool Workspace::has_unfinished() const {
 
 Status Workspace::ClearStagingBut(const std::set<std::string>& names) {
   std::vector<std::string> found;
-  Status status = At("list " + staging_dir(),
+  Status status = AtPath("list " + staging_dir(),
                      file_system_->GetChildren(staging_dir(), IOOptions(),
                                                &found, nullptr));
   for (const std::string& name : found) {
@@ -451,7 +451,7 @@ Status Workspace::Clear(bool keeps) {
       RemoveParts({"old", "exchange", "journal", "staging"}, removed_one);
   if (status.ok()) status = CreateDirectory(staging_dir());
   if (status.ok() && keeps) {
-    status = At("rename " + db_dir(), file_system_->RenameFile(
+    status = AtPath("rename " + db_dir(), file_system_->RenameFile(
         db_dir(), earlier_dir(), IOOptions(), nullptr));
   }
   if (status.ok()) status = RemoveParts({"db"}, removed_one);
@@ -465,7 +465,7 @@ Status Workspace::Clear(bool keeps) {
 }
 
 Status Workspace::Discard() {
-  const Status status = At("remove " + db_dir(),
+  const Status status = AtPath("remove " + db_dir(),
                            RemoveTree(file_system_.get(), db_dir()));
   return status.ok() ? RemoveWorkspace() : status;
 }
@@ -478,7 +478,7 @@ Status Workspace::Publish(const std::string& transfer_id, std::string* old_dir,
   if (target_exists_) {
     status = Exchange(transfer_id, old_dir);
   } else {
-    status = At("rename " + db_dir() + " to " + target_dir_,
+    status = AtPath("rename " + db_dir() + " to " + target_dir_,
                 file_system_->RenameFile(db_dir(), target_dir_, IOOptions(),
                                          nullptr));
   }
@@ -515,7 +515,7 @@ Status Workspace::RemoveWorkspace() {
     return status;
   }
   // Fails if db/ is still there.
-  return At("remove " + dir_,
+  return AtPath("remove " + dir_,
             file_system_->DeleteDir(dir_, IOOptions(), nullptr));
 }
 

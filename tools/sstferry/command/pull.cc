@@ -20,7 +20,7 @@
 namespace sstferry {
 namespace {
 
-std::string Seconds(double seconds) {
+std::string PullSeconds(double seconds) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f s", seconds);
   return text.data();
@@ -32,7 +32,7 @@ std::string Rate(uint64_t bytes, double seconds) {
              : "-";
 }
 
-std::string Bytes(uint64_t bytes) {
+std::string PullBytes(uint64_t bytes) {
   return FormatBytes(static_cast<double>(bytes));
 }
 
@@ -66,14 +66,14 @@ std::string Placement(const Summary& summary) {
             " in L" + std::to_string(level);
   }
   return text.empty() ? text
-                      : text + "; " + Bytes(summary.compaction_debt_bytes) +
+                      : text + "; " + PullBytes(summary.compaction_debt_bytes) +
                             " left to compact";
 }
 
 // Of a refresh in place.
 std::string ReadAndWritten(const Summary& summary) {
-  return "; " + Bytes(summary.bytes_read) + " read, " +
-         Bytes(summary.bytes_written) + " written";
+  return "; " + PullBytes(summary.bytes_read) + " read, " +
+         PullBytes(summary.bytes_written) + " written";
 }
 
 // Describes the finished TARGET_DIR in one line.
@@ -93,7 +93,7 @@ std::string TargetLine(const Summary& summary) {
     return text + ", nothing changed at the source: not swapped\n";
   }
   if (summary.visibility == "swap") {
-    return text + ", out of service for " + Seconds(summary.outage_seconds) +
+    return text + ", out of service for " + PullSeconds(summary.outage_seconds) +
            "; " + Levels(summary) + "\n";
   }
   if (summary.ranges_not_compared > 0) {
@@ -111,7 +111,7 @@ std::string TargetLine(const Summary& summary) {
 
 // What moved, in one line.
 std::string MovedLine(const Summary& summary) {
-  const std::string wire = ", " + Bytes(summary.wire_bytes) + " on the wire\n";
+  const std::string wire = ", " + PullBytes(summary.wire_bytes) + " on the wire\n";
   if (summary.method == "clone") {
     const std::string unchecked =
         summary.chunks_unchecked == 0
@@ -122,14 +122,14 @@ std::string MovedLine(const Summary& summary) {
         summary.files_reused == 0
             ? ""
             : ", " + FormatCount(summary.files_reused, "file") + " with " +
-                  Bytes(summary.bytes_reused) + " reused";
+                  PullBytes(summary.bytes_reused) + " reused";
     return "cloned: " + FormatCount(summary.files_cloned, "file") +
-           " as they were" + unchecked + reused + ", " + Bytes(summary.sst_bytes) +
+           " as they were" + unchecked + reused + ", " + PullBytes(summary.sst_bytes) +
            " in " + FormatCount(summary.chunks, "unit") + wire;
   }
   return "moved: " + FormatCount(summary.entries, "entry", "entries") + ", " +
-         Bytes(summary.key_value_bytes) + " of keys and values as " +
-         Bytes(summary.sst_bytes) + " of SST in " +
+         PullBytes(summary.key_value_bytes) + " of keys and values as " +
+         PullBytes(summary.sst_bytes) + " of SST in " +
          FormatCount(summary.chunks, "chunk") + wire;
 }
 
@@ -139,7 +139,7 @@ std::string SavedLine(const Summary& summary) {
   if (summary.chunks_carried > 0) {
     text = "carried: " + FormatCount(summary.chunks_carried, "source file") +
            (summary.chunks_carried == 1 ? " as it was, " : " as they were, ") +
-           Bytes(summary.sst_bytes_carried);
+           PullBytes(summary.sst_bytes_carried);
     if (summary.chunks_unchecked > 0) {
       text += ", " + std::to_string(summary.chunks_unchecked) +
               " of them without block checksums";
@@ -148,7 +148,7 @@ std::string SavedLine(const Summary& summary) {
   if (summary.chunks_resumed > 0) {
     text += (text.empty() ? "resumed: " : "; resumed: ") +
             FormatCount(summary.chunks_resumed, "chunk") +
-            " received by earlier runs, " + Bytes(summary.sst_bytes_resumed);
+            " received by earlier runs, " + PullBytes(summary.sst_bytes_resumed);
   }
   return text.empty() ? text : text + "\n";
 }
@@ -188,11 +188,11 @@ std::string PullReport(const Summary& summary) {
            : ", taken at " + Rfc3339(summary.snapshot_taken_seconds)) +
       "\n";
   text += MovedLine(summary) + SourcesLine(summary) + SavedLine(summary);
-  text += "time: " + Seconds(summary.seconds) + ", " +
+  text += "time: " + PullSeconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes - summary.sst_bytes_resumed,
                TransferSeconds(summary)) + ", " +
           FormatCount(summary.lanes, "lane") + ", peak memory " +
-          Bytes(summary.peak_rss_bytes) + "\n";
+          PullBytes(summary.peak_rss_bytes) + "\n";
   text += TargetLine(summary);
   text += summary.verified
               ? "verified: equal\n"

@@ -67,7 +67,7 @@ class Ledger {
   uint64_t wire_bytes_ = 0;
 };
 
-std::string Seconds(double seconds) {
+std::string ServeSeconds(double seconds) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f", seconds);
   return text.data();
@@ -79,7 +79,7 @@ void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
   std::string line = "transfer " + report.transfer_id + " of " + report.name +
                      " to " + report.peer + ": " + EndStateName(state) + ", " +
                      std::to_string(report.sst_bytes) + " bytes, " +
-                     Seconds(report.seconds) + " seconds";
+                     ServeSeconds(report.seconds) + " seconds";
   if (!report.status.ok()) {
     line += ": " + MessageOf(report.status);
     if (!report.error_where.empty()) {

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string Bytes(uint64_t bytes) {
+std::string StatusBytes(uint64_t bytes) {
   return FormatBytes(static_cast<double>(bytes));
 }
 
@@ -71,7 +71,7 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
                           ? "in use"
                           : FormatClock(
                                 static_cast<double>(snapshot.ttl_left_seconds)),
-                      std::to_string(snapshot.readers), Bytes(snapshot.pinned_bytes)});
+                      std::to_string(snapshot.readers), StatusBytes(snapshot.pinned_bytes)});
     }
     text += Table(rows);
   }
@@ -79,7 +79,7 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
   text += count == 0 ? "no snapshot is retained or in use"
                      : FormatCount(count, "snapshot") +
                            (count == 1 ? " pins " : " pin ") +
-                           Bytes(PinnedBytes(report));
+                           StatusBytes(PinnedBytes(report));
   if (report.foreign_snapshots > 0) {
     text += "; not looked at: " +
             FormatCount(report.foreign_snapshots, "snapshot") +
@@ -96,9 +96,9 @@ std::string UnfinishedText(const UnfinishedPull& pull) {
     std::array<char, 16> percent{};
     std::snprintf(percent.data(), percent.size(), "%.1f", pull.percent());
     text += std::string(percent.data()) + " % of about " +
-            Bytes(pull.planned_bytes) + " recorded, " +
+            StatusBytes(pull.planned_bytes) + " recorded, " +
             FormatCount(pull.chunks, "chunk") + " with " +
-            Bytes(pull.sst_bytes) + ", of transfer " + pull.transfer_id +
+            StatusBytes(pull.sst_bytes) + ", of transfer " + pull.transfer_id +
             " from " + Printable(pull.source) + " at sequence " +
             std::to_string(pull.snapshot_sequence);
     text += pull.snapshot_taken_at.empty()

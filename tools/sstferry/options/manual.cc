@@ -8,12 +8,12 @@
 namespace sstferry {
 namespace {
 
-constexpr size_t kColumns = 80;
+constexpr size_t kManualColumns = 80;
 
 std::string Wrapped(const std::string& text, const std::string& first,
                     const std::string& rest) {
   std::string wrapped;
-  for (const std::string& line : WrapText(text, kColumns - rest.size())) {
+  for (const std::string& line : WrapText(text, kManualColumns - rest.size())) {
     wrapped += (wrapped.empty() ? first : rest) + line + "\n";
   }
   return wrapped;

@@ -17,7 +17,7 @@ namespace {
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-constexpr int kLookMillis = 50;
+constexpr int kLeftLookMillis = 50;
 // In /proc/PID/stat behind the name, which ends with the last ')': the state,
 // and 19 fields later the start time.
 constexpr int kFieldsToStart = 19;
@@ -40,7 +40,7 @@ bool Ends(pid_t process, const std::string& name, std::chrono::seconds limit) {
     if (steady_clock::now() >= until) {
       return false;
     }
-    poll(nullptr, 0, kLookMillis);
+    poll(nullptr, 0, kLeftLookMillis);
   }
   return true;
 }
