@@ -18,23 +18,32 @@ void Fields(A& a, M& m) {
   Number(a, "bytes", m.bytes);
   Number(a, "smallest_sequence", m.smallest_sequence);
   Number(a, "largest_sequence", m.largest_sequence);
+  Number(a, "entries", m.entries);
+  Number(a, "deletions", m.deletions);
+  Number(a, "merge_operands", m.merge_operands);
+  Number(a, "range_deletions", m.range_deletions);
 }
 
 template <typename A, FieldsOf<CoveredFamily> M>
 void Fields(A& a, M& m) {
   a.Bytes("name", m.name, kMaxFamilyNameBytes);
-  a.List("files", m.files, kMaxTargetFiles, 48,
+  a.List("files", m.files, kMaxTargetFiles, 80,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
-template <typename A, FieldsOf<CoverFile> M>
-void Fields(A& a, M& m) {
+template <typename A, typename M>
+void HeadFields(A& a, M& m) {
   a.Id("transfer_id", m.transfer_id);
   a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
   a.Bool("mixed", m.mixed);
   Number(a, "sequence_old", m.sequence_old);
   Number(a, "sequence_new", m.sequence_new);
   a.Bytes("target_database_id", m.target_database_id, kMaxIdentifierBytes);
+}
+
+template <typename A, FieldsOf<CoverFile> M>
+void Fields(A& a, M& m) {
+  HeadFields(a, m);
   a.List("families", m.families, kMaxFamilies, 8,
          [](auto& archive, auto& item) { Fields(archive, item); });
   a.List("covers", m.covers, kMaxRanges, 48,
@@ -60,15 +69,35 @@ Status EncodeCoverFile(const CoverFile& covers, std::string* out) {
   return Status::OK();
 }
 
-Status DecodeCoverFile(const Slice& file, CoverFile* covers) {
+namespace {
+
+// Whose replica it is, but no records: such a file does not tell how many
+// entries its tables held, so nothing shows what their compactions lost.
+Status DecodeOldCoverFile(const Slice& file, CoverFile* covers) {
   Slice payload;
-  const Status status =
-      UnsealFile("covers", kCoverMagic, kMaxCoverPayloadBytes, file, &payload);
+  const Status status = UnsealFile("covers", kOldCoverMagic,
+                                   kMaxCoverPayloadBytes, file, &payload);
   if (!status.ok()) {
     return status;
   }
+  Decoder in("covers", payload);
+  FieldDecoder decoder(&in);
+  HeadFields(decoder, *covers);
+  in.Raw("the rest", in.remaining());
+  return in.Finish();
+}
+
+}  // namespace
+
+Status DecodeCoverFile(const Slice& file, CoverFile* covers) {
   *covers = CoverFile();
-  return DecodeFields("covers", payload, covers);
+  if (file.starts_with(kOldCoverMagic)) {
+    return DecodeOldCoverFile(file, covers);
+  }
+  Slice payload;
+  const Status status =
+      UnsealFile("covers", kCoverMagic, kMaxCoverPayloadBytes, file, &payload);
+  return status.ok() ? DecodeFields("covers", payload, covers) : status;
 }
 
 }  // namespace sstferry

@@ -2,7 +2,7 @@
 // refresh needs to find unchanged intervals: the source of the replica, the
 // interval records, and the replica's files that hold the data. Normative text:
 // format/FORMAT.md, "Covers". The file is one of format/record/sealed_file.h
-// with magic 53 46 43 4f 56 45 52 32 ("SFCOVER2").
+// with magic 53 46 43 4f 56 45 52 33 ("SFCOVER3").
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,9 @@
 namespace sstferry {
 
 inline constexpr char kCoverFileName[] = "sstferry.covers";
-inline constexpr char kCoverMagic[9] = "SFCOVER2";
+inline constexpr char kCoverMagic[9] = "SFCOVER3";
+// Before tables had counts: only the source and the database are read.
+inline constexpr char kOldCoverMagic[9] = "SFCOVER2";
 inline constexpr uint64_t kMaxCoverPayloadBytes = 1ull << 28;
 inline constexpr uint32_t kMaxTargetFiles = 1u << 22;
 
@@ -27,6 +29,11 @@ struct CoveredTable {
   uint64_t bytes = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
+  // As its properties count them; `entries` includes the others.
+  uint64_t entries = 0;
+  uint64_t deletions = 0;  // includes range deletions
+  uint64_t merge_operands = 0;
+  uint64_t range_deletions = 0;
   friend bool operator==(const CoveredTable&, const CoveredTable&) = default;
 };
 
@@ -55,7 +62,7 @@ struct CoverFile {
                                               std::string* out);
 
 // Corruption: not exactly one whole file whose interval records name its
-// families.
+// families. A file with the old magic has no families and no records.
 [[nodiscard]] rocksdb::Status DecodeCoverFile(const rocksdb::Slice& file,
                                               CoverFile* covers);
 

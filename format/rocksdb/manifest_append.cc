@@ -11,6 +11,7 @@ namespace {
 constexpr uint64_t kLogBlockBytes = 32u << 10;
 constexpr uint64_t kLogHeaderBytes = 7;
 constexpr uint32_t kDatabaseIdTag = (1u << 13) + 1;
+constexpr uint32_t kLastSequenceTag = 4;
 
 void PutVarint(std::string* out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) {
@@ -54,6 +55,14 @@ void AppendDatabaseId(uint64_t file_bytes, const std::string& database_id,
   PutVarint(&edit, kDatabaseIdTag);
   PutVarint(&edit, database_id.size());
   edit += database_id;
+  AppendLogRecord(file_bytes, edit, out);
+}
+
+void AppendLastSequence(uint64_t file_bytes, uint64_t sequence,
+                        std::string* out) {
+  std::string edit;
+  PutVarint(&edit, kLastSequenceTag);
+  PutVarint(&edit, sequence);
   AppendLogRecord(file_bytes, edit, out);
 }
 

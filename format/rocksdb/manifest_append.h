@@ -1,4 +1,4 @@
-// Appends to a MANIFEST what a clone changes in it.
+// Appends to the MANIFEST of a database that no process has open.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,11 @@ namespace sstferry {
 // whole records, so that RocksDB takes `database_id` for its id.
 void AppendDatabaseId(uint64_t file_bytes, const std::string& database_id,
                       std::string* out);
+
+// The same for an edit after which RocksDB takes `sequence` for the last
+// sequence number that it has assigned. REQUIRES: it is not below the one that
+// the MANIFEST has.
+void AppendLastSequence(uint64_t file_bytes, uint64_t sequence,
+                        std::string* out);
 
 }  // namespace sstferry

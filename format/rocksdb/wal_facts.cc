@@ -37,7 +37,8 @@ class WalFacts::Handler : public BatchHandler {
     ++family.entries;
     facts_->has_single_deletes_ |= kind == BatchEntryKind::kSingleDelete;
     const bool is_range = kind == BatchEntryKind::kDeleteRange;
-    if (!family.unbounded) {
+    // RocksDB applies no range deletion whose ends are the same.
+    if (!family.unbounded && !(is_range && key == value)) {
       facts_->Keep(&family, {key.ToString(),
                              is_range ? value.ToString() : std::string(),
                              is_range});

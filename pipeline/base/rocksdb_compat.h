@@ -59,6 +59,10 @@ inline constexpr bool kUniversalIngestsOverData = RocksDbIsAtLeast(9, 0);
 // never reads, so they would never expire.
 inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 
+// Below 9.10 a compaction beside a snapshot at sequence 0 drops the entries at
+// sequence 0 (facebook/rocksdb#13155).
+inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
+
 // Below 8.6 (in Debian's build) reading an ingested file that holds a
 // wide-column entity aborts the process.
 inline constexpr bool kIngestsEntities = RocksDbIsAtLeast(8, 6);

@@ -2,6 +2,7 @@
 #include "pipeline/operation/endpoint.h"
 #include "pipeline/operation/operation_parts.h"
 #include "pipeline/operation/verifier.h"
+#include "pipeline/target/memory/target_state.h"
 #include "sstferry/target.h"
 
 namespace sstferry {
@@ -20,6 +21,13 @@ class VerifyOperation : public Operation {
     }
     if (!outcome.compared && !Ends(outcome.status)) {
       outcome = CompareEntries(outcome.status, summary);
+    }
+    for (const SourceAddress* const side : {&options_.left, &options_.right}) {
+      const std::string note =
+          side->is_directory() ? NoteOfZero(side->directory) : "";
+      if (!note.empty()) {
+        summary->notes.push_back(note);
+      }
     }
     FinishSummary(outcome.status, outcome.where, summary);
     return outcome.status;

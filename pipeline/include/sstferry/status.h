@@ -67,6 +67,10 @@ struct TargetState {
   // nothing yet, or just now everything.
   std::optional<CompletedPull> previous;
   std::optional<UnfinishedPull> unfinished;
+  // TARGET_DIR has entries and stands at RocksDB's last sequence 0: RocksDB
+  // before 9.10 loses entries that it compacts beside a snapshot of then. A
+  // refresh mends it.
+  bool stands_at_zero = false;
   // The pull that made `complete` has not removed its workspace.
   bool has_leftover = false;
   // The command that the unfinished pull was asked for with; empty: it is not

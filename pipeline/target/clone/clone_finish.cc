@@ -273,12 +273,16 @@ Status Finisher::WriteIdentity() {
   return status;
 }
 
-// With another id of the database, behind the last record: a torn one there is
-// of no use.
+// With another id of the database, and with a last sequence of 1 where the
+// source's is 0 (pipeline/target/database/first_sequence.h), behind the last
+// record: a torn one there is of no use.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
-  const bool append =
+  const bool takes_id =
       takes_new_id() && !manifest_.state().database_id.empty();
+  const bool takes_sequence =
+      manifest_.state().last_sequence == 0 && !finished_->levels.empty();
+  const bool append = takes_id || takes_sequence;
   std::unique_ptr<FileSource> source;
   Status status =
       FileSource::Open(file_system_, layout_.PathOf(file), &source);
@@ -302,9 +306,14 @@ Status Finisher::WriteManifest() {
     at += n;
   }
   if (status.ok() && append) {
-    std::string edit;
-    AppendDatabaseId(bytes, finished_->database_id, &edit);
-    status = out->Append(edit, IOOptions(), nullptr);
+    std::string edits;
+    if (takes_id) {
+      AppendDatabaseId(bytes, finished_->database_id, &edits);
+    }
+    if (takes_sequence) {
+      AppendLastSequence(bytes + edits.size(), 1, &edits);
+    }
+    status = out->Append(edits, IOOptions(), nullptr);
   }
   if (status.ok()) status = out->Fsync(IOOptions(), nullptr);
   if (status.ok()) status = out->Close(IOOptions(), nullptr);

@@ -27,31 +27,6 @@ Status Refused(const std::string& dir, const std::string& what) {
                         "with the library");
 }
 
-Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
-                    ManifestReader* reader) {
-  std::string current;
-  Status status = rocksdb::ReadFileToString(file_system, dir + "/CURRENT",
-                                            &current);
-  while (!current.empty() && current.back() == '\n') {
-    current.pop_back();
-  }
-  if (!status.ok()) {
-    return MakeStatus(EndState::kRefused,
-                      "target " + dir + ": expected a database, found none (" +
-                          status.ToString() + ")");
-  }
-  const std::string path = dir + "/" + current;
-  std::unique_ptr<FileSource> source;
-  status = FileSource::Open(file_system, path, &source, EndState::kCorrupt);
-  if (status.ok()) {
-    LogFollower log(LogKind::kManifest);
-    status = log.Follow(*source, [reader](const Slice& record, uint64_t) {
-      return reader->Add(record);
-    });
-  }
-  return WithContext(status, EndStateOf(status), "MANIFEST " + path);
-}
-
 bool IsThere(rocksdb::FileSystem* file_system, const std::string& dir,
              const std::string& name) {
   return file_system->FileExists(dir + "/" + name, rocksdb::IOOptions(),
@@ -68,7 +43,39 @@ uint64_t WalNumber(const std::string& name) {
              : 0;
 }
 
-// Reads the WALs in `dir` that recovery replays. False if not all can be read.
+}  // namespace
+
+Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
+                    ManifestReader* reader, ManifestFileFound* found) {
+  std::string current;
+  Status status = rocksdb::ReadFileToString(file_system, dir + "/CURRENT",
+                                            &current);
+  while (!current.empty() && current.back() == '\n') {
+    current.pop_back();
+  }
+  if (!status.ok()) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + dir + ": expected a database, found none (" +
+                          status.ToString() + ")");
+  }
+  const std::string path = dir + "/" + current;
+  std::unique_ptr<FileSource> source;
+  status = FileSource::Open(file_system, path, &source, EndState::kCorrupt);
+  uint64_t end = 0;
+  if (status.ok()) {
+    LogFollower log(LogKind::kManifest);
+    status = log.Follow(*source, [&](const Slice& record, uint64_t at) {
+      const Status added = reader->Add(record);
+      end = added.ok() && !reader->in_group() ? at : end;
+      return added;
+    });
+  }
+  if (status.ok() && found != nullptr) {
+    *found = {path, source->size(), end};
+  }
+  return WithContext(status, EndStateOf(status), "MANIFEST " + path);
+}
+
 bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                   uint64_t oldest, WalFacts* facts) {
   std::vector<std::string> names;
@@ -97,6 +104,8 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
   }
   return true;
 }
+
+namespace {
 
 // The span of the one file that RocksDB flushes the keys into. With a smaller
 // span, an interval record would be doubted only after the flush.
@@ -151,7 +160,7 @@ Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
 Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
                          const std::string& dir) {
   ManifestReader reader;
-  Status status = ReadManifest(file_system, dir, &reader);
+  Status status = ReadManifest(file_system, dir, &reader, nullptr);
   for (const auto& [id, family] : reader.state().families) {
     for (const auto& [number, file] : family.files) {
       const std::string name = NumberedName(number, ".sst");
@@ -195,7 +204,7 @@ Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
                      std::vector<FamilyHandle>* families) {
   const rocksdb::DBOptions options = db->GetDBOptions();
   ManifestReader manifest;
-  Status status = ReadManifest(file_system, db->GetName(), &manifest);
+  Status status = ReadManifest(file_system, db->GetName(), &manifest, nullptr);
   WalFacts facts;
   const bool known =
       status.ok() &&

@@ -2,15 +2,39 @@
 // WALs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "format/rocksdb/manifest_reader.h"
+#include "format/rocksdb/wal_facts.h"
 #include "pipeline/target/database/live_tables.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
+
+// The file that CURRENT names.
+struct ManifestFileFound {
+  std::string path;
+  uint64_t bytes = 0;
+  uint64_t end = 0;  // behind its last whole record or group
+};
+
+// Reads the MANIFEST of the database in `dir`, which may be open. `found` may
+// be null.
+//   kRefused  no database
+//   kCorrupt  the MANIFEST is damaged
+[[nodiscard]] rocksdb::Status ReadManifest(rocksdb::FileSystem* file_system,
+                                           const std::string& dir,
+                                           ManifestReader* reader,
+                                           ManifestFileFound* found);
+
+// Reads the WALs in `dir` that recovery replays: those from the number `oldest`
+// on. Returns false if not all can be read.
+bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
+                  uint64_t oldest, WalFacts* facts);
 
 // Checks that every file that the MANIFEST names lies in `dir` itself. The
 // OPTIONS file does not tell it: it never names db_paths.

@@ -12,6 +12,7 @@
 #include "format/message/key_for_message.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/tile.h"
+#include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/database/live_tables.h"
 #include "pipeline/target/disk/durable.h"
 #include "rocksdb/comparator.h"
@@ -447,12 +448,25 @@ Status Ingestor::FlushFamilies(const std::vector<IngestExternalFileArg>& args) {
   return db_->Flush(options, handles);
 }
 
+// Beside a snapshot at sequence 0, RocksDB's own compactions drop entries.
+Status Ingestor::SpendFirst() {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  for (const IngestFamily& family : families_) {
+    handles.push_back(family.handle);
+  }
+  bool spent = false;
+  return SpendFirstSequence(db_, handles, &spent);
+}
+
 Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
+  Status status = SpendFirst();
+  if (!status.ok()) {
+    return status;
+  }
   std::optional<rocksdb::ManagedSnapshot> sequences;
   if (NeedsSequences(args, db_)) {
     sequences.emplace(db_);
   }
-  Status status;
   for (int i = 0; i < kTriesBetweenFlushes; ++i) {
     if (i != 0 || !kIngestsOverMemtables) {
       status = FlushFamilies(args);

@@ -69,6 +69,9 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
         if (found != by_name.end()) {
           const TableProperties& properties = *found->second;
           table.id = IdOf(properties);
+          table.entries = properties.num_entries;
+          table.deletions = properties.num_deletions;
+          table.merge_operands = properties.num_merge_operands;
           table.range_deletions = properties.num_range_deletions;
           table.is_own =
               !database_id.empty() && properties.db_id == database_id &&

@@ -26,6 +26,10 @@ struct LiveTable {
   uint64_t bytes = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
+  // As its properties count them; `entries` includes the others.
+  uint64_t entries = 0;
+  uint64_t deletions = 0;  // includes range deletions
+  uint64_t merge_operands = 0;
   uint64_t range_deletions = 0;
   // This database wrote it, under its present name: it was not ingested.
   bool is_own = false;

@@ -86,8 +86,78 @@ Traced TracedOf(const ManifestFile& file) {
 // One change of a family's tables; a table that moved to another level is in
 // neither list.
 struct Change {
-  std::vector<CoveredTable> gone;
+  std::vector<Traced> gone;
   std::vector<Traced> come;
+  bool is_compaction = false;
+};
+
+// Compactions that took each other's tables, as one: what went into them and
+// what is left of them.
+class Compacted {
+ public:
+  explicit Compacted(const rocksdb::Comparator* order) : order_(order) {}
+
+  // A table whose entries are known.
+  void Take(const CoveredTable& table) {
+    (table.range_deletions == 0 ? known_ : unknown_).push_back(&table);
+  }
+  void TakeUnknown(const CoveredTable& table) { unknown_.push_back(&table); }
+  void Leave(const LiveTable& table) { left_ += table.entries; }
+
+  // False: RocksDB may not drop as much as is missing.
+  bool is_whole() const {
+    uint64_t deletions = 0;
+    for (const CoveredTable* const table : known_) {
+      deletions += table->deletions;
+    }
+    // Keys of tables that do not overlap are different ones, and each deletion
+    // removes no more than one. Merge operands of one key become one entry.
+    std::vector<const CoveredTable*> largest;
+    for (const CoveredTable* const table : known_) {
+      if (!MeetsUnknown(*table)) largest.push_back(table);
+    }
+    std::sort(largest.begin(), largest.end(), [](auto* a, auto* b) {
+      return a->entries > b->entries;
+    });
+    const auto before = [this](const CoveredTable* a, const CoveredTable* b) {
+      return order_->Compare(a->largest, b->smallest) < 0;
+    };
+    std::set<const CoveredTable*, decltype(before)> apart(before);
+    uint64_t keys = 0;
+    for (const CoveredTable* const table : largest) {
+      if (apart.insert(table).second) {  // overlaps none of them
+        keys += table->entries - std::min(table->entries,
+                                          table->merge_operands);
+      }
+    }
+    return left_ + deletions >= keys;
+  }
+
+  // Appends the spans about which nothing is known.
+  void AddDoubtful(std::vector<ChangedSpan>* spans) const {
+    for (const CoveredTable* const table : known_) {
+      if (MeetsUnknown(*table)) {
+        spans->push_back({table->smallest, table->largest});
+      }
+    }
+    for (const CoveredTable* const table : unknown_) {
+      spans->push_back({table->smallest, table->largest});
+    }
+  }
+
+ private:
+  bool MeetsUnknown(const CoveredTable& table) const {
+    return std::any_of(
+        unknown_.begin(), unknown_.end(), [&](const CoveredTable* other) {
+          return order_->Compare(table.smallest, other->largest) <= 0 &&
+                 order_->Compare(other->smallest, table.largest) <= 0;
+        });
+  }
+
+  const rocksdb::Comparator* const order_;
+  std::vector<const CoveredTable*> known_;
+  std::vector<const CoveredTable*> unknown_;
+  uint64_t left_ = 0;  // entries
 };
 
 // Follows the tables of one family.
@@ -96,6 +166,7 @@ class FamilyTrace {
   explicit FamilyTrace(TracedFamily* family) : family_(family) {
     for (const CoveredTable& table : *family->then) {
       Count(KeyOf(table), 1);
+      then_[KeyOf(table)] = &table;
     }
   }
 
@@ -108,7 +179,7 @@ class FamilyTrace {
     for (const auto& [level, number] : edit.deleted_files) {
       const auto found = live_.find(number);
       if (found != live_.end() && moved.count(number) == 0) {
-        Count(KeyOf(found->second), 1);
+        Count(KeyOf(found->second.table), 1);
         change.gone.push_back(std::move(found->second));
         live_.erase(found);
       }
@@ -117,7 +188,7 @@ class FamilyTrace {
       if (live_.count(file.number) == 0) {
         Traced traced = TracedOf(file);
         Count(KeyOf(traced.table), -1);
-        live_[file.number] = traced.table;
+        live_[file.number] = traced;
         seen_[file.number] = traced;
         change.come.push_back(std::move(traced));
       }
@@ -158,27 +229,19 @@ class FamilyTrace {
   // `newer_than`: the number of the newest OPTIONS file.
   void Finish(const std::set<Writer>& writers, uint64_t newer_than) {
     family_->is_known = matched_;
-    for (const Change& change : changes_) {
-      const bool is_compaction =
+    for (Change& change : changes_) {
+      change.is_compaction =
           !change.gone.empty() && !change.come.empty() &&
           std::all_of(change.come.begin(), change.come.end(),
                       [&](const Traced& come) {
                         return come.number > newer_than && come.writer &&
                                writers.count(*come.writer) != 0;
                       });
-      if (is_compaction) {
-        continue;
-      }
-      for (const CoveredTable& gone : change.gone) {
-        family_->changed.push_back({gone.smallest, gone.largest});
-      }
-      for (const Traced& come : change.come) {
-        family_->changed.push_back({come.table.smallest, come.table.largest});
-        if (change.gone.empty() && come.writer) {
-          family_->changed.back().added = come.table.id;
-        }
+      if (!change.is_compaction) {
+        AddChange(change);
       }
     }
+    JudgeCompactions();
   }
 
  private:
@@ -190,9 +253,96 @@ class FamilyTrace {
     }
   }
 
+  void AddChange(const Change& change) {
+    for (const Traced& gone : change.gone) {
+      family_->changed.push_back({gone.table.smallest, gone.table.largest});
+    }
+    for (const Traced& come : change.come) {
+      family_->changed.push_back({come.table.smallest, come.table.largest});
+      if (change.gone.empty() && come.writer) {
+        family_->changed.back().added = come.table.id;
+      }
+    }
+  }
+
+  // A later compaction may take what earlier ones made: these are judged as
+  // one, for only of the last tables the entries are known.
+  void JudgeCompactions() {
+    std::map<uint64_t, size_t> maker;  // table -> the change that made it
+    std::vector<size_t> group(changes_.size());
+    std::set<uint64_t> taken;
+    for (size_t i = 0; i < changes_.size(); ++i) {
+      group[i] = i;
+      if (!changes_[i].is_compaction) {
+        continue;
+      }
+      for (const Traced& gone : changes_[i].gone) {
+        taken.insert(gone.number);
+        const auto made = maker.find(gone.number);
+        if (made != maker.end()) {
+          const size_t from = group[made->second];
+          std::replace(group.begin(), group.begin() + i, from, i);
+        }
+      }
+      for (const Traced& come : changes_[i].come) {
+        maker[come.number] = i;
+      }
+    }
+    std::map<size_t, std::vector<const Change*>> groups;
+    for (size_t i = 0; i < changes_.size(); ++i) {
+      if (changes_[i].is_compaction) {
+        groups[group[i]].push_back(&changes_[i]);
+      }
+    }
+    std::map<uint64_t, const LiveTable*> now;
+    for (const LiveTable& table : *family_->now) {
+      now[TableNumber(table.name)] = &table;
+    }
+    for (const auto& [number, changes] : groups) {
+      Compacted compacted(family_->order);
+      for (const Change* const change : changes) {
+        for (const Traced& gone : change->gone) {
+          if (maker.count(gone.number) == 0) {
+            Take(gone, &compacted);
+          }
+        }
+        for (const Traced& come : change->come) {
+          const auto found = now.find(come.number);
+          if (taken.count(come.number) == 0 && found != now.end()) {
+            compacted.Leave(*found->second);
+          }
+        }
+      }
+      compacted.AddDoubtful(&family_->changed);
+      if (!compacted.is_whole()) {
+        for (const Change* const change : changes) {
+          AddChange(*change);
+        }
+      }
+    }
+  }
+
+  void Take(const Traced& table, Compacted* compacted) const {
+    const auto recorded = then_.find(KeyOf(table.table));
+    if (recorded != then_.end()) {
+      compacted->Take(*recorded->second);
+      return;
+    }
+    if (family_->added != nullptr && table.writer) {
+      for (const CoveredTable& added : *family_->added) {
+        if (added.id == table.table.id) {
+          compacted->Take(added);
+          return;
+        }
+      }
+    }
+    compacted->TakeUnknown(table.table);
+  }
+
   TracedFamily* const family_;
   std::map<std::string, int> counts_;
-  std::map<uint64_t, CoveredTable> live_;  // by number
+  std::map<std::string, const CoveredTable*> then_;
+  std::map<uint64_t, Traced> live_;  // by number
   std::map<uint64_t, Traced> seen_;
   bool matched_ = false;
   std::vector<Change> changes_;  // since it matched

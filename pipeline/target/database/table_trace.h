@@ -8,6 +8,16 @@
 // takes other tables away, and if this database wrote it: RocksDB may also
 // ingest a table in the place of others.
 //
+// What a compaction took must have come out of it, as far as the properties of
+// the tables tell: RocksDB may drop an entry only if a newer one of its key, a
+// deletion or a merge went in. For example, tables of 900 and 100 puts with keys
+// of their own give at least 900 entries, whatever keys they share, so 60 are
+// no evidence of anything, and the spans of all tables involved are doubted. (A
+// RocksDB did that beside a snapshot at sequence 0: first_sequence.h.) How many
+// entries a table had that came and went in between, nobody knows. So where a
+// compaction took such a table, or one with range deletions, the span of every
+// other one that it overlaps is doubted.
+//
 // A compaction filter changes entries, and only the newest OPTIONS file names
 // it. So a compaction is believed only if that file is newer than the MANIFEST
 // and older than the tables that the compaction made.
@@ -20,6 +30,7 @@
 #include "format/digest.h"
 #include "format/record/cover_file.h"
 #include "pipeline/target/database/live_tables.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {
@@ -32,11 +43,14 @@ struct ChangedSpan {
   std::optional<Digest128> added = {};
 };
 
-// A column family and what is asked about it. Borrows `then` and `now`.
+// A column family and what is asked about it. Borrows all that it points to.
 struct TracedFamily {
   std::string name;
+  const rocksdb::Comparator* order = nullptr;
   const std::vector<CoveredTable>* then = nullptr;  // all of its tables
   const std::vector<LiveTable>* now = nullptr;
+  // Tables that were ingested since, as far as they are known; may be null.
+  const std::vector<CoveredTable>* added = nullptr;
   // Set by TraceTables(). False: the MANIFEST does not tell.
   bool is_known = false;
   std::vector<ChangedSpan> changed = {};

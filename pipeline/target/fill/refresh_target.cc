@@ -7,6 +7,7 @@
 #include "pipeline/options/compaction_style.h"
 #include "pipeline/read/interval_reader.h"
 #include "pipeline/target/database/delta_compaction.h"
+#include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/database/paced_compaction.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
@@ -106,6 +107,7 @@ Status RefreshTarget::OpenAndJudge() {
   if (replica_.db != nullptr) {
     live_ = LiveDb::Borrow(replica_);
     writable_ = true;
+    status = LeaveZero();
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
   }
@@ -148,6 +150,10 @@ Status RefreshTarget::OpenToWrite() {
   }
   writable_ = true;
   FaultPoint("Refresh:TargetOpened");
+  status = LeaveZero();
+  if (!status.ok()) {
+    return status;
+  }
   TargetMemory memory;
   status = Judge(CoverFile(judged_.record), &judged_, &memory);
   const std::string lost =
@@ -337,6 +343,29 @@ Status RefreshTarget::CreateFamilies() {
     state()->families[i].comparator = planned_.back().handle->GetComparator();
   }
   return Status::OK();
+}
+
+// Replicas of earlier versions may stand there; nothing of this refresh takes a
+// snapshot before. Keys that an application's database is given are flushed
+// before it is judged. A directory is given none, because the source was told
+// already what it holds.
+Status RefreshTarget::LeaveZero() {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  for (const FamilyHandle& family : live_->families()) {
+    handles.push_back(family.handle);
+  }
+  const Status status =
+      live_->is_borrowed()
+          ? LeaveSequenceZero(live_->db(), handles, &left_zero_)
+          : SpendFirstSequence(live_->db(), handles, &left_zero_);
+  if (left_zero_) {
+    context().report->Note(
+        "the target stood at RocksDB's sequence 0, where RocksDB before 9.10 "
+        "loses entries that it compacts beside a snapshot; it does not stand "
+        "there any more");
+  }
+  FaultPoint("Refresh:ZeroLeft");
+  return status;
 }
 
 Status RefreshTarget::Create() {
@@ -557,8 +586,14 @@ Status RefreshTarget::Settle() {
     FillSummary(&last_summary_);
     status = status.ok() ? WriteSummary(last_summary_) : status;
   }
+  const bool closes = !live_->is_borrowed();
   const Status closed = live_->Close();
   status = status.ok() ? closed : status;
+  if (status.ok() && closes && left_zero_) {
+    // Nothing that was ingested may have recorded the new sequence.
+    status = RaiseLastSequence(context().disk.get(), dir_,
+                               plan().opened.snapshot_sequence);
+  }
   const Status removed = context().workspace->Remove();
   status = status.ok() ? removed : status;
   if (!status.ok()) {

@@ -110,6 +110,8 @@ class RefreshTarget : public PullTarget {
   // By these records. Memtables are flushed before, where that may be.
   [[nodiscard]] rocksdb::Status Judge(
       const CoverFile& record, JudgedTarget* judged, TargetMemory* memory);
+  // Raises the last sequence of a database that stands at 0.
+  [[nodiscard]] rocksdb::Status LeaveZero();
   void NoteFilters();
   [[nodiscard]] rocksdb::Status ReadRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
@@ -137,6 +139,7 @@ class RefreshTarget : public PullTarget {
   const std::string dir_;
   std::unique_ptr<LiveDb> live_;
   bool writable_ = false;
+  bool left_zero_ = false;  // this run raised the last sequence
   JournalFile* journal_ = nullptr;
   Ingestor* ingestor_ = nullptr;  // the store
   bool remembers_ = false;  // record_ was there

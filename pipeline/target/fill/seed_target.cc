@@ -3,6 +3,7 @@
 #include "pipeline/options/family_options.h"
 #include "pipeline/read/interval_reader.h"
 #include "pipeline/target/database/background_errors.h"
+#include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
@@ -114,6 +115,17 @@ Status SeedTarget::CheckFileCount() const {
                           std::to_string(files));
   }
   return Status::OK();
+}
+
+// RocksDB's last sequence is still 0, which no finished database keeps.
+Status SeedTarget::CloseFiles() {
+  const Status status = db_->Close();
+  FaultPoint("SeedTarget:DatabaseClosed");
+  return status.ok()
+             ? RaiseLastSequence(context().file_system.get(),
+                                 context().workspace->db_dir(),
+                                 plan().opened.snapshot_sequence)
+             : status;
 }
 
 Status SeedTarget::DigestRange(const Range& range, DigestReply* reply) {

@@ -31,7 +31,7 @@ class SeedTarget : public NewDirectoryTarget {
 
  protected:
   std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
-  [[nodiscard]] rocksdb::Status CloseFiles() override { return db_->Close(); }
+  [[nodiscard]] rocksdb::Status CloseFiles() override;
 
  private:
   [[nodiscard]] rocksdb::Status CheckFileCount() const;

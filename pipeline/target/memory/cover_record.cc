@@ -84,6 +84,32 @@ bool IsOutside(const KeyInterval& interval, const KeyInterval& selected,
 
 using Id = std::pair<uint64_t, uint64_t>;
 
+// Returns the chunks of a family as the tables that they are. A chunk's record
+// does not tell deletions from puts.
+std::vector<CoveredTable> ChunkTables(const JournalState& journal,
+                                      uint32_t family) {
+  std::vector<CoveredTable> tables;
+  for (const Range& range : journal.ranges) {
+    if (range.family != family) {
+      continue;
+    }
+    for (const JournalChunk& chunk : journal.chunks[range.id]) {
+      const std::optional<Digest128> id = TableIdOf(chunk);
+      if (id) {
+        CoveredTable table;
+        table.id = *id;
+        table.smallest = chunk.chunk.smallest;
+        table.largest = chunk.chunk.largest;
+        table.entries = chunk.chunk.entries;
+        table.deletions = chunk.chunk.entries;
+        table.range_deletions = chunk.chunk.clears ? 1 : 0;
+        tables.push_back(std::move(table));
+      }
+    }
+  }
+  return tables;
+}
+
 // Returns the spans of changes that chunks of the journal do not explain. Each
 // chunk counts once.
 std::vector<Span> Unexplained(const JournalState& journal, uint32_t family,
@@ -189,7 +215,8 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                CoverFile* made) {
   made->target_database_id = DatabaseIdOf(db);
   std::vector<TableChanges> states;
-  for (const FamilyHandle& family : families) {
+  for (uint32_t i = 0; i < families.size(); ++i) {
+    const FamilyHandle& family = families[i];
     TableChanges state{&family};
     const Status status = ListLiveTables(db, family.handle, &state.now);
     if (!status.ok()) {
@@ -197,6 +224,7 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     }
     if (journal != nullptr) {
       state.then = NamedTables(TablesOf(judged, family.name));
+      state.chunks = ChunkTables(*journal, i);
     }
     states.push_back(std::move(state));
   }

@@ -54,7 +54,9 @@ std::vector<CoveredTable> NamedTables(const std::vector<LiveTable>& tables) {
   for (const LiveTable& table : tables) {
     if (HasName(table)) {
       named.push_back({*table.id, table.smallest, table.largest, table.bytes,
-                       table.smallest_sequence, table.largest_sequence});
+                       table.smallest_sequence, table.largest_sequence,
+                       table.entries, table.deletions, table.merge_operands,
+                       table.range_deletions});
     }
   }
   return named;
@@ -76,7 +78,9 @@ void FindChanges(rocksdb::DB* db, std::vector<TableChanges>* families) {
   for (TableChanges& family : *families) {
     family.changed = Differences(family.then, NamedTables(family.now));
     if (!family.changed.empty() && family.family->keeps_entries) {
-      traced.push_back({family.family->name, &family.then, &family.now});
+      traced.push_back({family.family->name,
+                        family.family->handle->GetComparator(), &family.then,
+                        &family.now, &family.chunks});
       asked.push_back(&family);
     }
   }

@@ -19,6 +19,9 @@ struct TableChanges {
   const FamilyHandle* family = nullptr;
   std::vector<CoveredTable> then = {};
   std::vector<LiveTable> now = {};
+  // Tables that this refresh ingests: what a compaction may take besides those
+  // of then.
+  std::vector<CoveredTable> chunks = {};
   // Set by FindChanges(). Tables of now without a unique id count as changed.
   std::vector<ChangedSpan> changed = {};
 };

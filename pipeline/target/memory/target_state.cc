@@ -5,6 +5,7 @@
 
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/disk/workspace.h"
 #include "pipeline/target/journal/journal_state.h"
 #include "pipeline/target/journal/pull_identity.h"
@@ -88,10 +89,22 @@ double UnfinishedPull::percent() const {
                                   static_cast<double>(planned_bytes));
 }
 
+std::string NoteOfZero(const std::string& dir) {
+  bool at_zero = false;
+  const Status status =
+      StandsAtZero(rocksdb::FileSystem::Default().get(), dir, &at_zero);
+  return status.ok() && at_zero
+             ? dir + " stands at RocksDB's last sequence 0: RocksDB before "
+                     "9.10 loses entries that it compacts beside a snapshot "
+                     "of it; the next refresh mends it"
+             : "";
+}
+
 Status ReadTargetState(const std::string& target_dir, TargetState* state,
                        bool* is_target) {
   *state = TargetState();
   ReadTarget(target_dir, state);
+  state->stands_at_zero = !NoteOfZero(target_dir).empty();
   const std::string workspace = Workspace::DirOf(target_dir);
   const Status mine = Workspace::CheckMine(workspace);
   if (!mine.ok()) {
@@ -122,8 +135,10 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
     return status;  // else a pull has just removed the workspace
   }
   if (!Workspace::IsOne(workspace)) {
+    const bool at_zero = state->stands_at_zero;
     *state = TargetState();
     ReadTarget(target_dir, state);  // a pull has just completed it
+    state->stands_at_zero = at_zero;
     return Status::OK();
   }
   state->has_leftover =

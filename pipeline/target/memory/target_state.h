@@ -17,6 +17,11 @@ namespace sstferry {
                                               TargetState* state,
                                               bool* is_target);
 
+// Returns a warning if the database in `dir` stands at sequence 0 with entries
+// (pipeline/target/database/first_sequence.h); empty if it does not, or is no
+// database.
+std::string NoteOfZero(const std::string& dir);
+
 // Returns the method of the unfinished pull that makes a new database for
 // TARGET_DIR; nullopt if there is none, or its journal cannot be read.
 std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir);

@@ -122,6 +122,56 @@ struct Replica {
   }
 };
 
+TEST_CASE("A compaction that lost entries is doubted", "[target][covers][trace]") {
+  Replica replica;
+  SECTION("of all") { replica.Compact(); }
+  SECTION("of what a compaction made") {
+    replica.Compact("a", "e");
+    replica.Compact();
+  }
+  // As if the tables had held what the compaction dropped.
+  for (CoveredTable& table : replica.record.families[0].files) {
+    table.entries += 5;
+  }
+  REQUIRE(replica.Doubts() == "dd");
+}
+
+TEST_CASE("A compaction may drop what deletions and newer entries hide",
+          "[target][covers][trace]") {
+  Replica replica;
+  replica.db->Put("a", "new");
+  replica.db->Delete("e");
+  replica.db->Delete("n");
+  replica.db->Flush();
+  replica.Record();
+  replica.Open();
+  replica.Compact();
+  REQUIRE(replica.Doubts() == "--");
+}
+
+TEST_CASE("A compaction that lost the tables of one interval is doubted there",
+          "[target][covers][trace]") {
+  Replica replica;
+  replica.Compact("a", "e");
+  replica.Compact("m", "p");
+  for (CoveredTable& table : replica.record.families[0].files) {
+    table.entries += table.smallest >= "m" ? 5 : 0;
+  }
+  REQUIRE(replica.Doubts() == "-d");
+}
+
+TEST_CASE("A compaction that took a table with range deletions is doubted "
+          "where they may reach",
+          "[target][covers][trace]") {
+  Replica replica;
+  replica.db->DeleteRange("m", "n");
+  replica.db->Flush();
+  replica.Record();
+  replica.Open();
+  replica.Compact();
+  REQUIRE(replica.Doubts() == "-d");
+}
+
 TEST_CASE("Compactions of recorded tables are believed, however many",
           "[target][covers][trace]") {
   Replica replica;
@@ -288,7 +338,8 @@ TEST_CASE("A table of another writer that took others' places is doubted",
   REQUIRE(now[0].is_own);
   const auto trace = [&] {
     std::vector<TracedFamily> traced = {
-        {"default", &replica.record.families[0].files, &now}};
+        {"default", rocksdb::BytewiseComparator(),
+         &replica.record.families[0].files, &now}};
     TraceTables(rocksdb::FileSystem::Default().get(), replica.path, &traced);
     REQUIRE(traced[0].is_known);
     return !traced[0].changed.empty();
@@ -313,7 +364,8 @@ TEST_CASE("A MANIFEST that does not hold the tables of now proves nothing",
     std::ofstream(replica.path + "/CURRENT") << "MANIFEST-999999\n";
   }
   std::vector<TracedFamily> traced = {
-      {"default", &replica.record.families[0].files, &now}};
+      {"default", rocksdb::BytewiseComparator(),
+         &replica.record.families[0].files, &now}};
   TraceTables(rocksdb::FileSystem::Default().get(), replica.path, &traced);
   REQUIRE_FALSE(traced[0].is_known);
 }
@@ -337,7 +389,8 @@ TEST_CASE("A family that was dropped and made again is another one",
   db.Flush();
   std::vector<LiveTable> now;
   REQUIRE_OK(ListLiveTables(db.get(), db.cf("more"), &now));
-  std::vector<TracedFamily> traced = {{"more", &recorded, &now}};
+  std::vector<TracedFamily> traced = {
+      {"more", rocksdb::BytewiseComparator(), &recorded, &now}};
   TraceTables(rocksdb::FileSystem::Default().get(), dir / "db", &traced);
   REQUIRE_FALSE(traced[0].is_known);
 }

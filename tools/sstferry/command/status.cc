@@ -144,6 +144,11 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   if (target.previous.has_value()) {
     text += CompletedText("before this refresh", *target.previous) + "\n";
   }
+  if (target.stands_at_zero) {
+    text += "warning: it stands at RocksDB's last sequence 0: RocksDB before "
+            "9.10 loses entries that it compacts beside a snapshot of it; the "
+            "next refresh mends it\n";
+  }
   if (target.has_leftover) {
     text += "leftover: " + place +
             ".sstferry, which an ended pull did not remove; run the same "
@@ -232,6 +237,7 @@ ordered_json TargetJson(const TargetState& target) {
   if (target.unfinished.has_value()) {
     json["unfinished"] = UnfinishedJson(*target.unfinished);
   }
+  json["stands_at_zero"] = target.stands_at_zero;
   json["leftover"] = target.has_leftover;
   json["next"] = target.next;
   return json;
