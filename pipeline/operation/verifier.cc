@@ -103,18 +103,6 @@ Status Verifier::OpenSide(VerifySide* side) {
   return status;
 }
 
-Status Verifier::OpenLanes(VerifySide* side, uint32_t lanes) {
-  side->link->SetLanes(lanes);
-  for (uint32_t lane = 0; lane < lanes; ++lane) {
-    Channel* channel = nullptr;
-    const Status status = side->link->OpenLane(lane, &channel);
-    if (!status.ok()) {
-      return status;
-    }
-  }
-  return failure_.status();
-}
-
 Status Verifier::OpenSides() {
   Status right_status;
   std::thread right_opener([&] { right_status = OpenSide(&right_); });
@@ -195,87 +183,75 @@ Status Verifier::MatchFamilies() {
   return CheckTiling(left_.plan, options_.selection.interval, orders_);
 }
 
-Status Verifier::CompareRange(uint32_t lane, size_t at) {
+DigestPart Verifier::PartOf(const VerifySide& side, uint32_t at) const {
+  const bool is_left = &side == &left_;
+  DigestPart part;
+  if (as_files()) {
+    part.unit = is_left ? pairs_[at].left : pairs_[at].right;
+    return part;
+  }
   const Range& range = left_.plan.ranges[at];
-  const uint32_t right_family = right_family_[range.family];
-  if (right_family == UINT32_MAX) {
+  part.family = is_left ? range.family : right_family_[range.family];
+  part.interval = range.interval;
+  return part;
+}
+
+// Compares all parts that both sides have: pairs of units, or the left side's
+// ranges.
+Status Verifier::CompareParts() {
+  std::vector<uint32_t> parts;
+  const size_t count = as_files() ? pairs_.size() : left_.plan.ranges.size();
+  for (uint32_t at = 0; at < count; ++at) {
+    if (as_files() ||
+        right_family_[left_.plan.ranges[at].family] != UINT32_MAX) {
+      parts.push_back(at);
+    }
+  }
+  const auto digests_of = [this](const VerifySide& side) {
+    return SourceDigests(
+        side.link.get(), &failure_,
+        [this, &side](uint32_t at) { return PartOf(side, at); }, side.label);
+  };
+  SourceDigests left = digests_of(left_);
+  SourceDigests right = digests_of(right_);
+  return CompareDigests(left_.link.get(), &failure_, &left, &right, parts,
+                        [this](const ComparedPart& compared) {
+                          return TakeCompared(compared);
+                        });
+}
+
+Status Verifier::TakeCompared(const ComparedPart& compared) {
+  const uint32_t at = compared.part;
+  if (as_files()) {
+    done_bytes_ += pairs_[at].bytes;
+    if (!compared.equal()) {
+      AddDifferentFile(at);
+    }
     return Status::OK();
-  }
-  Channel* left = left_.link->lane(lane);
-  Channel* right = right_.link->lane(lane);
-  DigestRequest request;
-  request.interval = range.interval;
-  request.family = range.family;
-  Status status = left->SendMessage(FrameType::kDigestRequest, request);
-  request.family = right_family;
-  if (status.ok()) {
-    status = right->SendMessage(FrameType::kDigestRequest, request);
-  }
-  DigestReply ours;
-  DigestReply theirs;
-  if (status.ok()) {
-    status = left_.link->guard().ReceiveMessage(
-        left, FrameType::kDigestReply, &ours);
-  }
-  if (status.ok()) {
-    status = right_.link->guard().ReceiveMessage(
-        right, FrameType::kDigestReply, &theirs);
-  }
-  if (!status.ok()) {
-    return status;
   }
   {
     std::lock_guard<std::mutex> lock(mu_);
-    entries_left_ += ours.entries;
-    entries_right_ += theirs.entries;
-    key_value_bytes_ += ours.key_value_bytes;
+    entries_left_ += compared.left.entries;
+    entries_right_ += compared.right.entries;
+    key_value_bytes_ += compared.left.key_value_bytes;
   }
-  entries_ += ours.entries;
-  done_bytes_ += range.estimated_bytes;
-  return ours.entries == theirs.entries && ours.content == theirs.content
-             ? Status::OK()
-             : ListDifferences(lane, at);
+  entries_ += compared.left.entries;
+  done_bytes_ += left_.plan.ranges[at].estimated_bytes;
+  return compared.equal() ? Status::OK() : ListDifferences(compared.lane, at);
 }
 
-// Each side checks a file whose last unit it is asked for.
-Status Verifier::CompareUnit(uint32_t lane, size_t at) {
-  const FilePair& pair = pairs_[at];
-  Channel* left = left_.link->lane(lane);
-  Channel* right = right_.link->lane(lane);
-  UnitDigestRequest request;
-  request.range_id = pair.left;
-  Status status = left->SendMessage(FrameType::kUnitDigestRequest, request);
-  request.range_id = pair.right;
-  if (status.ok()) {
-    status = right->SendMessage(FrameType::kUnitDigestRequest, request);
+// Each side checked a file whose last unit it was asked for.
+void Verifier::AddDifferentFile(size_t at) {
+  std::lock_guard<std::mutex> lock(mu_);
+  DifferenceSummary* const difference = AddDifference({at + 1, 0});
+  if (difference != nullptr) {
+    difference->file = CloneFileName(pairs_[at].file);
+    difference->what = "file differs";
   }
-  const auto receive = [lane](const VerifySide& side, DigestReply* reply) {
-    const Status received = side.link->guard().ReceiveMessage(
-        side.link->lane(lane), FrameType::kDigestReply, reply);
-    return WithContext(received, EndStateOf(received), side.label);
-  };
-  DigestReply ours;
-  DigestReply theirs;
-  if (status.ok()) status = receive(left_, &ours);
-  if (status.ok()) status = receive(right_, &theirs);
-  if (!status.ok()) {
-    return status;
+  // Which keys of which family it holds, nobody told.
+  for (const Family& family : left_.plan.families) {
+    different_.Add(family.description.name, rocksdb::BytewiseComparator(), {});
   }
-  done_bytes_ += pair.bytes;
-  if (!(ours.content == theirs.content)) {
-    std::lock_guard<std::mutex> lock(mu_);
-    DifferenceSummary* const difference = AddDifference({at + 1, 0});
-    if (difference != nullptr) {
-      difference->file = CloneFileName(pair.file);
-      difference->what = "file differs";
-    }
-    // Which keys of which family it holds, nobody told.
-    for (const Family& family : left_.plan.families) {
-      different_.Add(family.description.name, rocksdb::BytewiseComparator(),
-                     {});
-    }
-  }
-  return status;
 }
 
 void Verifier::AddDifferentRange(size_t at, const KeyInterval& interval) {
@@ -405,22 +381,6 @@ void Verifier::SayWhatIsCompared() const {
   }
 }
 
-void Verifier::RunLane(uint32_t lane, std::atomic<size_t>* next) {
-  const size_t parts = as_files() ? pairs_.size() : left_.plan.ranges.size();
-  for (size_t at = (*next)++; at < parts && !failure_.failed();
-       at = (*next)++) {
-    const Status status =
-        as_files() ? CompareUnit(lane, at) : CompareRange(lane, at);
-    if (EndStateOf(status) == EndState::kDeadPeer) {
-      left_.link->AwaitLastWords();
-      right_.link->AwaitLastWords();
-    }
-    if (!status.ok()) {
-      failure_.Set(status, "verify lane " + std::to_string(lane));
-    }
-  }
-}
-
 Status Verifier::Run(Summary* summary) {
   summary->started_at = NowRfc3339();
   ReadRecords(/*pinned=*/false);
@@ -435,7 +395,7 @@ Status Verifier::Run(Summary* summary) {
       std::min(left_.plan.opened.lanes, right_.plan.opened.lanes);
   for (VerifySide* side : {&left_, &right_}) {
     if (status.ok()) {
-      status = OpenLanes(side, lanes);
+      side->link->SetLanes(lanes);
     }
   }
   planned_bytes_ = left_.plan.estimated_bytes;
@@ -445,9 +405,7 @@ Status Verifier::Run(Summary* summary) {
     status = as_files() ? status : MatchFamilies();
   }
   if (status.ok()) {
-    std::atomic<size_t> next{0};
-    status = left_.link->RunLanes(
-        [this, &next](uint32_t lane) { RunLane(lane, &next); });
+    status = CompareParts();
   }
   if (!status.ok()) {
     failure_.Set(status, "verify");

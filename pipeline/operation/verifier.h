@@ -4,6 +4,8 @@
 // bytes of each, which the sides read and check. It needs no comparator.
 // Entry by entry: first digests per interval, then the keys of intervals whose
 // digests differ.
+//
+// The walk over digests is that of a pull's --verify (digest_comparison.h).
 #pragma once
 
 #include <atomic>
@@ -18,6 +20,7 @@
 
 #include "pipeline/operation/file_pairs.h"
 #include "pipeline/operation/verdict.h"
+#include "pipeline/target/lane/digest_comparison.h"
 #include "pipeline/target/pull/different_ranges.h"
 #include "pipeline/target/session/first_failure.h"
 #include "pipeline/target/session/source_link.h"
@@ -59,12 +62,12 @@ class Verifier {
   bool as_files() const { return compared_ == ComparedAs::kFiles; }
   [[nodiscard]] rocksdb::Status OpenSide(VerifySide* side);
   [[nodiscard]] rocksdb::Status OpenSides();
-  [[nodiscard]] rocksdb::Status OpenLanes(VerifySide* side, uint32_t lanes);
   [[nodiscard]] rocksdb::Status MatchFamilies();
   [[nodiscard]] rocksdb::Status MatchFiles();
-  void RunLane(uint32_t lane, std::atomic<size_t>* next);
-  [[nodiscard]] rocksdb::Status CompareUnit(uint32_t lane, size_t at);
-  [[nodiscard]] rocksdb::Status CompareRange(uint32_t lane, size_t at);
+  [[nodiscard]] rocksdb::Status CompareParts();
+  DigestPart PartOf(const VerifySide& side, uint32_t at) const;
+  [[nodiscard]] rocksdb::Status TakeCompared(const ComparedPart& compared);
+  void AddDifferentFile(size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
   void AddDifferentFamily(const VerifySide& side, const Family& family);
   void AddDifferentRange(size_t at, const KeyInterval& interval);

@@ -168,7 +168,7 @@ Status LaneClient::CompareRange(const Range& range) {
     return status;
   }
   state_->ranges_compared++;
-  state_->counters.received_bytes++;  // progress
+  state_->counters.progress++;
   retry_.ChunkDone();
   if (result == CompareResult::kEqual) {
     status = channel_.Here(EndRange(range, Totals()));
@@ -302,7 +302,7 @@ void LaneClient::GiveBack() {
 
 void LaneClient::CountBytes(const Range& range, uint64_t bytes) {
   state_->counters.sst_bytes += bytes;
-  state_->counters.received_bytes += bytes;
+  state_->counters.progress += bytes;
   retry_.CountGood(bytes);
   const uint64_t room = range.estimated_bytes - planned_done_;
   const uint64_t counted = std::min(bytes, room);

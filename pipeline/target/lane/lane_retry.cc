@@ -9,7 +9,7 @@ BackoffOptions OptionsOf(const PullState& state,
                          std::chrono::milliseconds retry_for) {
   BackoffOptions options;
   options.give_up_after = retry_for;
-  options.progress = [&state] { return state.counters.received_bytes.load(); };
+  options.progress = [&state] { return state.counters.progress.load(); };
   return options;
 }
 

@@ -30,7 +30,9 @@ struct PullCounters {
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> key_value_bytes{0};
   std::atomic<uint64_t> sst_bytes{0};  // less those of chunks begun anew
-  std::atomic<uint64_t> received_bytes{0};  // of chunks, however often
+  // Grows with every byte of a chunk, however often it comes, and with every
+  // answer to a comparison. Only its growth says something: the source serves.
+  std::atomic<uint64_t> progress{0};
   std::atomic<uint64_t> wire_bytes{0};
   std::atomic<uint64_t> staged_bytes{0};  // received, not yet handed over
   // Estimated bytes of what is done: grows to the plan's estimate exactly.

@@ -83,7 +83,7 @@ SourceLinkOptions Puller::LinkOptions() {
   link.first_answer_within = options_.wait_for_source.value_or(
       std::min(kFirstAnswer, options_.retry_for));
   link.log = options_.log;
-  link.received = [this] { return state_.counters.received_bytes.load(); };
+  link.progress = [this] { return state_.counters.progress.load(); };
   link.on_loss = [this] { state_.retries++; };
   link.on_stats = [this](const Stats& stats) {
     return compression_.OnStats(stats);

@@ -33,7 +33,7 @@ SourceSessionOptions SourceLink::SessionOptions() {
   options.until = options_.until;
   options.without_features = options_.without_features;
   options.handshakes = &handshakes_;
-  options.retry.progress = options_.received;
+  options.retry.progress = options_.progress;
   if (tolerated_ != Tolerated::kAny) {
     options.retry.give_up_after = options_.retry_for;
     options.first_answer_within =

@@ -38,8 +38,8 @@ struct SourceLinkOptions {
   // Comes before the place of a failure: "left ".
   std::string label;
   LogFunction log;
-  // Grows with whatever arrives on lanes. Null: only the session's own count.
-  std::function<uint64_t()> received;
+  // Grows while the source serves lanes. Null: only the session's own count.
+  std::function<uint64_t()> progress;
   // Called for each loss of the control connection that is tried again. Null:
   // nobody counts.
   std::function<void()> on_loss;
