@@ -248,13 +248,8 @@ void AddPlan(const Summary& summary, ordered_json* out) {
   }
   json["advised_method"] = summary.advised_method;
   json["advised_reason"] = summary.advised_reason;
-  json["checks"] = ordered_json::array();
-  for (const CheckSummary& check : summary.checks) {
-    json["checks"].push_back({{"name", check.name},
-                              {"ok", check.ok},
-                              {"text", check.text},
-                              {"next", check.next}});
-  }
+  json["needed_bytes"] = summary.needed_bytes;
+  json["free_bytes"] = summary.free_bytes;
   json["served_names"] = summary.served_names;
 }
 

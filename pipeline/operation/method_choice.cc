@@ -41,7 +41,9 @@ MethodChoice FirstChoice(const PullOptions& options) {
     return choice;
   }
   const std::optional<PullMethod> begun =
-      options.restart ? std::nullopt : UnfinishedMethod(options.target_dir);
+      options.restart || options.target_dir.empty()
+          ? std::nullopt
+          : UnfinishedMethod(options.target_dir);
   if (begun == PullMethod::kClone) {
     choice.method = PullMethod::kClone;
   }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -13,8 +14,12 @@
 #include "format/end_state.h"
 #include "pipeline/operation/endpoint.h"
 #include "sstferry/options.h"
+#include "sstferry/target.h"
 
 namespace sstferry {
+
+// Makes the operation that lists the names which options.source serves.
+std::unique_ptr<Operation> MakeNames(const PullOptions& options);
 
 inline EndpointOptions EndpointFor(const SourceAddress& address,
                                    uint32_t lanes,

@@ -1,5 +1,5 @@
 // A pull: a source's endpoint joined to a Puller, once for each method that is
-// tried.
+// tried. A plan: the same, but each Puller stops before it makes a name.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -7,6 +7,7 @@
 
 #include "pipeline/operation/endpoint.h"
 #include "pipeline/operation/method_choice.h"
+#include "pipeline/operation/method_plans.h"
 #include "pipeline/operation/operation_parts.h"
 #include "pipeline/operation/source_choice.h"
 #include "pipeline/options/directories.h"
@@ -88,8 +89,10 @@ Status CheckOptions(const PullOptions& options, bool in_place) {
 
 class PullOperation : public Operation {
  public:
-  PullOperation(const PullOptions& options, const OpenReplica& replica)
+  PullOperation(const PullOptions& options, const OpenReplica& replica,
+                bool plans = false)
       : options_(WithFamiliesOf(options)),
+        plans_(plans),
         options_status_(CheckOptions(
             options, replica.db != nullptr || RefreshesInPlace(options))),
         replica_(replica),
@@ -107,6 +110,10 @@ class PullOperation : public Operation {
       outcome = choice.method == PullMethod::kAuto
                     ? TryClone(outcome, summary)
                     : Explain(outcome);
+    }
+    if (plans_) {
+      PlanOtherMethod(&outcome);
+      methods_.FillSummary(summary);
     }
     FinishSummary(outcome.status, outcome.where, summary);
     if (!summary->different_ranges.empty() && InPlace()) {
@@ -130,6 +137,33 @@ class PullOperation : public Operation {
  private:
   bool InPlace() const {
     return replica_.db != nullptr || RefreshesInPlace(options_);
+  }
+
+  // Plans the method, too, that the pull does not take, to compare both.
+  void PlanOtherMethod(Outcome* outcome) {
+    const EndState state = EndStateOf(outcome->status);
+    const bool planned = state == EndState::kOk ||
+                         state == EndState::kNoSpace ||
+                         state == EndState::kBusy;
+    for (const PullMethod method : {PullMethod::kIngest, PullMethod::kClone}) {
+      if (methods_.has(method)) {
+        continue;
+      }
+      const std::string why =
+          method == PullMethod::kClone ? WhyNoClone(options_) : "";
+      if (!why.empty()) {
+        methods_.TakeWhyNot(method, why);
+      } else if (planned && methods_.has(PullMethod::kClone) !=
+                                methods_.has(PullMethod::kIngest)) {
+        MethodChoice other;
+        other.method = method;
+        Summary unused;
+        const Outcome tried = Try(other, &unused);
+        if (EndStateOf(tried.status) == EndState::kCancelled) {
+          *outcome = tried;
+        }
+      }
+    }
   }
 
   // After a refusal that is marked as one of chunks.
@@ -261,7 +295,7 @@ class PullOperation : public Operation {
                   [this](const PullContext* context) {
                     return MakeTarget(context);
                   },
-                  OthersOf(options));
+                  OthersOf(options), plans_);
     puller.ExplainMethod(choice.reason, choice.note);
     const bool starts = slot_.Set(&puller);
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
@@ -269,6 +303,10 @@ class PullOperation : public Operation {
     outcome.where = puller.error_where();
     outcome.left_out = puller.left_out();
     outcome.source_failed = !outcome.status.ok() && puller.source_failed();
+    if (plans_) {
+      methods_.Take(options.method, outcome.status, outcome.left_out,
+                    puller.plan(), puller.BytesToCome());
+    }
     slot_.Clear(puller.progress());
     return outcome;
   }
@@ -301,18 +339,32 @@ class PullOperation : public Operation {
   }
 
   const PullOptions options_;
+  const bool plans_;
   const Status options_status_;  // why nothing is tried
   const OpenReplica replica_;
   Clock::time_point started_;  // of Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;
   WorkerSlot<Puller> slot_;
   StopSignal stop_;  // ends a wait for the next source
+  MethodPlans methods_;  // of a plan
 };
 
 }  // namespace
 
 std::unique_ptr<Operation> MakePull(const PullOptions& options) {
   return std::make_unique<PullOperation>(options, OpenReplica());
+}
+
+std::unique_ptr<Operation> MakePlan(const PullOptions& options) {
+  if (!options.source.is_directory() && options.source.name.empty()) {
+    return MakeNames(options);
+  }
+  PullOptions plan = options;
+  plan.log = nullptr;  // what is found is in the summary
+  // A source that is not there now is what a plan is asked to find.
+  plan.retry_for = std::chrono::milliseconds(0);
+  plan.wait_for_source = std::chrono::milliseconds(0);
+  return std::make_unique<PullOperation>(plan, OpenReplica(), /*plans=*/true);
 }
 
 std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,

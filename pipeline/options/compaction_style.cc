@@ -2,8 +2,6 @@
 
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/options/directories.h"
-#include "pipeline/options/options_file.h"
 #include "rocksdb/convenience.h"
 
 namespace sstferry {
@@ -38,22 +36,6 @@ std::optional<CompactionStyle> StyleOf(
     }
   }
   return std::nullopt;
-}
-
-std::map<std::string, CompactionStyle> StylesOf(const std::string& dir) {
-  std::map<std::string, CompactionStyle> styles;
-  std::string text;
-  DatabaseDescription description;
-  std::vector<std::string> notes;
-  if (ReadNewestOptions(dir, &text) &&
-      ParseOptionsText(text, &description, &notes).ok()) {
-    for (const FamilyDescription& family : description.families) {
-      if (const auto style = StyleOf(family.options)) {
-        styles[family.name] = *style;
-      }
-    }
-  }
-  return styles;
 }
 
 Status CheckIngestsOver(const std::string& family, CompactionStyle style) {

@@ -1,8 +1,7 @@
-// Compaction styles of column families: their names, those that a directory's
-// OPTIONS tell, and over which of them RocksDB can ingest.
+// Compaction styles of column families: their names, and over which of them
+// RocksDB can ingest.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,11 +19,6 @@ const char* StyleName(rocksdb::CompactionStyle style);
 // RocksDB knows.
 std::optional<rocksdb::CompactionStyle> StyleOf(
     const std::vector<NamedValue>& options);
-
-// Returns the styles by column family, as the newest OPTIONS file of a database
-// directory has them. Leaves out what cannot be read.
-std::map<std::string, rocksdb::CompactionStyle> StylesOf(
-    const std::string& dir);
 
 // kRefused: the linked RocksDB cannot safely ingest over data of `family`.
 [[nodiscard]] rocksdb::Status CheckIngestsOver(

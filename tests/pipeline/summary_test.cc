@@ -218,7 +218,8 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   summary.items = {
       {"default", std::nullopt, "k\xc3\xa9y", "12.sst", 7, "rebuild", "why"}};
   summary.served_names = {"a"};
-  summary.checks = {{"space", false, "too little", "free some"}};
+  summary.needed_bytes = 8;
+  summary.free_bytes = 9;
   object = Parse(summary, "plan");
   const json& item = object["items"][0];
   RequireKeys(item, {"column_family", "begin", "end", "file", "bytes",
@@ -227,10 +228,8 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   REQUIRE(item["end"] == "k\xc3\xa9y");
   REQUIRE(item["bytes"] == 7);
   REQUIRE(object["served_names"] == json({"a"}));
-  REQUIRE(object["checks"] == json::array({{{"name", "space"},
-                                            {"ok", false},
-                                            {"text", "too little"},
-                                            {"next", "free some"}}}));
+  REQUIRE(object["needed_bytes"] == 8);
+  REQUIRE(object["free_bytes"] == 9);
 }
 
 TEST_CASE("KeyToText keeps printable text and writes all else as hex",

@@ -205,15 +205,21 @@ TEST_CASE("A plan's report shows families, items, disk and notes",
                    {"default", "n", "z", "9.sst", 90'000'000, "carry", ""},
                    {"default", "zz", "zzz", "10.sst", 10'000'000, "carry", ""}};
   summary.notes = {"writes without WAL are not in it"};
-  summary.checks = {{"owner", true, "fine", ""},
-                    {"space", false, "too little\n", "free some"}};
+  summary.method = "ingest";
+  summary.method_reason = "asked for\n";
+  summary.files_reused = 3;
+  summary.bytes_reused = 5'000'000;
+  summary.needed_bytes = 220'000'000;
+  summary.free_bytes = 7'000'000'000;
   const std::string report = PlanReport(summary, false);
   INFO(report);
   for (const char* word :
        {"COLUMN FAMILY", "default", "200.0 MB", "FIRST", "LAST", "9.sst",
-        "rebuild", "overlaps 7.sst", "220.0 MB",
+        "rebuild", "overlaps 7.sst",
         "carry: 2 files, 100.0 MB; rebuild: 1 file, 100.0 MB",
-        "\nok      owner: fine\nproblem space: too little?; free some\n",
+        "\nmethod: ingest (asked for?)\n",
+        "\nreused: 3 files, 5.0 MB, which this machine has\n",
+        "\ndisk: the target needs 220.0 MB; 7.0 GB are free there; ",
         "note: writes without WAL are not in it"}) {
     REQUIRE(report.find(word) != std::string::npos);
   }
@@ -224,6 +230,7 @@ TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "
           "[tools]") {
   Summary summary = FinishedPull();
   summary.mode = "refresh";
+  summary.method = "ingest";
   summary.transfer_id = "00ff";
   summary.items = {
       {"default", "a", "m", "", 1'000'000, "lookup", "keys of new files"},

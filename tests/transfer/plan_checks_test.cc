@@ -1,5 +1,11 @@
-// What a plan finds out about TARGET_DIR before a pull.
+// A plan ends as the pull would end that it stands for, and changes nothing.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <filesystem>
+#include <functional>
 
 #include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
@@ -27,94 +33,180 @@ PullOptions Between(const std::string& source, const std::string& target) {
   return options;
 }
 
-Summary Plan(const PullOptions& options) {
-  const std::string before =
-      fs::exists(options.target_dir) ? Fingerprint(options.target_dir) : "";
-  Summary summary;
-  MakePlan(options)->Run(&summary).PermitUncheckedError();
-  INFO(summary.status.ToString());
-  REQUIRE_OK(summary.status);
-  // It looks, and changes nothing.
-  REQUIRE((fs::exists(options.target_dir) ? Fingerprint(options.target_dir)
-                                          : "") == before);
-  REQUIRE_FALSE(fs::exists(options.target_dir + ".sstferry"));
-  return summary;
+// Everything in a directory and below it.
+std::string All(const std::string& dir) {
+  return fs::exists(dir) ? Fingerprint(dir) : "";
 }
 
-const CheckSummary& Named(const Summary& summary, const std::string& name) {
-  for (const CheckSummary& check : summary.checks) {
-    if (check.name == name) {
-      return check;
-    }
-  }
-  FAIL("no check is named " << name);
-  return summary.checks.front();
+Ferried Plan(const PullOptions& options) {
+  const std::string workspace = options.target_dir + ".sstferry";
+  const std::string before = All(options.target_dir) + All(workspace);
+  const bool begun = fs::exists(workspace);
+  Ferried planned;
+  planned.status = MakePlan(options)->Run(&planned.summary);
+  REQUIRE(planned.summary.status.ToString() == planned.status.ToString());
+  REQUIRE(All(options.target_dir) + All(workspace) == before);
+  REQUIRE(fs::exists(workspace) == begun);
+  return planned;
 }
 
-void RequireProblem(const Summary& summary, const std::string& name,
+// The plan and then the pull.
+void RequireSameEnd(const PullOptions& options, EndState state,
                     const std::string& text) {
-  for (const CheckSummary& check : summary.checks) {
-    INFO(check.name << ": " << check.text << "; " << check.next);
-    REQUIRE(check.ok == (check.name != name));
-    REQUIRE(check.next.empty() == check.ok);
+  const Ferried planned = Plan(options);
+  INFO(planned.message());
+  REQUIRE(planned.state() == state);
+  REQUIRE(planned.message().find(text) != std::string::npos);
+  Ferried pulled;
+  pulled.status = MakePull(options)->Run(&pulled.summary);
+  INFO(pulled.message());
+  REQUIRE(pulled.state() == planned.state());
+  if (state != EndState::kBusy) {
+    REQUIRE(pulled.message() == planned.message());
   }
-  const CheckSummary& check = Named(summary, name);
-  INFO(check.text << "; " << check.next);
-  REQUIRE((check.text + "; " + check.next).find(text) != std::string::npos);
 }
 
-TEST_CASE("A plan checks a target directory ahead, and finds nothing wrong",
+// Holds a lock in a process of its own while the object lives.
+class LockedElsewhere {
+ public:
+  LockedElsewhere(const std::string& path, bool whole_file) {
+    int ready[2];
+    REQUIRE(pipe(ready) == 0);
+    REQUIRE(pipe(done_) == 0);
+    child_ = fork();
+    if (child_ == 0) {
+      const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
+      struct flock lock {};
+      lock.l_type = F_WRLCK;
+      lock.l_whence = SEEK_SET;
+      const bool held = whole_file ? flock(fd, LOCK_EX | LOCK_NB) == 0
+                                   : fcntl(fd, F_SETLK, &lock) == 0;
+      char byte = held ? 'y' : 'n';
+      close(done_[1]);
+      const bool told = write(ready[1], &byte, 1) == 1;
+      _exit(told && read(done_[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(done_[0]);
+    char byte = 0;
+    REQUIRE(read(ready[0], &byte, 1) == 1);
+    REQUIRE(byte == 'y');
+    close(ready[0]);
+    close(ready[1]);
+  }
+  ~LockedElsewhere() {
+    close(done_[1]);
+    waitpid(child_, nullptr, 0);
+  }
+  LockedElsewhere(const LockedElsewhere&) = delete;
+  LockedElsewhere& operator=(const LockedElsewhere&) = delete;
+
+ private:
+  int done_[2];
+  pid_t child_ = -1;
+};
+
+TEST_CASE("A plan of a pull that would go ends well, and says what it needs",
           "[transfer][plan]") {
   const TempDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
-  const Summary summary = Plan(Between(dir / "source", dir / "target"));
-  std::vector<std::string> names;
-  for (const CheckSummary& check : summary.checks) {
-    INFO(check.name << ": " << check.text);
-    REQUIRE(check.ok);
-    names.push_back(check.name);
-  }
-  REQUIRE(names == std::vector<std::string>{"directory", "owner", "space",
-                                            "versions", "families",
-                                            "compaction", "connection"});
-  REQUIRE(Named(summary, "connection").text ==
-          "none: the source is a directory");
-  REQUIRE(Named(summary, "versions").text.find(
-              summary.source_versions.rocksdb) != std::string::npos);
-  // Without a TARGET_DIR there is nothing to check.
-  PullOptions none = Between(dir / "source", "");
-  Summary unnamed;
-  REQUIRE_OK(MakePlan(none)->Run(&unnamed));
-  REQUIRE(unnamed.checks.empty());
+  const Ferried planned = Plan(Between(dir / "source", dir / "target"));
+  INFO(planned.message());
+  REQUIRE_OK(planned.status);
+  REQUIRE(planned.summary.needed_bytes > 100'000);
+  REQUIRE(planned.summary.free_bytes > planned.summary.needed_bytes);
+  REQUIRE(planned.summary.method == "ingest");
+  REQUIRE(planned.summary.methods.size() == 2);
+  // Without a TARGET_DIR there is no disk to look at.
+  const Ferried unnamed = Plan(Between(dir / "source", ""));
+  REQUIRE_OK(unnamed.status);
+  REQUIRE(unnamed.summary.needed_bytes == planned.summary.needed_bytes);
+  REQUIRE(unnamed.summary.free_bytes == 0);
+  REQUIRE_OK(Ferry(dir / "source", dir / "target").status);
 }
 
-TEST_CASE("A plan says what is wrong with the directory", "[transfer][plan]") {
+TEST_CASE("A plan refuses the directory that the pull refuses",
+          "[transfer][plan]") {
   const TempDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   PullOptions options = Between(dir / "source", dir / "target");
   SECTION("full") {
     Fill(dir / "target", OneFamily(Quiet()));
-    RequireProblem(Plan(options), "directory", "is not empty; --replace");
+    RequireSameEnd(options, EndState::kRefused, "is not empty; --replace");
   }
   SECTION("of an earlier pull") {
     REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
-    RequireProblem(Plan(options), "directory", "--mode refresh");
+    RequireSameEnd(options, EndState::kRefused, "--mode refresh");
   }
   SECTION("a link") {
     fs::create_directory(dir / "elsewhere");
     fs::create_directory_symlink(dir / "elsewhere", dir / "target");
-    RequireProblem(Plan(options), "directory", "found a file or a link");
+    RequireSameEnd(options, EndState::kRefused, "found a file or a link");
   }
   SECTION("no parent") {
     options.target_dir = dir / "no/target";
-    const Summary summary = Plan(options);
-    REQUIRE_FALSE(Named(summary, "directory").ok);
-    REQUIRE(Named(summary, "directory").text.find("does not exist") !=
-            std::string::npos);
+    RequireSameEnd(options, EndState::kRefused, "does not exist");
+  }
+  SECTION("a workspace that sstferry did not make") {
+    fs::create_directory(dir / "target.sstferry");
+    fs::create_directory(dir / "target.sstferry/mine");
+    RequireSameEnd(options, EndState::kRefused, "was not made by sstferry");
   }
 }
 
-TEST_CASE("A plan of a refresh says whose replica the directory is",
+TEST_CASE("A plan of a replica that is to be replaced finds no problem",
+          "[transfer][plan]") {
+  const TempDir dir;
+  Fill(dir / "source", OneFamily(Quiet()));
+  REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
+  PullOptions options = Between(dir / "source", dir / "target");
+  options.replace = true;
+  const Ferried planned = Plan(options);
+  INFO(planned.message());
+  REQUIRE_OK(planned.status);
+}
+
+TEST_CASE("A plan sees who holds what the pull needs", "[transfer][plan]") {
+  const TempDir dir;
+  Fill(dir / "source", OneFamily(Quiet()));
+  REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
+  PullOptions options = Between(dir / "source", dir / "target");
+  SECTION("a process has the database open") {
+    const LockedElsewhere open(dir / "target/LOCK", /*whole_file=*/false);
+    SECTION("that is refreshed in place") {
+      options.mode = PullMode::kRefresh;
+      RequireSameEnd(options, EndState::kBusy, "holds its LOCK");
+    }
+    SECTION("that is replaced") {
+      options.replace = true;
+      RequireSameEnd(options, EndState::kBusy, "holds its LOCK");
+    }
+    SECTION("that is swapped") {
+      options.mode = PullMode::kRefresh;
+      options.visibility = Visibility::kSwap;
+      RequireSameEnd(options, EndState::kBusy, "--before-swap");
+    }
+    SECTION("that a command stops before the swap") {
+      options.mode = PullMode::kRefresh;
+      options.visibility = Visibility::kSwap;
+      options.before_swap = [](const SwapEvent&) {
+        FAIL("a plan calls no command");
+        return rocksdb::Status::OK();
+      };
+      const Ferried planned = Plan(options);
+      REQUIRE_OK(planned.status);
+      REQUIRE(planned.notes_mention("--before-swap must stop"));
+    }
+  }
+  SECTION("another pull works there") {
+    options.mode = PullMode::kRefresh;
+    fs::create_directory(dir / "target.sstferry");
+    const LockedElsewhere pull(dir / "target.sstferry/lock",
+                               /*whole_file=*/true);
+    RequireSameEnd(options, EndState::kBusy, "another pull holds");
+  }
+}
+
+TEST_CASE("A plan of a refresh refuses another source's replica",
           "[transfer][plan]") {
   const TempDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
@@ -123,14 +215,11 @@ TEST_CASE("A plan of a refresh says whose replica the directory is",
   PullOptions options = Between(dir / "source", dir / "target");
   options.mode = PullMode::kRefresh;
   options.visibility = GENERATE(Visibility::kAll, Visibility::kSwap);
-  const Summary good = Plan(options);
-  for (const CheckSummary& check : good.checks) {
-    INFO(check.name << ": " << check.text);
-    REQUIRE(check.ok);
-  }
-  REQUIRE_FALSE(Named(good, "source").text.empty());
+  REQUIRE_OK(Plan(options).status);
   options.source.directory = dir / "other";
-  RequireProblem(Plan(options), "source", "--adopt replaces all");
+  RequireSameEnd(options, EndState::kRefused, "--adopt replaces all");
+  options.adopt = true;
+  REQUIRE_OK(Plan(options).status);
 }
 
 TEST_CASE("A plan says what room is missing, and which owner cannot be set",
@@ -140,15 +229,80 @@ TEST_CASE("A plan says what room is missing, and which owner cannot be set",
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   PullOptions options = Between(dir / "source", dir / "target");
   options.mode = PullMode::kRefresh;
-  options.compare = CompareMode::kFull;
+  options.compare = CompareMode::kDigest;
   options.min_free_percent = 100;
-  RequireProblem(Plan(options), "space", "make room there");
+  const Ferried planned = Plan(options);
+  INFO(planned.message());
+  REQUIRE(planned.state() == EndState::kNoSpace);
+  REQUIRE(planned.message().find("make room there") != std::string::npos);
+  REQUIRE(planned.summary.needed_bytes < planned.summary.free_bytes);
+  REQUIRE_FALSE(planned.summary.items.empty());  // what it would move
   options.min_free_percent = 0;
   options.target_mode = 0700;
   if ((fs::status(dir / "target").permissions() & fs::perms(0777)) !=
       fs::perms(0700)) {
-    RequireProblem(Plan(options), "owner", "0700");
+    RequireSameEnd(options, EndState::kRefused, "0700");
   }
+}
+
+TEST_CASE("A plan counts only what a swap does not have already",
+          "[transfer][plan]") {
+  const TempDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    for (uint64_t i = 0; i < 1000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1000, i));
+    }
+    db.Flush();
+  }
+  PullOptions options = Between(dir / "source", dir / "target");
+  options.mode = PullMode::kRefresh;
+  options.visibility = Visibility::kSwap;
+  options.method = PullMethod::kClone;
+  Summary seeded;
+  REQUIRE_OK(MakePull(options)->Run(&seeded));
+  const Ferried same = Plan(options);
+  REQUIRE_OK(same.status);
+  REQUIRE(same.notes_mention("holds what the source holds"));
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    db.Put(NumberedKey(5), "changed");
+    db.Flush();
+  }
+  const Ferried planned = Plan(options);
+  INFO(planned.message());
+  REQUIRE_OK(planned.status);
+  REQUIRE(planned.summary.files_reused == 1);
+  REQUIRE(planned.summary.bytes_reused > 900'000);
+  REQUIRE(planned.summary.methods.back().method == "clone");
+  REQUIRE(planned.summary.methods.back().bytes < 100'000);
+  REQUIRE(planned.summary.needed_bytes < 300'000);
+  Summary night;
+  REQUIRE_OK(MakePull(options)->Run(&night));
+  REQUIRE(night.files_reused == planned.summary.files_reused);
+  REQUIRE(night.bytes_reused == planned.summary.bytes_reused);
+}
+
+TEST_CASE("A plan tells of the pull that the same command resumes",
+          "[transfer][plan]") {
+  const TempDir dir;
+  Fill(dir / "source", OneFamily(Quiet()));
+  PullOptions options = Between(dir / "source", dir / "target");
+  options.mode = PullMode::kRefresh;
+  options.visibility = Visibility::kSwap;
+  options.before_swap = [](const SwapEvent&) {
+    return MakeStatus(EndState::kRefused, "not now");
+  };
+  Summary stopped;
+  REQUIRE(EndStateOf(MakePull(options)->Run(&stopped)) == EndState::kRefused);
+  REQUIRE(fs::exists(dir / "target.sstferry"));
+  const Ferried planned = Plan(options);
+  INFO(planned.message());
+  REQUIRE_OK(planned.status);
+  REQUIRE(planned.notes_mention("resumes transfer " + stopped.transfer_id));
+  options.selection.families = {"default"};
+  const Ferried other = Plan(options);
+  REQUIRE(other.state() == EndState::kRefused);
 }
 
 TEST_CASE("A plan says which column family this program cannot make",
@@ -157,27 +311,22 @@ TEST_CASE("A plan says which column family this program cannot make",
   const TempDir dir;
   Families families = OneFamily(Quiet());
   families[0].options.comparator = &order;
-  {
-    OpenDb db(dir / "source", families);
-    db.Put("a", "b");
-    db.Flush();
-    ServeOptions serve;
-    serve.databases = {{"db", "", db.get(), {db.cf()}}};
-    TestServer server(serve);
-    PullOptions options = Between(server.url("db"), dir / "target");
-    const CheckSummary cloned = Named(Plan(options), "families");
-    INFO(cloned.text);
-    REQUIRE(cloned.ok);
-    REQUIRE(cloned.text.find("--method auto clones") != std::string::npos);
-    options.method = PullMethod::kIngest;
-    const Summary summary = Plan(options);
-    const CheckSummary& check = Named(summary, "families");
-    INFO(check.text << "; " << check.next);
-    REQUIRE_FALSE(check.ok);
-    REQUIRE(check.text.find("an order of the source's own") !=
-            std::string::npos);
-    REQUIRE(Named(summary, "connection").text.find("plain TCP") == 0);
-  }
+  OpenDb db(dir / "source", families);
+  db.Put("a", "b");
+  db.Flush();
+  ServeOptions serve;
+  serve.databases = {{"db", "", db.get(), {db.cf()}}};
+  TestServer server(serve);
+  PullOptions options = Between(server.url("db"), dir / "target");
+  const Ferried cloned = Plan(options);
+  INFO(cloned.message());
+  REQUIRE_OK(cloned.status);
+  REQUIRE(cloned.summary.method == "clone");
+  REQUIRE(cloned.summary.methods.front().why_not.find(
+              "an order of the source's own") != std::string::npos);
+  options.method = PullMethod::kIngest;
+  RequireSameEnd(options, EndState::kIncompatible,
+                 "an order of the source's own");
 }
 
 TEST_CASE("A plan tells what becomes of another compaction style",
@@ -190,30 +339,14 @@ TEST_CASE("A plan tells what becomes of another compaction style",
   { const OpenDb changed(dir / "target", universal); }
   PullOptions options = Between(dir / "source", dir / "target");
   options.mode = PullMode::kRefresh;
-  SECTION("by exchange: the source's") {
-    options.visibility = Visibility::kSwap;
-    const Summary plan = Plan(options);
-    REQUIRE(Named(plan, "compaction").ok);
-    REQUIRE(Named(plan, "compaction").text ==
-            "column family 'default' is leveled at the source and universal "
-            "in TARGET_DIR, which becomes as the source");
-  }
-  SECTION("in place: its own, or none at all") {
-    const CheckSummary found = Named(Plan(options), "compaction");
-    INFO(found.text << "; " << found.next);
-    REQUIRE(found.ok == kUniversalIngestsOverData);
-    REQUIRE((found.ok ? found.text : found.next)
-                .find(found.ok ? "which keeps its own" : "--visibility swap") !=
-            std::string::npos);
-    // As it is said.
-    const Ferried pulled = Refresh(dir / "source", dir / "target", options);
-    REQUIRE((pulled.state() == EndState::kRefused) == !found.ok);
-  }
-  SECTION("a new directory: the source's") {
-    options.target_dir = dir / "new";
-    REQUIRE(Named(Plan(options), "compaction").text ==
-            "as at the source: leveled");
-  }
+  const Ferried planned = Plan(options);
+  INFO(planned.message());
+  REQUIRE(planned.status.ok() == kUniversalIngestsOverData);
+  REQUIRE((planned.notes_mention("keeps its compaction style (universal") ||
+           planned.message().find("--visibility swap") != std::string::npos));
+  // As it is said.
+  REQUIRE(Refresh(dir / "source", dir / "target", options).state() ==
+          planned.state());
 }
 
 TEST_CASE("A plan tells whether a family that chunks cannot fill is cloned",
@@ -224,14 +357,13 @@ TEST_CASE("A plan tells whether a family that chunks cannot fill is cloned",
   fifo[0].options.compaction_options_fifo.max_table_files_size = 1ull << 40;
   Fill(dir / "source", fifo);
   PullOptions options = Between(dir / "source", dir / "target");
-  const CheckSummary found = Named(Plan(options), "families");
-  INFO(found.text);
-  REQUIRE(found.ok);
-  REQUIRE((found.text.find("--method auto clones") == std::string::npos) ==
-          kFifoIngestsToLevel0);
+  const Ferried planned = Plan(options);
+  INFO(planned.message());
+  REQUIRE_OK(planned.status);
+  REQUIRE(planned.summary.method ==
+          (kFifoIngestsToLevel0 ? "ingest" : "clone"));
   options.method = PullMethod::kIngest;
-  const Summary chunks = Plan(options);
-  REQUIRE(Named(chunks, "families").ok == kFifoIngestsToLevel0);
+  REQUIRE(Plan(options).status.ok() == kFifoIngestsToLevel0);
   REQUIRE((Ferry(dir / "source", dir / "target", options).state() ==
            EndState::kOk) == kFifoIngestsToLevel0);
 }

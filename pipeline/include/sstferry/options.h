@@ -322,14 +322,6 @@ struct SourceSummary {
   std::string state;
 };
 
-// One finding of a plan about TARGET_DIR.
-struct CheckSummary {
-  std::string name;  // "versions", "space", ...
-  bool ok = true;
-  std::string text;  // what was found
-  std::string next;  // a problem: what to do
-};
-
 // One side of a comparison, as pinned for it.
 struct ComparedSide {
   std::string address;
@@ -455,7 +447,10 @@ struct Summary {
   std::vector<MethodSummary> methods;  // ingest, clone
   std::string advised_method;  // one of them; empty: none can
   std::string advised_reason;
-  std::vector<CheckSummary> checks;  // of TARGET_DIR, if it was named
+  // Of the target's disk: bytes that the pull needs, its reserve included, and
+  // bytes that are free (0: no TARGET_DIR was named).
+  uint64_t needed_bytes = 0;
+  uint64_t free_bytes = 0;
   std::vector<std::string> served_names;  // plan sst://HOST:PORT
 };
 

@@ -73,9 +73,13 @@ std::unique_ptr<Operation> MakePull(const PullOptions& options);
 std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
                                        const OpenReplica& replica);
 
-// Reports what MakePull() would do and why. Writes only the source's private
-// snapshot. For an address without a name: lists the databases that the server
-// serves.
+// Runs the steps of MakePull() with these options up to the first name that it
+// would make in or beside target_dir, and ends as the pull would end in them;
+// the summary says what it would move, and why. Waits for no source that is not
+// there. Writes only the source's private snapshot, takes no lock, and calls no
+// hook: a swap hook only says that there is one. An empty target_dir: what a
+// new database would take. For an address without a name: lists the databases
+// that the server serves.
 std::unique_ptr<Operation> MakePlan(const PullOptions& options);
 
 // Compares two sides: by the bytes of their files if both have the same files

@@ -90,7 +90,7 @@ Status FileSnapshot::Reopen(const SnapshotOptions& options,
 }
 
 Status FileSnapshot::Describe(const SnapshotOptions& options) {
-  ManifestTail manifest(dir_->db());
+  ManifestTail manifest(db_);
   bool unused = false;
   WalContents wals;
   Status status = ListFiles();
@@ -112,11 +112,11 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
 
 Status FileSnapshot::ListFiles() {
   std::vector<std::string> names;
-  Status status = ListDirectory(dir_->db(), &names);
+  Status status = ListDirectory(db_, &names);
   for (const std::string& name : names) {
     CloneFile file;
     if (status.ok() && ParseCloneFileName(name, &file)) {
-      const std::string path = dir_->db() + "/" + name;
+      const std::string path = db_ + "/" + name;
       const FileId id = FileIdOf(path);
       file.bytes = id.bytes;
       if (file.kind == CloneFileKind::kBlob) {
@@ -158,7 +158,7 @@ Status FileSnapshot::ReadManifest(const ManifestTail& manifest) {
     }
   }
   sequence_ = manifest.state().last_sequence;
-  return ReadDatabaseId(dir_->db(), manifest.state(), &database_id_);
+  return ReadDatabaseId(db_, manifest.state(), &database_id_);
 }
 
 Status FileSnapshot::ReadTables(const ManifestState& manifest) {
@@ -191,7 +191,7 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
 Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
   const std::string name = CloneFileName(*file);
   Descriptor descriptor;
-  Status status = OpenToRead(dir_->db() + "/" + name, &descriptor);
+  Status status = OpenToRead(db_ + "/" + name, &descriptor);
   SstReader reader;
   const DescriptorSource source(descriptor.get(), name);
   if (status.ok()) status = reader.Open(&source);
@@ -223,7 +223,7 @@ Status FileSnapshot::ReadWals(WalContents* contents) {
     }
   }
   counters_.wal_files = wals.size();
-  const Status status = ReadWalContents(dir_->db(), wals, contents);
+  const Status status = ReadWalContents(db_, wals, contents);
   for (CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kWal) {
       file.records_end = contents->ends[file.number];

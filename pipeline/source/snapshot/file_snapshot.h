@@ -17,7 +17,10 @@ namespace sstferry {
 class FileSnapshot : public Snapshot {
  public:
   explicit FileSnapshot(std::unique_ptr<PrivateDir> dir)
-      : dir_(std::move(dir)) {}
+      : dir_(std::move(dir)), db_(dir_->db()) {}
+  // For Look() at the files of `database_dir`.
+  explicit FileSnapshot(std::string database_dir)
+      : db_(std::move(database_dir)) {}
 
   // Takes it. Errors as Snapshot::Create(), but comparators, operators and
   // transactions are no reason to refuse.
@@ -25,8 +28,13 @@ class FileSnapshot : public Snapshot {
   // Finds it in the directory that another process left.
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const HeldSnapshotState& state);
+  [[nodiscard]] rocksdb::Status Look(const SnapshotOptions& options) {
+    return Describe(options);
+  }
 
-  void Keep(bool keep) override { dir_->Keep(keep); }
+  void Keep(bool keep) override {
+    if (dir_ != nullptr) dir_->Keep(keep);
+  }
   rocksdb::DB* db() const override { return nullptr; }
   const ClonedFiles* files() const override { return &files_; }
   const std::vector<SnapshotFamily>& families() const override {
@@ -34,7 +42,9 @@ class FileSnapshot : public Snapshot {
   }
   uint64_t sequence() const override { return sequence_; }
   const std::string& database_id() const override { return database_id_; }
-  const std::string& directory() const override { return dir_->path(); }
+  const std::string& directory() const override {
+    return dir_ != nullptr ? dir_->path() : db_;
+  }
   const std::string& options_text() const override { return options_text_; }
   const std::vector<std::string>& notes() const override { return notes_; }
   bool wal_not_flushed() const override { return false; }
@@ -54,7 +64,8 @@ class FileSnapshot : public Snapshot {
   // After all of these.
   void TellContent(const ManifestState& manifest, const WalContents& wals);
 
-  const std::unique_ptr<PrivateDir> dir_;
+  const std::unique_ptr<PrivateDir> dir_;  // null: only looked at
+  const std::string db_;                   // where the files lie
   ClonedFiles files_;
   std::vector<SnapshotFamily> families_;  // names only
   uint64_t sequence_ = 0;

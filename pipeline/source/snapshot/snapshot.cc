@@ -141,6 +141,16 @@ Status Adopted(const SnapshotOptions& options, const HeldSnapshotState& state,
 
 }  // namespace
 
+Status Snapshot::Look(const SnapshotOptions& options,
+                      std::unique_ptr<Snapshot>* result) {
+  auto snapshot = std::make_unique<FileSnapshot>(options.database_dir);
+  const Status status = snapshot->Look(options);
+  if (status.ok()) {
+    *result = std::move(snapshot);
+  }
+  return WithContext(status, EndState::kSourceError, options.database_dir);
+}
+
 Status Snapshot::Create(const SnapshotOptions& options,
                         std::unique_ptr<Snapshot>* result) {
   SnapshotOptions resolved = options;

@@ -116,6 +116,13 @@ class Snapshot {
   [[nodiscard]] static rocksdb::Status Create(
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
+  // Describes the files of a directory where they lie: makes nothing, and holds
+  // nothing. Another process that has the database open may change it at any
+  // time, also while this reads; then errors as those of Create() are possible.
+  // Of the options, database_dir, as_files (true) and cancelled count.
+  [[nodiscard]] static rocksdb::Status Look(const SnapshotOptions& options,
+                                            std::unique_ptr<Snapshot>* result);
+
   // Takes a snapshot of a database that this process has open. Flushes
   // memtables and the WAL's buffer first, so the snapshot includes all earlier
   // writes, also those without WAL. `families` are handles of the families

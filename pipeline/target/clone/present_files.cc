@@ -28,7 +28,8 @@ Status TakeSnapshot(const PresentDatabase& database,
   options.as_files = true;
   options.patience = kPatience;
   options.cancelled = database.cancelled;
-  return Snapshot::Create(options, snapshot);
+  return database.looks ? Snapshot::Look(options, snapshot)
+                        : Snapshot::Create(options, snapshot);
 }
 
 // Links files one by one.
@@ -38,7 +39,8 @@ class Linker {
          const Snapshot& snapshot, rocksdb::FileSystem* file_system)
       : database_(database),
         layout_(layout),
-        pinned_(snapshot.directory() + "/db"),
+        pinned_(database.looks ? database.directory
+                               : snapshot.directory() + "/db"),
         file_system_(file_system) {
     for (const CloneFile& file : snapshot.files()->files) {
       if (!(file.identity == Digest128())) {
@@ -65,6 +67,10 @@ class Linker {
     }
     if (!HasAccess(pinned)) {
       present->other_access++;
+      return Status::OK();
+    }
+    if (database_.looks) {
+      present->numbers.insert(file.number);
       return Status::OK();
     }
     const std::string link = layout_.LinkPathOf(file);
@@ -117,7 +123,9 @@ Status LinkPresentFiles(const PresentDatabase& database,
   for (const CloneFile& file : layout.files()) {
     if (status.ok()) status = linker.Link(file, &found);
   }
-  if (status.ok()) status = SyncDirectory(file_system, layout.staging_dir());
+  if (status.ok() && !database.looks) {
+    status = SyncDirectory(file_system, layout.staging_dir());
+  }
   if (status.ok()) {
     found.content = snapshot->files()->content;
     found.database_id = snapshot->database_id();

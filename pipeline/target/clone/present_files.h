@@ -27,6 +27,9 @@ struct PresentDatabase {
   Access file_access;  // only files that have it are linked: an owner and
                        // permissions belong to all names of a file
   std::function<bool()> cancelled;
+  // Finds out which files would be linked, and links none: no snapshot is
+  // taken, so that a database in use may show fewer.
+  bool looks = false;
 };
 
 struct PresentFiles {

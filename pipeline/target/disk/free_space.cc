@@ -33,6 +33,21 @@ Status FreeBytes(rocksdb::FileSystem* file_system, const std::string& dir,
   return WithContext(asked, EndState::kInternal, "free space of " + dir);
 }
 
+uint64_t BytesBelow(const std::string& dir) {
+  namespace fs = std::filesystem;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(dir, error), end;
+       !error && at != end; at.increment(error)) {
+    std::error_code gone;  // a file of a process that works there
+    const bool alone = at->is_regular_file(gone) && !gone &&
+                       fs::hard_link_count(at->path(), gone) == 1 && !gone;
+    const uint64_t size = alone ? fs::file_size(at->path(), gone) : 0;
+    bytes += gone ? 0 : size;
+  }
+  return bytes;
+}
+
 uint64_t ReserveOf(const std::string& dir, double percent) {
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(dir, error);

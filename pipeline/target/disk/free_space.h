@@ -1,6 +1,7 @@
 // Checks that the target's file system has room for a pull.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,9 +19,11 @@ struct SpaceNeed {
   uint64_t estimated_bytes = 0;  // all ranges not yet received
   uint64_t chunk_bytes = 0;      // the largest chunks, one of each lane
   uint64_t reserve_bytes = 0;    // bytes that must stay free
+  uint64_t present_bytes = 0;    // bytes that an unfinished pull has, or frees
   uint64_t bytes() const {
-    return estimated_bytes + estimated_bytes / 10 + chunk_bytes +
-           reserve_bytes;
+    const uint64_t needed =
+        estimated_bytes + estimated_bytes / 10 + chunk_bytes;
+    return needed - std::min(needed, present_bytes) + reserve_bytes;
   }
 };
 
@@ -34,6 +37,10 @@ SpaceNeed SpaceNeedOf(const std::vector<Range>& ranges, uint64_t chunk_bytes,
 [[nodiscard]] rocksdb::Status FreeBytes(rocksdb::FileSystem* file_system,
                                         const std::string& dir,
                                         uint64_t* bytes);
+
+// Returns the bytes of the files below `dir` that have no other name; 0 if there
+// is no such directory.
+uint64_t BytesBelow(const std::string& dir);
 
 // Returns `percent` of the size of the file system that holds `dir`, in bytes;
 // 0 if the size is unknown.

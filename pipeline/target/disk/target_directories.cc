@@ -8,6 +8,9 @@ using rocksdb::Status;
 
 std::vector<std::string> TargetDirectories(const PullOptions& options,
                                            rocksdb::DB* open) {
+  if (open == nullptr && options.target_dir.empty()) {
+    return {};
+  }
   const bool stays = options.mode == PullMode::kRefresh && !IsSwap(options);
   std::vector<std::string> dirs =
       open != nullptr ? DirectoriesOf(open)

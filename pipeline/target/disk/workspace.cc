@@ -95,6 +95,30 @@ Status NothingThere(const std::string& target_dir) {
                         ": expected a database to refresh, found nothing");
 }
 
+// Checks that the workspace's directory, if there is one, is this user's and
+// was made by a pull.
+Status CheckDirectory(const std::string& dir) {
+  std::error_code error;
+  const Status mine = Workspace::CheckMine(dir);
+  if (!mine.ok()) {
+    return mine;
+  }
+  if (fs::symlink_status(dir, error).type() != fs::file_type::not_found &&
+      (!fs::is_directory(dir, error) ||
+       (!Workspace::IsOne(dir) && !IsBarelyBegun(dir)))) {
+    return MakeStatus(EndState::kRefused,
+                      dir + " exists and was not made by sstferry; move it "
+                      "away");
+  }
+  return Status::OK();
+}
+
+Status HeldByAnother(const std::string& target_dir, const std::string& lock) {
+  return MakeStatus(EndState::kBusy, "target " + target_dir +
+                                         ": another pull holds " + lock +
+                                         "; wait until it ends");
+}
+
 }  // namespace
 
 Workspace::Workspace(std::string target_dir, Existing existing,
@@ -137,10 +161,12 @@ Workspace::~Workspace() {
 Status Workspace::Open(const std::string& target_dir, Existing existing,
                        std::shared_ptr<rocksdb::FileSystem> file_system,
                        const LogFunction& log,
-                       std::unique_ptr<Workspace>* workspace) {
+                       std::unique_ptr<Workspace>* workspace,
+                       WorkspaceUse use) {
   std::unique_ptr<Workspace> opened(
       new Workspace(WithoutTrailingSlash(target_dir), existing,
                     std::move(file_system), log));
+  opened->use_ = use;
   const Status status = opened->Open();
   if (status.ok()) {
     *workspace = std::move(opened);
@@ -151,10 +177,12 @@ Status Workspace::Open(const std::string& target_dir, Existing existing,
 Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
                              std::shared_ptr<rocksdb::FileSystem> file_system,
                              const LogFunction& log,
-                             std::unique_ptr<Workspace>* workspace) {
+                             std::unique_ptr<Workspace>* workspace,
+                             WorkspaceUse use) {
   std::unique_ptr<Workspace> opened(
       new Workspace(WithoutTrailingSlash(target_dir), Existing::kRefuse,
                     std::move(file_system), log));
+  opened->use_ = use;
   opened->beside_ = true;
   opened->held_here_ = held_here;
   const Status status = opened->Open();
@@ -164,16 +192,23 @@ Status Workspace::OpenBeside(const std::string& target_dir, bool held_here,
   return status;
 }
 
-Status Workspace::LookAt(const std::string& target_dir, Existing existing,
-                         bool beside) {
-  Workspace looks(WithoutTrailingSlash(target_dir), existing,
-                  rocksdb::FileSystem::Default(), nullptr);
-  looks.beside_ = beside;
-  looks.only_looks_ = true;
-  return looks.CheckTarget();
+// Whatever an exchange that was cut short needs, TARGET_DIR is its old or its
+// new database.
+Status Workspace::Look() {
+  if (target_dir_.empty()) {
+    return Status::OK();  // nobody said where
+  }
+  Status status = CheckTarget();
+  if (status.ok()) status = CheckDirectory(dir_);
+  const std::string lock = dir_ + "/lock";
+  return status.ok() && IsFileLocked(lock) ? HeldByAnother(target_dir_, lock)
+                                           : status;
 }
 
 Status Workspace::Open() {
+  if (use_ == WorkspaceUse::kLook) {
+    return Look();
+  }
   Status status;
   std::error_code error;
   if (!fs::exists(dir_ + "/exchange", error)) {
@@ -278,7 +313,7 @@ std::string Workspace::FinishedTransfer() const {
 
 Status Workspace::RefuseNonEmpty() {
   std::string found = " is not empty";
-  if (!only_looks_ &&
+  if (use_ == WorkspaceUse::kPull &&
       (!FinishedTransfer().empty() || IsBarelyBegun(dir_))) {
     Status status = lock_fd_ < 0 ? Lock() : Status::OK();
     // Asks again under the lock: the pull may have ended only now.
@@ -309,19 +344,10 @@ Status Workspace::RefuseNonEmpty() {
 
 Status Workspace::Lock() {
   const std::string path = dir_ + "/lock";
-  std::error_code error;
-  const Status mine = CheckMine(dir_);
-  if (!mine.ok()) {
-    return mine;
+  Status status = CheckDirectory(dir_);
+  if (status.ok()) {
+    status = CreateDirectory(dir_);
   }
-  if (fs::symlink_status(dir_, error).type() != fs::file_type::not_found &&
-      (!fs::is_directory(dir_, error) ||
-       (!IsOne(dir_) && !IsBarelyBegun(dir_)))) {
-    return MakeStatus(EndState::kRefused,
-                      dir_ + " exists and was not made by sstferry; move it "
-                      "away");
-  }
-  Status status = CreateDirectory(dir_);
   if (status.ok()) {
     FaultPoint("Workspace:Created");
     status = CreateLockFile(path);
@@ -335,10 +361,7 @@ Status Workspace::Lock() {
     return Errno("open " + path, errno);
   }
   if (!LockFile(lock_fd_)) {
-    return MakeStatus(EndState::kBusy,
-                      "target " + target_dir_ +
-                          ": another pull holds " + path +
-                          "; wait until it ends");
+    return HeldByAnother(target_dir_, path);
   }
   struct stat held;
   struct stat named;
@@ -446,6 +469,7 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
 
 // Removes the journal early: without it, no pull resumes from the rest.
 Status Workspace::Clear(bool keeps) {
+  if (use_ == WorkspaceUse::kLook) return Status::OK();
   const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
   Status status =
       RemoveParts({"old", "exchange", "journal", "staging"}, removed_one);
@@ -465,6 +489,7 @@ Status Workspace::Clear(bool keeps) {
 }
 
 Status Workspace::Discard() {
+  if (use_ == WorkspaceUse::kLook) return Status::OK();
   const Status status = AtPath("remove " + db_dir(),
                            RemoveTree(file_system_.get(), db_dir()));
   return status.ok() ? RemoveWorkspace() : status;

@@ -49,6 +49,14 @@ enum class SwapState {
   kRetired,    // only the deletion of old/ is left
 };
 
+// What a workspace is opened for.
+enum class WorkspaceUse {
+  kPull,
+  kLook,  // makes the checks of kPull, but takes no lock and changes nothing:
+          // Clear() and Discard() do nothing, and nothing else may be called
+          // that writes
+};
+
 // The workspace of one TARGET_DIR, locked while the object lives.
 // Errors:  carry the path; kNoSpace where the disk is full.
 // Threads: one at a time.
@@ -74,11 +82,8 @@ class Workspace {
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
-      std::unique_ptr<Workspace>* workspace);
-  // Makes the same checks of TARGET_DIR (`beside`: those of OpenBeside()), as
-  // far as they need no lock, and changes nothing.
-  [[nodiscard]] static rocksdb::Status LookAt(const std::string& target_dir,
-                                              Existing existing, bool beside);
+      std::unique_ptr<Workspace>* workspace,
+      WorkspaceUse use = WorkspaceUse::kPull);
   // Opens the workspace, without db/, of a database that stays where it is.
   // `held_here`: this process has the database open already.
   //   kRefused  as above; TARGET_DIR does not exist or is empty
@@ -86,7 +91,8 @@ class Workspace {
   [[nodiscard]] static rocksdb::Status OpenBeside(
       const std::string& target_dir, bool held_here,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
-      std::unique_ptr<Workspace>* workspace);
+      std::unique_ptr<Workspace>* workspace,
+      WorkspaceUse use = WorkspaceUse::kPull);
   ~Workspace();  // releases the lock; deletes nothing
 
   const std::string& target_dir() const { return target_dir_; }
@@ -148,6 +154,7 @@ class Workspace {
   Workspace(std::string target_dir, Existing existing,
             std::shared_ptr<rocksdb::FileSystem> file_system, LogFunction log);
   [[nodiscard]] rocksdb::Status Open();
+  [[nodiscard]] rocksdb::Status Look();
   [[nodiscard]] rocksdb::Status CheckTarget();
   [[nodiscard]] rocksdb::Status CheckNonEmpty();
   [[nodiscard]] rocksdb::Status RefuseNonEmpty();
@@ -171,7 +178,7 @@ class Workspace {
   const std::string parent_;
   const std::string dir_;
   const Existing existing_;
-  bool only_looks_ = false; // takes no lock, removes nothing
+  WorkspaceUse use_ = WorkspaceUse::kPull;
   bool beside_ = false;     // the database stays where it is
   bool held_here_ = false;  // this process has that database open
   const std::shared_ptr<rocksdb::FileSystem> file_system_;

@@ -89,7 +89,9 @@ std::string CloneTarget::PresentDirectory() const {
   }
   std::error_code error;
   const std::string& target = options().target_dir;
-  return std::filesystem::exists(target + "/CURRENT", error) ? target : "";
+  return !target.empty() && std::filesystem::exists(target + "/CURRENT", error)
+             ? target
+             : "";
 }
 
 Status CloneTarget::Reuse(std::vector<uint32_t>* ranges) {
@@ -115,7 +117,8 @@ Status CloneTarget::LinkPresent(const std::string& directory) {
   const FirstFailure* const failure = context().failure;
   PresentFiles present;
   const Status found = LinkPresentFiles(
-      {directory, state()->file_access, [failure] { return failure->failed(); }},
+      {directory, state()->file_access, [failure] { return failure->failed(); },
+       /*looks=*/context().plans},
       *layout_, context().file_system.get(), &present);
   if (failure->failed()) {
     return failure->status();
@@ -124,7 +127,9 @@ Status CloneTarget::LinkPresent(const std::string& directory) {
   if (!found.ok()) {
     context().report->Say("no file of " + directory +
                           " is reused: " + MessageOf(found));
-    status = context().workspace->ClearStagingBut({kEarlierName});
+    if (!context().plans) {
+      status = context().workspace->ClearStagingBut({kEarlierName});
+    }
   }
   if (present.other_access > 0) {
     context().report->Say(
@@ -420,7 +425,8 @@ void CloneTarget::FillSummary(Summary* summary) const {
   if (!finished_.manifest.empty()) {
     summary->files_cloned = layout_->files().size() - layout_->reused_files();
   }
-  if (!finished_.manifest.empty() || is_current_) {
+  const bool planned = context().plans && layout_ != nullptr;
+  if (!finished_.manifest.empty() || is_current_ || planned) {
     summary->files_reused = layout_->reused_files();
     summary->bytes_reused = layout_->reused_bytes();
   }

@@ -27,7 +27,8 @@ Status NewDirectoryTarget::OpenWorkspace(
   }
   return status.ok()
              ? Workspace::Open(options().target_dir, existing, context().disk,
-                               options().log, workspace)
+                               options().log, workspace,
+                               context().workspace_use())
              : status;
 }
 

@@ -40,6 +40,29 @@ std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
   return missing;
 }
 
+// Notes which options of a column family stay as they are, although the source
+// has others.
+void NoteKept(const std::string& where, const Family& family,
+              const BuiltFamily& built, const rocksdb::Options& ours,
+              PullReporter* report) {
+  const auto name = [](const rocksdb::ColumnFamilyOptions& options) {
+    return options.merge_operator != nullptr
+               ? std::string(options.merge_operator->Name())
+               : "none";
+  };
+  const std::string merge = name(ours);
+  if (merge != name(built.final_options)) {
+    report->Note(where + ": the target keeps its merge operator (" + merge +
+                 "; the source's: " + name(built.final_options) + ")");
+  }
+  const auto style = StyleOf(family.description.options);
+  if (style && *style != ours.compaction_style) {
+    report->NoteDetail(where + ": the target keeps its compaction style (" +
+                       StyleName(ours.compaction_style) + "; the source's: " +
+                       StyleName(*style) + ")");
+  }
+}
+
 // Adds what this thread reads from files while the object lives.
 class ReadCounter {
  public:
@@ -85,7 +108,8 @@ Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
                       "one of a selection");
   }
   return Workspace::OpenBeside(dir_, replica_.db != nullptr, context().disk,
-                               options().log, workspace);
+                               options().log, workspace,
+                               context().workspace_use());
 }
 
 Status RefreshTarget::Inspect() {
@@ -299,17 +323,8 @@ Status RefreshTarget::CheckKnown(const Family& family, const BuiltFamily& built,
                           " at the source, found " +
                           family.description.comparator);
   }
-  const rocksdb::Options ours = live_->db()->GetOptions(known);
-  const std::string merge =
-      ours.merge_operator != nullptr ? ours.merge_operator->Name() : "none";
-  const std::string theirs =
-      built.final_options.merge_operator != nullptr
-          ? built.final_options.merge_operator->Name()
-          : "none";
-  if (merge != theirs) {
-    context().report->Note(where + ": the target keeps its merge operator (" +
-                           merge + "; the source's: " + theirs + ")");
-  }
+  NoteKept(where, family, built, live_->db()->GetOptions(known),
+           context().report);
   return Status::OK();
 }
 

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 
-#include "pipeline/target/database/live_db.h"
-
 namespace sstferry {
 namespace {
-
-using rocksdb::Status;
 
 // Returns the interval records that are not doubted, encoded and sorted.
 std::vector<std::string> Believed(const TargetMemory& memory) {
@@ -59,48 +55,6 @@ std::string FindLost(const std::vector<FamilyHandle>& families,
     }
   }
   return "";
-}
-
-Status ReadTargetMemory(const PullOptions& options, TargetMemory* memory,
-                        std::vector<std::string>* notes) {
-  std::unique_ptr<LiveDb> live;
-  Status status =
-      LiveDb::OpenToRead(options.target_dir, options.registry, &live, notes);
-  bool remembers = false;
-  CoverFile record;
-  if (status.ok()) {
-    status = ReadCovers(rocksdb::FileSystem::Default().get(),
-                        options.target_dir, &remembers, &record);
-  }
-  if (status.IsCorruption()) {
-    record = CoverFile();
-    status = Status::OK();
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  if (!remembers) {
-    notes->push_back("the target remembers no source: a refresh needs --adopt, "
-                     "and the source would send everything");
-  }
-  const std::vector<std::string>& asked = options.selection.families;
-  std::vector<FamilyHandle> families = live->families();
-  std::erase_if(families, [&asked](const FamilyHandle& family) {
-    return !asked.empty() &&
-           std::find(asked.begin(), asked.end(), family.name) == asked.end();
-  });
-  JudgedTarget judged;
-  status = ReadSourceRecord(rocksdb::FileSystem::Default().get(),
-                            options.target_dir, record, &judged.source_record);
-  if (status.ok()) {
-    status = JudgeCovers(record, live->db(), families, &judged);
-    DescribeTarget(options, judged, memory);
-  }
-  if (status.ok() && options.compare == CompareMode::kFiles) {
-    AddDoubtNotes(record, judged, notes);
-  }
-  const Status closed = live->Close();
-  return status.ok() ? closed : status;
 }
 
 }  // namespace sstferry

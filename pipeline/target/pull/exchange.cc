@@ -4,6 +4,7 @@
 
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/thread_priority.h"
+#include "pipeline/target/disk/database_files.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/replica.h"
 #include "pipeline/target/pull/pull_reporter.h"
@@ -25,6 +26,21 @@ Status Exchange::CheckTarget() {
     old_families_ = replica.families;
   }
   return status;
+}
+
+Status Exchange::CheckAhead() {
+  if (!IsSwap(options()) || !IsDatabaseOpen(options().target_dir)) {
+    return Status::OK();
+  }
+  if (options().before_swap) {
+    context_->report->Note("a process has TARGET_DIR open, which --before-swap "
+                           "must stop");
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kBusy,
+                    "target " + options().target_dir +
+                        ": a process holds its LOCK; stop it before the pull "
+                        "ends, or let --before-swap do so");
 }
 
 Status Exchange::FinishEarlier() {

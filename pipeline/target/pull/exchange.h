@@ -24,6 +24,10 @@ class Exchange {
   // kRefused: what lies in TARGET_DIR must not be taken away.
   [[nodiscard]] rocksdb::Status CheckTarget();
 
+  // Of a pull that is only planned, instead of Run(): kBusy if a process has
+  // TARGET_DIR open and no command is there to stop it.
+  [[nodiscard]] rocksdb::Status CheckAhead();
+
   // --- what an earlier run left ----------------------------------------------
   // Completes an exchange that was cut short, and deletes what is left of the
   // old database. For every kind of target; the workspace is open.

@@ -22,6 +22,9 @@ class PullWorkspace;
 // The Puller owns all of it, and sets it before the call that needs it.
 struct PullContext {
   const PullOptions* options = nullptr;
+  // The pull is only planned: it stops before it makes its first name, and
+  // changes nothing.
+  bool plans = false;
   FirstFailure* failure = nullptr;
   SourceLink* link = nullptr;  // to the first source
   const OtherSources* others = nullptr;
@@ -32,6 +35,9 @@ struct PullContext {
   Exchange* exchange = nullptr;
   PullWorkspace* work = nullptr;
   Workspace* workspace = nullptr;  // the work's, once it is open
+  WorkspaceUse workspace_use() const {
+    return plans ? WorkspaceUse::kLook : WorkspaceUse::kPull;
+  }
   // The caller's, on which files have the access that disk/access.h tells.
   std::shared_ptr<rocksdb::FileSystem> disk;
   std::shared_ptr<rocksdb::FileSystem> file_system;  // as durability asks

@@ -1,6 +1,7 @@
 #include "pipeline/target/pull/pull_opener.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "pipeline/target/disk/durable.h"
@@ -124,7 +125,8 @@ void PullOpener::UsePlanOfJournal() {
 
 OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   OpenRequest request =
-      MakeOpenRequest(options(), options().source.name, Purpose::kPull);
+      MakeOpenRequest(options(), options().source.name,
+                      context_->plans ? Purpose::kPlan : Purpose::kPull);
   request.lanes = LanesToAskFor(options());
   request.compression = compression_->Choose();
   request.compression_level = options().compression_level;
@@ -316,7 +318,8 @@ Status PullOpener::PrepareTarget() {
       context_->workspace->Discard().PermitUncheckedError();
     }
   }
-  return status.ok() ? context_->target->Create() : status;
+  return status.ok() && !context_->plans ? context_->target->Create()
+                                         : status;
 }
 
 void PullOpener::CountUnchanged(const std::vector<uint32_t>& reused) {
@@ -434,18 +437,42 @@ Status PullOpener::CheckSpace() {
       left.push_back(std::move(range));
     }
   }
+  SpaceNeed need =
+      SpaceNeedOf(left, context_->state->chunk_bytes, options().lanes);
+  if (context_->plans) {
+    return PlanSpace(need, /*is_needed=*/!left.empty());
+  }
   if (left.empty()) {
     return Status::OK();
   }
   const std::string dir = context_->workspace->dir();
-  SpaceNeed need =
-      SpaceNeedOf(left, context_->state->chunk_bytes, options().lanes);
   if (options().mode == PullMode::kRefresh) {
     need.reserve_bytes = ReserveOf(dir, options().min_free_percent);
     KeepFree(need.reserve_bytes);
   }
   return CheckFreeSpace(context_->file_system.get(), dir, need,
                         options().replace);
+}
+
+// The workspace, which is not made, is to lie beside TARGET_DIR.
+Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
+  PullResult* const result = context_->report->result();
+  if (context_->target->dir().empty()) {
+    result->needed_bytes = need.bytes();
+    return Status::OK();
+  }
+  need.present_bytes = BytesBelow(context_->workspace->dir());
+  result->needed_bytes = need.bytes();
+  const std::string dir =
+      std::filesystem::absolute(context_->workspace->dir()).parent_path();
+  if (is_needed && options().mode == PullMode::kRefresh) {
+    need.reserve_bytes = ReserveOf(dir, options().min_free_percent);
+  }
+  const Status status = FreeBytes(context_->file_system.get(), dir,
+                                  &result->free_bytes);
+  return status.ok() ? CheckFreeSpace(context_->file_system.get(), dir, need,
+                                      options().replace)
+                     : status;
 }
 
 // A source whose lanes are not read from takes that for a while only.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/message/messages.h"
+#include "pipeline/target/disk/free_space.h"
 #include "pipeline/target/disk/space_gate.h"
 #include "pipeline/target/lane/held_chunks.h"
 #include "pipeline/target/pull/pull_compression.h"
@@ -61,6 +62,7 @@ class PullOpener {
   [[nodiscard]] rocksdb::Status AdoptUnfinished();
   void CountHeld(const HeldChunks& held);
   [[nodiscard]] rocksdb::Status CheckSpace();
+  [[nodiscard]] rocksdb::Status PlanSpace(SpaceNeed need, bool is_needed);
   void KeepFree(uint64_t reserve_bytes);
   const PullOptions& options() const { return *context_->options; }
 

@@ -74,6 +74,10 @@ Progress PullReporter::progress() const {
   }
   progress.waiting_for = context_->link->waiting_for();
   progress.lanes = context_->link->lanes();
+  if (context_->plans) {
+    progress.seconds = SecondsSince(started_);
+    return progress;  // nothing of what is planned moves
+  }
   progress.sources = 1 + context_->others->in_use();
   // A verify reads as much again: it is the second half of the way.
   progress.planned_bytes =
@@ -176,6 +180,8 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->method = "ingest";
   summary->method_reason = method_reason_;
   summary->verified = result_.verified;
+  summary->needed_bytes = result_.needed_bytes;
+  summary->free_bytes = result_.free_bytes;
   summary->different_ranges = result_.different.List();
   summary->state = published() ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();

@@ -22,6 +22,8 @@ struct PullResult {
   bool verified = false;
   DifferentRanges different;  // found by verify
   bool left_out = false;  // not begun for what chunks would leave out
+  uint64_t needed_bytes = 0;  // of a plan, without a reserve
+  uint64_t free_bytes = 0;    // there
   double sync_seconds = 0;
   double verify_seconds = 0;
   double swap_seconds = 0;  // less those of a deletion

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "format/limits.h"
@@ -125,7 +127,34 @@ void PullWorkspace::DropUnfinished(const std::string& why) {
   dropped_ = unfinished_.head.transfer_id;
 }
 
+// For a plan, which is made from the beginning: only the pull itself may take
+// the snapshot that the source retains for it.
+void PullWorkspace::TellOfUnfinished() {
+  std::error_code error;
+  if (std::filesystem::exists(workspace_->dir() + "/exchange", error)) {
+    context_->report->Note("an exchange was cut short: the pull completes it "
+                           "first");
+  }
+  if (is_resuming_) {
+    finishes_alone_ = unfinished_.complete && !options().verify;
+    context_->report->Note(
+        "the pull resumes transfer " + ToHex(unfinished_.head.transfer_id) +
+        (finishes_alone_
+             ? ", of which everything has come"
+             : ": of about " + std::to_string(unfinished_.planned_bytes()) +
+                   " bytes it has " +
+                   std::to_string(unfinished_.planned_bytes_done()) +
+                   "; the figures of this plan are those of a new one"));
+  }
+  is_resuming_ = false;
+  unfinished_ = JournalState();
+  dropped_.reset();
+}
+
 Status PullWorkspace::Prepare() {
+  if (context_->plans) {
+    TellOfUnfinished();
+  }
   ChooseDurability();
   return is_resuming_ ? Status::OK() : workspace_->Clear();
 }

@@ -40,6 +40,9 @@ class PullWorkspace {
   const JournalState* earlier() const {
     return earlier_.has_value() ? &*earlier_ : nullptr;
   }
+  // Of a pull that is only planned: true if all of an unfinished one has come,
+  // so that the pull ends without the source.
+  bool finishes_alone() const { return finishes_alone_; }
   // Which snapshot of the source to use.
   void FillRequest(SnapshotUse use, OpenRequest* request) const;
 
@@ -58,6 +61,7 @@ class PullWorkspace {
  private:
   [[nodiscard]] rocksdb::Status JudgeUnfinished();
   void DropUnfinished(const std::string& why);
+  void TellOfUnfinished();
   void ChooseDurability();
   [[nodiscard]] rocksdb::Status AppendPlan();
   const PullOptions& options() const { return *context_->options; }
@@ -68,6 +72,7 @@ class PullWorkspace {
   std::optional<JournalState> earlier_;
   bool is_resuming_ = false;
   bool is_resumable_ = false;
+  bool finishes_alone_ = false;
   std::optional<TransferId> dropped_;  // whose snapshot nobody needs any more
   std::unique_ptr<JournalFile> journal_;
 };

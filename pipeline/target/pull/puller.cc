@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kFirstAnswer{10'000};
 
 Puller::Puller(const PullOptions& options, Dialer* dialer,
                const PullTargetFactory& make_target,
-               std::vector<OtherSource> others)
+               std::vector<OtherSource> others, bool plans)
     : options_(options),
       failure_([this] { CloseAll(); }),
       report_(&context_),
@@ -35,7 +35,7 @@ Puller::Puller(const PullOptions& options, Dialer* dialer,
       verifier_(&context_),
       others_(&context_, &compression_, std::move(others)) {
   FillState();
-  FillContext(make_target);
+  FillContext(make_target, plans);
 }
 
 Puller::~Puller() = default;
@@ -58,8 +58,9 @@ void Puller::FillState() {
   };
 }
 
-void Puller::FillContext(const PullTargetFactory& make_target) {
+void Puller::FillContext(const PullTargetFactory& make_target, bool plans) {
   context_.options = &options_;
+  context_.plans = plans;
   context_.failure = &failure_;
   context_.link = &link_;
   context_.others = &others_;
@@ -99,7 +100,7 @@ SourceLinkOptions Puller::LinkOptions() {
 Status Puller::Run(Summary* summary) {
   std::optional<DeadlineWatch> watch;
   watch.emplace(options_.deadline, &failure_);
-  Status status = RunSteps();
+  Status status = context_.plans ? Plan() : RunSteps();
   if (!status.ok() && exchange_.has_open_hooks()) {
     exchange_.CloseHooks().PermitUncheckedError();  // WorstOf() says it
   }
@@ -113,11 +114,12 @@ Status Puller::Run(Summary* summary) {
     report_.Note(MessageOf(stopped));
   }
   link_.End(TellsSource(status), error_where());
-  if (!status.ok()) {
+  const bool tried = !status.ok() && !context_.plans;
+  if (tried) {
     work_->SayHowToResume(status);
   }
   report_.FillSummary(summary);
-  if (!status.ok()) {
+  if (tried) {
     target_->Leave(*summary);
   }
   target_->CloseStore();
@@ -150,6 +152,36 @@ Status Puller::RunSteps() {
   }
   // A cancellation that came after the rename came too late.
   return status.ok() ? Settle() : status;
+}
+
+// The first steps of RunSteps(). Whatever would end the pull in them ends the
+// plan in the same way.
+Status Puller::Plan() {
+  Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
+  if (status.ok() && work_->finishes_alone()) {
+    return status;
+  }
+  if (status.ok()) {
+    status = RunEach({[this] { return opener_.Connect(); },
+                      [this] { return opener_.PrepareTarget(); }});
+  }
+  if (status.ok() && target_->is_current()) {
+    report_.Note("TARGET_DIR holds what the source holds: the pull leaves it "
+                 "as it is");
+    return status;
+  }
+  return status.ok() ? exchange_.CheckAhead() : status;
+}
+
+uint64_t Puller::BytesToCome() const {
+  uint64_t bytes = 0;
+  for (const Range& range : plan_.ranges) {
+    const bool here = range.need == RangeNeed::kUnchanged ||
+                      (range.id < state_.starts.size() &&
+                       state_.starts[range.id].whole);
+    bytes += here ? 0 : range.estimated_bytes;
+  }
+  return bytes;
 }
 
 Status Puller::RunEach(const std::vector<Step>& steps) {

@@ -30,10 +30,11 @@ namespace sstferry {
 // Crash:   see "crash table" in pipeline/README.md.
 class Puller {
  public:
-  // Borrows the dialer of the first source, which must outlive it.
+  // Borrows the dialer of the first source, which must outlive it. `plans`: Run()
+  // stops before it makes its first name (PullContext::plans).
   Puller(const PullOptions& options, Dialer* dialer,
          const PullTargetFactory& make_target,
-         std::vector<OtherSource> others = {});
+         std::vector<OtherSource> others = {}, bool plans = false);
   ~Puller();
 
   // Before Run(): why options.method was chosen, and a note about it, which may
@@ -44,6 +45,11 @@ class Puller {
   // After a refusal that is marked as one of chunks: true if they could hold
   // the database but for what they would leave out.
   bool left_out() const { return report_.result().left_out; }
+
+  // After Run() of a pull that was only planned: the source's plan, as far as
+  // it came, and the estimated bytes of it that would have to come.
+  const SourcePlan& plan() const { return plan_; }
+  uint64_t BytesToCome() const;
 
   // Fills every member of *summary but those the caller knows (the
   // operation's own times and status).
@@ -61,13 +67,14 @@ class Puller {
   std::string error_where() const { return failure_.where(); }
 
  private:
-  void FillContext(const PullTargetFactory& make_target);
+  void FillContext(const PullTargetFactory& make_target, bool plans);
   void FillState();
   SourceLinkOptions LinkOptions();
   // Ends what other threads wait for.
   void CloseAll();
   using Step = std::function<rocksdb::Status()>;
   [[nodiscard]] rocksdb::Status RunSteps();
+  [[nodiscard]] rocksdb::Status Plan();
   rocksdb::Status TellsSource(const rocksdb::Status& status) const;
   [[nodiscard]] rocksdb::Status RunEach(const std::vector<Step>& steps);
   // Reads what is reused before it is believed; with verify.

@@ -94,7 +94,7 @@ OpenRequest MakeOpenRequest(const PullOptions& options,
   request.chunk_bytes = options.chunk_bytes;
   request.format_version = options.format_version;
   request.carry = options.carry;
-  if (purpose == Purpose::kPull && options.method == PullMethod::kClone) {
+  if (options.method == PullMethod::kClone) {
     request.mode = TransferMode::kClone;
   }
   return request;

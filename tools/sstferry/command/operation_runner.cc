@@ -27,7 +27,8 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
   if (arguments.json) {
     result = SummaryToJson(summary, command) + "\n";
   } else if (state == EndState::kOk || state == EndState::kDifferent ||
-             state == EndState::kChangedSince) {
+             state == EndState::kChangedSince ||
+             (command == "plan" && !summary.column_families.empty())) {
     result = human(summary);
   }
   return FinishCommand(command, status, summary.error_where, result, console);

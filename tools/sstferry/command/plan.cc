@@ -44,7 +44,10 @@ std::string ServedNames(const Summary& summary) {
   return text;
 }
 
-bool IsRefresh(const Summary& summary) { return summary.mode == "refresh"; }
+// In place: a swap makes a new database.
+bool IsRefresh(const Summary& summary) {
+  return summary.mode == "refresh" && summary.visibility != "swap";
+}
 
 // An action, and what becomes of the bytes.
 using ActionText = std::pair<const char*, const char*>;
@@ -157,41 +160,46 @@ std::string Methods(const Summary& summary) {
   return text;
 }
 
-// Of TARGET_DIR, a line each: what would fail, and what to do.
-std::string Checks(const Summary& summary) {
-  std::string text;
-  for (const CheckSummary& check : summary.checks) {
-    text += std::string(check.ok ? "ok      " : "problem ") + check.name +
-            ": " + Printable(check.text) +
-            (check.next.empty() ? "" : "; " + Printable(check.next)) + "\n";
-  }
-  return text;
+// What the pull needs of the target's disk.
+std::string Disk(const Summary& summary) {
+  const auto bytes = [](uint64_t count) {
+    return FormatBytes(static_cast<double>(count));
+  };
+  return "disk: the target needs " + bytes(summary.needed_bytes) +
+         (summary.target.empty()
+              ? ""
+              : "; " + bytes(summary.free_bytes) + " are free there") +
+         "; the source links its files and writes no chunk\n";
 }
 
-// Of the method that is advised.
-uint64_t BytesAtTarget(const Summary& summary) {
-  for (const MethodSummary& method : summary.methods) {
-    if (method.method == "clone" && summary.advised_method == "clone") {
-      return method.bytes;
-    }
+// The method that the pull takes, and what of it need not come.
+std::string Method(const Summary& summary) {
+  std::string text = "method: " + summary.method + " (" +
+                     Printable(summary.method_reason) + ")\n";
+  if (summary.files_reused > 0) {
+    text += "reused: " + FormatCount(summary.files_reused, "file") + ", " +
+            FormatBytes(static_cast<double>(summary.bytes_reused)) +
+            ", which this machine has\n";
   }
-  uint64_t bytes = 0;
-  for (const PlanItemSummary& item : summary.items) {
-    bytes += item.action == "skip" ? 0 : item.bytes;
-  }
-  return bytes;
+  return text;
 }
 
 }  // namespace
 
 std::string PlanReport(const Summary& summary, bool brief) {
-  if (summary.column_families.empty() && summary.items.empty() &&
-      summary.transfer_id.empty()) {
+  if (summary.method.empty()) {  // nothing was planned
     return ServedNames(summary);
   }
   std::string text = "plan: " + summary.source;
   if (!summary.target.empty()) {
     text += " -> " + summary.target;
+  }
+  if (summary.column_families.empty()) {
+    text += "\n";  // the pull ends without the source
+    for (const std::string& note : summary.notes) {
+      text += "note: " + Printable(note) + "\n";
+    }
+    return text;
   }
   text += ", snapshot at sequence " +
           std::to_string(summary.snapshot_sequence) + ", " +
@@ -201,13 +209,11 @@ std::string PlanReport(const Summary& summary, bool brief) {
     text += brief ? "" : Families(summary) + "\n" + Items(summary) + "\n";
     text += Actions(summary);
   }
-  if (!IsRefresh(summary)) {
+  if (!summary.methods.empty() && !IsRefresh(summary)) {
     text += Methods(summary);  // a refresh in place has but one
   }
-  text += "disk: the target needs about " +
-          FormatBytes(static_cast<double>(BytesAtTarget(summary)) * 1.1) +
-          "; the source links its files and writes no chunk\n";
-  text += Checks(summary);
+  text += Method(summary);
+  text += Disk(summary);
   for (const std::string& note : summary.notes) {
     text += "note: " + Printable(note) + "\n";
   }
@@ -221,7 +227,12 @@ int RunPlan(const std::vector<std::string>& arguments) {
     return ReportUsage("plan", usage);
   }
   Console console(plan.common);
-  plan.options.log = console.log_function();
+  if (!plan.before_swap.empty()) {
+    // A plan calls no hook; that there is one decides how the pull ends.
+    plan.options.before_swap = [](const SwapEvent&) {
+      return rocksdb::Status::OK();
+    };
+  }
   LogTlsWarnings(plan.options.tls, &console);
   const std::unique_ptr<Operation> operation = MakePlan(plan.options);
   return RunOperation("plan", plan.common, &console, operation.get(),

@@ -1,6 +1,9 @@
-#include "pipeline/operation/method_estimate.h"
+#include "pipeline/operation/method_plans.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "format/end_state.h"
 
 namespace sstferry {
 namespace {
@@ -21,9 +24,9 @@ void FillSeconds(uint32_t lanes, MethodSummary* method) {
   }
 }
 
-}  // namespace
-
-MethodSummary EstimateChunks(const SourcePlan& plan) {
+// Returns what moving the planned ranges takes. A transfer lasts as long as the
+// link needs for its bytes, or its lanes for the source's work.
+MethodSummary EstimateChunks(const SourcePlan& plan, uint64_t bytes) {
   MethodSummary method;
   method.method = "ingest";
   uint64_t carried = 0;
@@ -31,10 +34,7 @@ MethodSummary EstimateChunks(const SourcePlan& plan) {
     method.files += item.file.empty() ? 0 : 1;
     carried += item.action == PlanAction::kCarry ? item.bytes : 0;
   }
-  for (const Range& range : plan.ranges) {
-    method.bytes +=
-        range.need == RangeNeed::kUnchanged ? 0 : range.estimated_bytes;
-  }
+  method.bytes = bytes;
   carried = std::min(carried, method.bytes);
   method.source_cpu_seconds =
       (static_cast<double>(carried) * kCarriedCpuSeconds +
@@ -44,21 +44,20 @@ MethodSummary EstimateChunks(const SourcePlan& plan) {
   return method;
 }
 
-MethodSummary EstimateClone(const SourcePlan& plan) {
+MethodSummary EstimateClone(const SourcePlan& plan, uint64_t bytes) {
   MethodSummary method;
   method.method = "clone";
   if (plan.clone.has_value()) {
     method.files = plan.clone->files.size();
-    for (const CloneFile& file : plan.clone->files) {
-      method.bytes += file.bytes;
-    }
   }
+  method.bytes = bytes;
   method.source_cpu_seconds =
       static_cast<double>(method.bytes) * kClonedCpuSeconds / kGigabyte;
   FillSeconds(plan.opened.lanes, &method);
   return method;
 }
 
+// REQUIRES: summary->methods are ingest and clone.
 void Advise(Summary* summary) {
   const MethodSummary& ingest = summary->methods.front();
   const MethodSummary& clone = summary->methods.back();
@@ -90,6 +89,75 @@ void Advise(Summary* summary) {
                   "more; " + std::string(kCloneBrings)
                 : "most files are sent as they are, and the new database is "
                   "compacted; " + std::string(kCloneBrings);
+}
+
+const char* NameOf(PullMethod method) {
+  return method == PullMethod::kClone ? "clone" : "ingest";
+}
+
+}  // namespace
+
+void MethodPlans::Take(PullMethod method, const rocksdb::Status& status,
+                       bool left_out, const SourcePlan& plan,
+                       uint64_t bytes_to_come) {
+  const EndState state = EndStateOf(status);
+  const bool refused = !left_out && (state == EndState::kRefused ||
+                                     state == EndState::kIncompatible);
+  if (refused) {
+    TakeWhyNot(method, MessageOf(status));
+    return;
+  }
+  if (plan.families.empty()) {
+    return;  // it did not come so far
+  }
+  if (method == PullMethod::kClone) {
+    clone_ = EstimateClone(plan, bytes_to_come);
+    return;
+  }
+  chunks_ = EstimateChunks(plan, bytes_to_come);
+  if (plan.leaves_out && !plan.opened.notes.empty()) {
+    chunks_->leaves_out = plan.opened.notes.front();
+  }
+  plan_ = plan;
+}
+
+void MethodPlans::TakeWhyNot(PullMethod method, const std::string& why) {
+  MethodSummary none;
+  none.method = NameOf(method);
+  none.why_not = why;
+  (method == PullMethod::kClone ? clone_ : chunks_) = std::move(none);
+}
+
+void MethodPlans::FillItems(Summary* summary) const {
+  for (const Family& family : plan_.families) {
+    summary->entries += family.estimated_entries;
+    summary->sst_bytes += family.estimated_bytes;
+  }
+  static constexpr const char* kActions[] = {
+      "rebuild", "carry", "skip", "lookup", "delta", "replace"};
+  for (const PlanItem& item : plan_.items) {
+    PlanItemSummary line;
+    line.column_family = plan_.families[item.family].description.name;
+    line.begin = item.interval.begin;
+    line.end = item.interval.end;
+    line.file = item.file;
+    line.bytes = item.bytes;
+    line.action = kActions[static_cast<uint8_t>(item.action)];
+    line.reason = item.reason;
+    summary->items.push_back(std::move(line));
+  }
+}
+
+void MethodPlans::FillSummary(Summary* summary) const {
+  FillItems(summary);
+  for (const std::optional<MethodSummary>& method : {chunks_, clone_}) {
+    if (method.has_value()) {
+      summary->methods.push_back(*method);
+    }
+  }
+  if (summary->methods.size() == 2) {
+    Advise(summary);
+  }
 }
 
 }  // namespace sstferry
