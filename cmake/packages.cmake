@@ -15,7 +15,7 @@ install(FILES README.md DESTINATION ${DOC_DIR}/sstferry-doc COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${DOC_DIR}/sstferry-doc COMPONENT doc)
 
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-  install(FILES ${packages}/serve.conf DESTINATION /etc/sstferry
+  install(FILES ${packages}/serve.toml DESTINATION /etc/sstferry
     COMPONENT tool)
   # What Debian wants of every package.
   string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)

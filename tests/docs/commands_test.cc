@@ -98,7 +98,14 @@ std::string BadConfig(const Block& block) {
   for (const Command& command : Commands()) {
     std::string unknown;
     for (const std::string& line : block.lines) {
-      const std::string name = line.substr(0, line.find(" = "));
+      const size_t end = line.find(" = ");
+      if (line.starts_with("[[database]]")) {
+        break;  // a table of serve, whose keys are no options
+      }
+      if (end == std::string::npos) {
+        continue;  // empty, or a comment
+      }
+      const std::string name = line.substr(0, end);
       const bool is_operand =
           std::find(command.operands.begin(), command.operands.end(), name) !=
           command.operands.end();
@@ -122,7 +129,7 @@ std::string BadLines(const Document& document) {
     }
   };
   for (const Block& block : document.blocks) {
-    if (block.kind == "ini") {
+    if (block.kind == "toml") {
       add(block.line, BadConfig(block));
     }
     for (size_t i = 0; block.kind == "sh" && i < block.lines.size(); ++i) {
@@ -173,12 +180,12 @@ TEST_CASE("A mention of a command or an option that is none is found",
 
 TEST_CASE("A config line that no command knows is found", "[docs]") {
   const std::string bad =
-      BadLinesOf("```ini\nsource = a\nlistn = b\n```\n");
+      BadLinesOf("```toml\nsource = \"a\"\nlistn = \"b\"\n```\n");
   INFO(bad);
   REQUIRE(bad.find("pull has no listn") != std::string::npos);
   REQUIRE(bad.find("pull has no source") == std::string::npos);
   // Each is known, but to two commands.
-  REQUIRE_FALSE(BadLinesOf("```ini\nlisten = a\nlanes = b\n```\n").empty());
+  REQUIRE_FALSE(BadLinesOf("```toml\nlisten = \"a\"\nlanes = 4\n```\n").empty());
 }
 
 TEST_CASE("What may be typed is let pass", "[docs]") {
@@ -190,7 +197,7 @@ TEST_CASE("What may be typed is let pass", "[docs]") {
                      "`sstferry COMMAND --help`, `sstferry.covers`, `--`,\n"
                      "`sstferry pull ... --replace`, `--begin K`, `x --y`\n"
                      "```cpp\nsstferry::PullOptions pull;\n```\n"
-                     "```ini\nsource = a\ntarget = b\nmode = refresh\n```\n") ==
+                     "```toml\nsource = \"a\"\ntarget = \"b\"\n\nmode = \"refresh\"\n```\n") ==
           "");
 }
 

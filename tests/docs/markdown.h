@@ -11,7 +11,7 @@ namespace sstferry {
 // A fenced block.
 struct Block {
   size_t line = 0;   // of its first line of content, from 1
-  // "cpp", "ini", "sh" (may hold placeholders); empty: a terminal.
+  // "cpp", "toml", "sh" (may hold placeholders); empty: a terminal.
   std::string kind;
   std::vector<std::string> lines;
 };

@@ -571,7 +571,7 @@ void MakeTextSeeds(const fs::path& directory, const TinyDatabase& tiny) {
         std::string(1, '\0') + "a\n--lanes\n3\n--cf=x\n--cf\ny\n--replace\nb");
   Write(directory / "arguments" / "config",
         std::string(1, '\1') +
-            "# comment\nlanes = 3\ncf = x\nreplace = true\n");
+            "# comment\nlanes = 3\ncf = [\"x\"]\nreplace = true\n");
 }
 
 }  // namespace

@@ -32,15 +32,20 @@ std::string Noting(const ReplicaWorld& world, const std::string& line) {
   return "echo " + line + " >> " + world.root() + "/calls";
 }
 
+// A line of a config file, whatever the text holds.
+std::string Line(const std::string& name, const std::string& text) {
+  return name + " = '''" + text + "'''\n";
+}
+
 // A pull by a config file, as the systemd unit starts it.
 struct Night {
   explicit Night(const ReplicaWorld& world, const std::string& more = "",
                  const std::string& visibility = "swap") {
-    WriteBytes(world.root() + "/shard.conf",
-               "source = " + world.source() + "\ntarget = " + world.target() +
-                   "\nmode = refresh\nvisibility = " + visibility + "\n" +
-                   more);
-    conf = world.root() + "/shard.conf";
+    WriteBytes(world.root() + "/shard.toml",
+               "source = '" + world.source() + "'\ntarget = '" +
+                   world.target() + "'\nmode = 'refresh'\nvisibility = '" +
+                   visibility + "'\n" + more);
+    conf = world.root() + "/shard.toml";
   }
   int Run() {
     Process process(Sstferry({"pull", "--config", conf, "--json"}));
@@ -242,8 +247,8 @@ TEST_CASE("Pull takes the options of a refresh, and with a refresh alone",
 TEST_CASE("A night by a config file: the first seeds, the next refreshes",
           "[tools]") {
   ReplicaWorld world;
-  Night night(world, "before-swap = " + Noting(world, "stop") +
-                         "\nafter-swap = " + Noting(world, "start") + "\n");
+  Night night(world, Line("before-swap", Noting(world, "stop")) +
+                         Line("after-swap", Noting(world, "start")));
   REQUIRE(night.Run() == 0);
   world.ChangeSource();
   REQUIRE(night.Run() == 0);
@@ -302,8 +307,8 @@ TEST_CASE("Each end of a night has the exit code that a scheduler acts on",
   ReplicaWorld world;
   REQUIRE(Night(world).Run() == 0);
   world.ChangeSource();
-  const std::string after = "after-swap = " + Noting(world, "start") + "\n";
-  Night vetoed(world, "before-swap = exit 3\n" + after);
+  const std::string after = Line("after-swap", Noting(world, "start"));
+  Night vetoed(world, Line("before-swap", "exit 3") + after);
   REQUIRE(vetoed.Run() == 1);
   REQUIRE(vetoed.err.find("--before-swap \"exit 3\" ended with code 3") !=
           std::string::npos);
@@ -315,11 +320,12 @@ TEST_CASE("Each end of a night has the exit code that a scheduler acts on",
     REQUIRE(busy.json["status"] == "BUSY");
     REQUIRE(busy.json["state"] == "");
   }
-  Night late(world, "before-swap = sleep 600\ndeadline = 3s\n" + after);
+  Night late(world, Line("before-swap", "sleep 600") +
+                        Line("deadline", "3s") + after);
   REQUIRE(late.Run() == 4);
   REQUIRE(late.json["status"] == "DEADLINE");
   REQUIRE(BytesOf(world.root() + "/calls") == "start\nstart\nstart\n");
-  Night broken(world, "after-swap = exit 9\n");
+  Night broken(world, Line("after-swap", "exit 9"));
   REQUIRE(broken.Run() == 1);
   REQUIRE(broken.json["state"] == "complete");
   REQUIRE(broken.err.find("ended with code 9") != std::string::npos);
@@ -334,10 +340,11 @@ TEST_CASE("A run that is killed in a command: the next one ends the command",
   world.ChangeSource();
   const std::string id = world.root() + "/id";
   // A child of the command stops or starts the application at its own time.
-  Night killed(world, which + " = echo $$ > " + id +
-                          "; echo hook runs >&2; exec 2> /dev/null >&2; "
-                          "(sleep 600; echo late >> " + world.root() +
-                          "/calls); true\n");
+  Night killed(world,
+               Line(which, "echo $$ > " + id +
+                               "; echo hook runs >&2; exec 2> /dev/null >&2; "
+                               "(sleep 600; echo late >> " + world.root() +
+                               "/calls); true"));
   Process process(Sstferry({"pull", "--config", killed.conf, "--json"}));
   REQUIRE(process.WaitForErr("hook runs"));
   process.Signal(SIGKILL);
@@ -347,9 +354,8 @@ TEST_CASE("A run that is killed in a command: the next one ends the command",
   const std::string alive = "if grep -q . /proc/" + std::to_string(left) +
                             "/cmdline; then echo alive >> " + world.root() +
                             "/calls; fi; ";
-  Night next(world, "before-swap = " + alive + Noting(world, "stop") +
-                        "\nafter-swap = " + alive + Noting(world, "start") +
-                        "\n");
+  Night next(world, Line("before-swap", alive + Noting(world, "stop")) +
+                        Line("after-swap", alive + Noting(world, "start")));
   REQUIRE(next.Run() == 0);
   INFO(next.err);
   REQUIRE(next.err.find("process " + std::to_string(left)) !=
@@ -366,8 +372,9 @@ TEST_CASE("SIGTERM while a server is stopped starts it again before the end",
   REQUIRE(Night(world).Run() == 0);
   const auto before = EntriesOf(world.target());
   world.ChangeSource();
-  Night night(world, "before-swap = echo hook runs >&2; sleep 600\n"
-                     "after-swap = " + Noting(world, "start") + "\n");
+  Night night(world,
+              Line("before-swap", "echo hook runs >&2; sleep 600") +
+                  Line("after-swap", Noting(world, "start")));
   Process process(Sstferry({"pull", "--config", night.conf, "--json"}));
   REQUIRE(process.WaitForErr("hook runs"));
   process.Signal(SIGTERM);
@@ -379,18 +386,18 @@ TEST_CASE("SIGTERM while a server is stopped starts it again before the end",
 TEST_CASE("SIGHUP makes serve read its config file again, and ends nothing",
           "[tools]") {
   ReplicaWorld world;
-  const std::string conf = world.root() + "/serve.conf";
-  WriteBytes(conf, "max-rate = 1M\n");
+  const std::string conf = world.root() + "/serve.toml";
+  WriteBytes(conf, "max-rate = '1M'\n");
   ServeProcess serve({"--db", "db=" + world.source(), "--config", conf});
   serve.process().Signal(SIGHUP);
   REQUIRE(serve.process().WaitForErr("max-rate is 1000000 bytes per second"));
-  WriteBytes(conf, "max-rate = 2M\n");
+  WriteBytes(conf, "max-rate = '2M'\n");
   serve.process().Signal(SIGHUP);
   REQUIRE(serve.process().WaitForErr("max-rate is 2000000 bytes per second"));
-  WriteBytes(conf, "max-rate = many\n");
+  WriteBytes(conf, "max-rate = 'many'\n");
   serve.process().Signal(SIGHUP);
   REQUIRE(serve.process().WaitForErr("nothing was changed"));
-  WriteBytes(conf, "log-level = error\n");
+  WriteBytes(conf, "log-level = 'error'\n");
   serve.process().Signal(SIGHUP);
   Process pull(Sstferry({"pull", serve.url(), world.target()}));
   REQUIRE(pull.Wait() == 0);

@@ -16,23 +16,24 @@ TEST_CASE("SIGHUP makes a pull read its config file again, and go on with its "
   SampleShape shape;
   shape.entries = 4000;
   MakeSampleDatabase(dir / "source", shape);
-  const std::string conf = dir / "pull.conf";
+  const std::string conf = dir / "pull.toml";
   const std::string operands =
-      "source = " + (dir / "source") + "\ntarget = " + (dir / "target") + "\n";
-  WriteBytes(conf, operands + "max-rate = 10K\n");  // minutes
+      "source = \"" + (dir / "source") + "\"\ntarget = \"" + (dir / "target") +
+      "\"\n";
+  WriteBytes(conf, operands + "max-rate = '10K'\n");  // minutes
   Process pull(Sstferry({"pull", "--config", conf, "--progress", "json",
                          "--progress-interval", "50ms"}));
   REQUIRE(pull.WaitForErr("\"transfer\""));
-  WriteBytes(conf, operands + "max-rate = many\n");
+  WriteBytes(conf, operands + "max-rate = 'many'\n");
   pull.Signal(SIGHUP);
   const bool said = pull.WaitForErr("SIGHUP: nothing was changed");
   INFO(pull.err());
   REQUIRE(said);
-  WriteBytes(conf, operands + "max-rate = 20K\nlog-level = info\n");
+  WriteBytes(conf, operands + "max-rate = '20K'\nlog-level = 'info'\n");
   pull.Signal(SIGHUP);
   REQUIRE(pull.WaitForErr("SIGHUP: max-rate is 20000 bytes per second"));
   REQUIRE(pull.Wait(std::chrono::milliseconds(1)) == -1);
-  WriteBytes(conf, operands + "log-level = error\n");
+  WriteBytes(conf, operands + "log-level = 'error'\n");
   pull.Signal(SIGHUP);
   REQUIRE(pull.Wait() == 0);
   // The line about it is an info, and comes after the level was taken.

@@ -1,5 +1,5 @@
-// The options of one command: from its command line and its config file.
-// Boost.Program_options reads both. Nothing here calls what() of its errors: it
+// The options of one command: from its command line, which
+// Boost.Program_options reads, and its config file, which is TOML. Nothing here calls what() of its errors: it
 // replaces %placeholders%, without end where a name or a value holds one.
 #include <algorithm>
 #include <filesystem>
@@ -77,9 +77,6 @@ Status Store(const po::parsed_options& parsed, po::variables_map* map) {
   } catch (const po::multiple_occurrences& wrong) {
     return Status::InvalidArgument(wrong.get_option_name() +
                                    ": expected once, found again");
-  } catch (const po::validation_error& wrong) {  // of one line of a file
-    return Wrong(wrong.get_option_name(), "yes or no",
-                 parsed.options.front().value.front());
   }
   return Status::OK();
 }
@@ -129,34 +126,6 @@ Status ReadCommandLine(const Strings& operands, const Strings& arguments,
   }
 }
 
-// "NAME = VALUE"; a switch is yes, also without a word, or no. Boost reads one
-// line at a time, for the line's number in errors, and sees no [section].
-Status ReadLine(const std::string& line, const po::options_description& known,
-                po::parsed_options* in_file) {
-  const size_t first = line.find_first_not_of(" \t\r");
-  if (first != std::string::npos &&
-      (line[first] == '[' || line[first] == '=')) {
-    return Wrong("line", "NAME = VALUE", line);
-  }
-  std::istringstream text(line);
-  try {
-    const po::parsed_options parsed = po::parse_config_file(text, known);
-    for (const po::option& option : parsed.options) {
-      if (IsCommandLineOnly(option.string_key)) {
-        return Status::InvalidArgument(option.string_key +
-                                       ": expected on the command line only");
-      }
-      in_file->options.push_back(option);
-    }
-    po::variables_map of_line;
-    return Store(parsed, &of_line);
-  } catch (const po::unknown_option& wrong) {
-    return RefusedOption(wrong.get_option_name(), known, "");
-  } catch (const po::invalid_syntax&) {
-    return Wrong("line", "NAME = VALUE", line);
-  }
-}
-
 Status AtLine(size_t line, const Status& status) {
   return Status::InvalidArgument("line " + std::to_string(line) + ": " +
                                  status.getState());
@@ -180,7 +149,7 @@ Status TextOf(const std::string& name, const toml::node& node,
 }
 
 // One value, or an array of them for an option that is repeatable.
-Status ReadTomlValue(const std::string& name, const toml::node& node,
+Status ReadValue(const std::string& name, const toml::node& node,
                      const po::options_description& known,
                      po::parsed_options* in_file) {
   const po::option_description* spec = known.find_nothrow(name, false);
@@ -217,7 +186,7 @@ Status ReadTomlValue(const std::string& name, const toml::node& node,
 
 // [[database]] with the keys name, directory, allow and wal-dir: what --db,
 // --allow and --wal-dir say.
-Status ReadTomlDatabases(const toml::node& node,
+Status ReadDatabaseTables(const toml::node& node,
                          const po::options_description& known,
                          po::parsed_options* in_file) {
   static const Strings keys = {"name", "directory", "allow", "wal-dir"};
@@ -263,7 +232,7 @@ Status ReadTomlDatabases(const toml::node& node,
   return Status::OK();
 }
 
-Status ReadTomlFile(std::istream& file, const po::options_description& known,
+Status ReadToml(std::istream& file, const po::options_description& known,
                     po::parsed_options* in_file) {
   const toml::parse_result parsed = toml::parse(file);
   if (!parsed) {
@@ -275,8 +244,8 @@ Status ReadTomlFile(std::istream& file, const po::options_description& known,
     const std::string name(key.str());
     const Status status =
         name == "database"
-            ? ReadTomlDatabases(node, known, in_file)
-            : ReadTomlValue(name, node, known, in_file);
+            ? ReadDatabaseTables(node, known, in_file)
+            : ReadValue(name, node, known, in_file);
     if (!status.ok()) {
       return name == "database" ? status
                                 : AtLine(node.source().begin.line, status);
@@ -285,21 +254,6 @@ Status ReadTomlFile(std::istream& file, const po::options_description& known,
   return Status::OK();
 }
 
-Status ReadLines(std::istream& file, const po::options_description& known,
-                 po::parsed_options* in_file) {
-  size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    const Status status = ReadLine(line, known, in_file);
-    if (!status.ok()) {
-      return AtLine(number, status);
-    }
-  }
-  return Status::OK();
-}
-
-// A file whose name ends with .toml is TOML; others hold a "NAME = VALUE" per
-// line, without quotes.
 Status ReadConfigFile(const std::string& path,
                       const po::options_description& known,
                       po::variables_map* map) {
@@ -313,9 +267,7 @@ Status ReadConfigFile(const std::string& path,
     return Wrong("--config", "a readable file", path);
   }
   po::parsed_options in_file(&known);
-  Status status = path.ends_with(".toml")
-                      ? ReadTomlFile(file, known, &in_file)
-                      : ReadLines(file, known, &in_file);
+  Status status = ReadToml(file, known, &in_file);
   if (status.ok() && file.bad()) {
     return Wrong("--config", "a readable file", path);
   }
