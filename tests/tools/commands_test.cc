@@ -143,6 +143,44 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE(pull.common.log_level == LogLevel::kDebug);
 }
 
+std::string HelpOf(const std::string& command, const std::string& name) {
+  for (const OptionSpec& spec : AllOptions(*FindCommand(command))) {
+    if (spec.name == name) {
+      return HelpText(spec);
+    }
+  }
+  return "";
+}
+
+TEST_CASE("Help prints the bounds that are checked and the member's default",
+          "[tools][help]") {
+  REQUIRE(PullOptions().lanes == 4);
+  REQUIRE(HelpOf("pull", "lanes") ==
+          "Move N ranges at the same time. 1 to 64. Default: 4.");
+  REQUIRE(PullOptions().chunk_bytes == 64'000'000);
+  REQUIRE(HelpOf("pull", "chunk-bytes") ==
+          "Size of an SST chunk. 64Ki to 4Gi. Default: 64M.");
+  REQUIRE(PullOptions().retry_for == std::chrono::minutes(10));
+  REQUIRE(HelpOf("pull", "retry-for").ends_with(" Default: 10m."));
+  REQUIRE(PullOptions().max_rate_bytes_per_sec == 0);
+  REQUIRE(HelpOf("pull", "max-rate").ends_with(" Default: no limit."));
+  REQUIRE(HelpOf("pull", "durability").ends_with(" Default: chunk."));
+  REQUIRE(HelpOf("serve", "listen").ends_with(" Default: 127.0.0.1:7420."));
+  REQUIRE(HelpOf("serve", "min-free").ends_with(" 0% to 99%. Default: 5%."));
+  REQUIRE(HelpOf("serve", "snapshot-ttl")
+              .ends_with(" 1s to 31d, or 0: do not retain it. Default: 1h."));
+}
+
+TEST_CASE("What help says of 0 may be typed", "[tools]") {
+  ServeArguments serve;
+  REQUIRE_OK(ParseServe({"--db", "/d", "--chunk-cache", "0", "--snapshot-ttl",
+                         "0", "--share-snapshots", "0"},
+                        &serve));
+  REQUIRE(serve.options.chunk_cache_bytes == 0);
+  REQUIRE(serve.options.snapshot_ttl.count() == 0);
+  REQUIRE(serve.options.share_snapshots.count() == 0);
+}
+
 TEST_CASE("Pull understands every kind of compression", "[tools]") {
   struct Row {
     std::string text;
@@ -238,8 +276,8 @@ TEST_CASE("An operand behind -- may begin with a dash", "[tools]") {
 TEST_CASE("A config file gives options and operands, the command line wins",
           "[tools]") {
   const ConfigFile file(
-      "# nightly\nsource = sst://[::1]:7777/users\ntarget=/copy\nlanes = 8\n"
-      "cf = a\ncf = b\nverify = yes\nmax-rate = 20M\n");
+      "# nightly\nsource = 'sst://[::1]:7777/users'\ntarget='/copy'\n"
+      "lanes = 8\ncf = ['a', 'b']\nverify = true\nmax-rate = '20M'\n");
   PullArguments pull;
   REQUIRE_OK(ParsePull({"--config", file.path()}, &pull));
   REQUIRE(pull.options.source.host == "::1");
@@ -263,9 +301,9 @@ TEST_CASE("A config file gives options and operands, the command line wins",
 
 TEST_CASE("A config file with a wrong line is wrong usage", "[tools]") {
   for (const std::string text :
-       {"lane = 4\n", "once = yes\n", "config = x\n", "help = yes\n",
+       {"lane = 4\n", "once = true\n", "config = 'x'\n", "help = true\n",
         "lanes = 0\n", "lanes = 4\nlanes = 5\n", "lanes\n", "[pull]\nlanes=4\n",
-        "verify = perhaps\n"}) {
+        "verify = 'yes'\n"}) {
     const ConfigFile file(text);
     INFO(text);
     REQUIRE_FALSE(

@@ -105,7 +105,7 @@ TEST_CASE("An option's text is a phrase that ends, and defaults have one form",
           "[tools][help]") {
   for (const Command& command : Commands()) {
     for (const OptionSpec& spec : AllOptions(command)) {
-      const std::string text = spec.help;
+      const std::string text = HelpText(spec);
       INFO(command.name << " --" << spec.name << ": " << text);
       REQUIRE(text.size() <= 280);
       REQUIRE(text.back() == '.');

@@ -127,6 +127,17 @@ bool ReadMillis(const std::string& text, uint64_t* millis) {
 
 }  // namespace
 
+std::string HelpText(const OptionSpec& spec) {
+  std::string text = spec.help;
+  if (!spec.bounds.empty()) {
+    text += " " + spec.bounds + ".";
+  }
+  if (!spec.initial.empty()) {
+    text += " Default: " + spec.initial + ".";
+  }
+  return text;
+}
+
 Status Wrong(const std::string& what, const std::string& expected,
              const std::string& found) {
   return Status::InvalidArgument(what + ": expected " + expected +

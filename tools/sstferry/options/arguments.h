@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -72,14 +73,25 @@ enum class OptionGroup {
   kAdvanced
 };
 
-// One option as the command line, the config file and the manuals know it.
+// One option as the command line, the config file and the manuals know it
+// (option_rows.h makes those that set a member of their command's arguments).
 struct OptionSpec {
   const char* name;
   const char* value;   // "BYTES", or its values "chunk|none"; null: a switch
   OptionGroup group;
-  const char* help;    // a noun phrase or an imperative, then unit and default
+  // A noun phrase or an imperative, and a default that is no member's value.
+  const char* help;
   bool repeatable = false;
+  std::string bounds{};   // "1 to 64", as they are checked; empty: none
+  std::string initial{};  // the value of an option that is not given; empty:
+                          // `help` tells, or none
+  // Sets the member of the command's arguments, to which the pointer points.
+  // Null: whoever reads the command's arguments does.
+  std::function<rocksdb::Status(const std::string& text, void* arguments)>
+      read{};
 };
+// The help, the bounds and the default.
+std::string HelpText(const OptionSpec& spec);
 
 // The texts given to one command.
 class OptionTexts {
@@ -104,7 +116,7 @@ class OptionTexts {
   std::set<std::string> switches_;
 };
 
-// Reads `arguments` (without program and command name), then the file that
+// Reads `arguments` (without program and command name), then the TOML file that
 // --config names; what the command line gives wins, whole lists included. The
 // operands (SOURCE, TARGET_DIR...) are options of those names as well; they are
 // set from arguments that are no options, in order. `specs` must hold an

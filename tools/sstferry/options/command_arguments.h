@@ -36,7 +36,7 @@ struct ServeArguments {
   CommonArguments common;
   MetricsArguments metrics;
   ServeOptions options;  // all but the callbacks
-  HostPort listen;
+  HostPort listen{"127.0.0.1", kDefaultPort};
   TlsFiles tls;  // empty: plain TCP
   bool once = false;
   bool insecure = false;

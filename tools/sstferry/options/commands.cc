@@ -1,11 +1,22 @@
+// Over 600 lines because the tables are read side by side.
 #include "tools/sstferry/options/commands.h"
 
+#include <initializer_list>
 #include <set>
+
+#include "format/limits.h"
+#include "tools/sstferry/options/command_arguments.h"
+#include "tools/sstferry/options/option_rows.h"
 
 namespace sstferry {
 namespace {
 
 using Group = OptionGroup;
+using Serve = ServeArguments;
+using Pull = PullArguments;
+using Verify = VerifyArguments;
+
+constexpr uint64_t kMaxConnections = 65536;
 
 const OptionSpec kFamilyOption = {
     "cf", "NAME", Group::kCommon,
@@ -17,189 +28,282 @@ const OptionSpec kBeginOption = {
 const OptionSpec kEndOption = {
     "end", "KEY", Group::kCommon,
     "End before KEY. Default: after the last key."};
-const OptionSpec kSnapshotOption = {
-    "snapshot-dir", "DIR", Group::kAdvanced,
-    "Link the private snapshot of a source directory in DIR, which must be on "
-    "the source's file system, unless that is read-only. Default: beside the "
-    "source."};
-const OptionSpec kWalDirOption = {
-    "wal-dir", "DIR", Group::kAdvanced,
-    "Read the WAL of a source directory from DIR. Default: where its OPTIONS "
-    "file and MANIFEST say."};
-const OptionSpec kStallOption = {
-    "stall-timeout", "DURATION", Group::kNetwork,
-    "Fail with TOO_SLOW after waiting this long for a peer that is "
-    "connected but does nothing. Raise it for a --max-rate below 50K per "
-    "lane. Default: 120s."};
-const OptionSpec kTtlOption = {
-    "snapshot-ttl", "DURATION", Group::kLimits,
-    "Retain the snapshot of an interrupted pull this long, so that the pull "
-    "can resume: 1s to 31d, counted while no target is connected; 0: do not "
-    "retain it. Default: 1h."};
-const OptionSpec kTlsCertOption = {
-    "tls-cert", "FILE", Group::kNetwork,
-    "Certificate of this side with its intermediates, PEM. With --tls-key and "
-    "--tls-ca, every connection uses TLS 1.3. Default: plain TCP."};
-const OptionSpec kTlsKeyOption = {
-    "tls-key", "FILE", Group::kNetwork,
-    "Private key of --tls-cert, PEM, without a passphrase."};
-const OptionSpec kTlsCaOption = {
-    "tls-ca", "FILE", Group::kNetwork,
-    "CA certificates that may sign the other side's certificate, PEM."};
 const OptionSpec kMetricsOption = {
     "metrics", "HOST:PORT", Group::kOutput,
     "Show metrics for Prometheus at http://HOST:PORT/metrics, on an address of "
     "this machine only; port 0 takes a free port. Default: none."};
-const OptionSpec kLanesOption = {
-    "lanes", "N", Group::kCommon,
-    "Move N ranges at the same time, 1 to 64. Default: 4."};
+
+template <typename Arguments>
+TlsFiles& TlsOf(Arguments& arguments) {
+  return arguments.options.tls;
+}
+TlsFiles& TlsOf(Serve& arguments) { return arguments.tls; }
+
+template <typename Arguments>
+std::vector<OptionSpec> TlsRows() {
+  return {
+      Row<Arguments>(
+          "tls-cert", Group::kNetwork,
+          "Certificate of this side with its intermediates, PEM. With --tls-key "
+          "and --tls-ca, every connection uses TLS 1.3. Default: plain TCP.",
+          [](auto& a) -> auto& { return TlsOf(a).cert; }, PathValue("FILE")),
+      Row<Arguments>(
+          "tls-key", Group::kNetwork,
+          "Private key of --tls-cert, PEM, without a passphrase.",
+          [](auto& a) -> auto& { return TlsOf(a).key; }, PathValue("FILE")),
+      Row<Arguments>(
+          "tls-ca", Group::kNetwork,
+          "CA certificates that may sign the other side's certificate, PEM.",
+          [](auto& a) -> auto& { return TlsOf(a).ca; }, PathValue("FILE")),
+  };
+}
+
+template <typename Arguments>
+OptionSpec StallRow() {
+  return Row<Arguments>(
+      "stall-timeout", Group::kNetwork,
+      "Fail with TOO_SLOW after waiting this long for a peer that is "
+      "connected but does nothing. Raise it for a --max-rate below 50K per "
+      "lane.",
+      [](auto& a) -> auto& { return a.options.stall_timeout; },
+      DurationValue());
+}
+
+template <typename Arguments>
+std::string& SnapshotDirOf(Arguments& arguments) {
+  return arguments.options.snapshot_dir;
+}
+std::string& SnapshotDirOf(ReleaseArguments& arguments) {
+  return arguments.snapshot_dir;
+}
+
+template <typename Arguments>
+OptionSpec SnapshotDirRow() {
+  return Row<Arguments>(
+      "snapshot-dir", Group::kAdvanced,
+      "Link the private snapshot of a source directory in DIR, which must be on "
+      "the source's file system, unless that is read-only. Default: beside the "
+      "source.",
+      [](auto& a) -> auto& { return SnapshotDirOf(a); }, PathValue("DIR"));
+}
+
+template <typename Arguments>
+OptionSpec WalDirRow() {
+  return Row<Arguments>(
+      "wal-dir", Group::kAdvanced,
+      "Read the WAL of a source directory from DIR. Default: where its OPTIONS "
+      "file and MANIFEST say.",
+      [](auto& a) -> auto& { return a.options.wal_dir; }, PathValue("DIR"));
+}
+
+template <typename Arguments>
+OptionSpec TtlRow() {
+  return Row<Arguments>(
+      "snapshot-ttl", Group::kLimits,
+      "Retain the snapshot of an interrupted pull this long, counted while no "
+      "target is connected, so that the pull can resume.",
+      [](auto& a) -> auto& { return a.options.snapshot_ttl; },
+      LeaseValue("do not retain it"));
+}
+
+std::vector<OptionSpec> Joined(
+    std::initializer_list<std::vector<OptionSpec>> lists) {
+  std::vector<OptionSpec> all;
+  for (const std::vector<OptionSpec>& list : lists) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
 
 std::vector<OptionSpec> ServeOptionSpecs() {
-  return {
+  return Joined({{
       {"db", "[NAME=]DIR", Group::kCommon,
        "Serve the database directory DIR as NAME, which is 1 to 64 of A-Z a-z "
        "0-9 . _ - (repeatable). Default NAME: DIR's last component.",
        true},
-      {"listen", "HOST:PORT", Group::kCommon,
-       "Accept connections at this address; port 0 takes a free port. Default: "
-       "127.0.0.1:7420."},
-      {"max-rate", "BYTES", Group::kCommon,
+      Row<Serve>("listen", Group::kCommon,
+       "Accept connections at this address; port 0 takes a free port.",
+       [](auto& a) -> auto& { return a.listen; }, AddressValue()),
+      Row<Serve>("max-rate", Group::kCommon,
        "Send at most BYTES per second, over all transfers together. SIGHUP "
-       "reads it again from --config. Default: no limit."},
-      {"once", nullptr, Group::kCommon,
-       "Exit after the first transfer, with that transfer's exit code."},
-      {"allow-missing", nullptr, Group::kCommon,
+       "reads it again from --config.",
+       [](auto& a) -> auto& { return a.options.max_rate_bytes_per_sec; },
+       BytesValue("no limit")),
+      Row<Serve>("once", Group::kCommon,
+       "Exit after the first transfer, with that transfer's exit code.",
+       [](auto& a) -> auto& { return a.once; }),
+      Row<Serve>("allow-missing", Group::kCommon,
        "Start even if a database is missing or cannot be read now; each request "
-       "opens it again. Default: check every database, and fail."},
-      {"max-lanes", "N", Group::kLimits,
-       "Allow N lanes per transfer, 1 to 64; a pull that asks for more gets N. "
-       "Default: 16."},
-      {"max-transfers", "N", Group::kLimits,
-       "Serve N transfers at once, 1 to 65536; further ones wait for their "
-       "turn. Default: 64."},
-      {"share-snapshots", "DURATION", Group::kLimits,
+       "opens it again. Default: check every database, and fail.",
+       [](auto& a) -> auto& { return a.allow_missing; }),
+      Row<Serve>("max-lanes", Group::kLimits,
+       "Allow N lanes per transfer; a pull that asks for more gets N.",
+       [](auto& a) -> auto& { return a.options.max_lanes; },
+       NumberValue(1, kMaxLanes)),
+      Row<Serve>("max-transfers", Group::kLimits,
+       "Serve N transfers at once; further ones wait for their turn.",
+       [](auto& a) -> auto& { return a.options.max_transfers; },
+       NumberValue(1, kMaxConnections)),
+      Row<Serve>("share-snapshots", Group::kLimits,
        "Keep the snapshot of a pull with --snapshot latest this long, and give "
-       "it to all such pulls: 1s to 31d; 0: each gets its own. Default: 60s."},
-      {"memory", "BYTES", Group::kLimits,
+       "it to all such pulls.",
+       [](auto& a) -> auto& { return a.options.share_snapshots; },
+       LeaseValue("each gets its own")),
+      Row<Serve>("memory", Group::kLimits,
        "Keep up to BYTES in memory of what targets have not acknowledged, at "
-       "least 2 MiB for each lane. Default: 256M."},
-      {"chunk-cache", "BYTES", Group::kLimits,
+       "least 2 MiB for each lane.",
+       [](auto& a) -> auto& { return a.options.memory_bytes; }, BytesValue()),
+      Row<Serve>("chunk-cache", Group::kLimits,
        "Keep up to BYTES of rebuilt chunks of a shared snapshot beside it, so "
-       "that each is built once for all targets; 0: build for each. Default: "
-       "2G."},
-      kTtlOption,
-      {"min-free", "N%", Group::kLimits,
-       "Release snapshots while less than N% of their file system is free, 0% "
-       "to 99%: idle ones first, from the oldest, then the largest in use. "
-       "Default: 5%."},
-      {"max-connections", "N", Group::kLimits,
-       "Accept N connections at once, 1 to 65536; a pull uses one, and one per "
-       "lane. Default: 1024."},
-      {"max-per-address", "N", Group::kLimits,
-       "Accept N connections from one address at once, 1 to 65536. Default: "
-       "256."},
-      kTlsCertOption,
-      kTlsKeyOption,
-      kTlsCaOption,
+       "that each is built once for all targets.",
+       [](auto& a) -> auto& { return a.options.chunk_cache_bytes; },
+       BytesValue("", "build for each")),
+      TtlRow<Serve>(),
+      Row<Serve>("min-free", Group::kLimits,
+       "Release snapshots while less than N% of their file system is free: idle "
+       "ones first, from the oldest, then the largest in use.",
+       [](auto& a) -> auto& { return a.options.min_free_percent; },
+       PercentValue()),
+      Row<Serve>("max-connections", Group::kLimits,
+       "Accept N connections at once; a pull uses one, and one per lane.",
+       [](auto& a) -> auto& { return a.options.max_connections; },
+       NumberValue(1, kMaxConnections)),
+      Row<Serve>("max-per-address", Group::kLimits,
+       "Accept N connections from one address at once.",
+       [](auto& a) -> auto& { return a.options.max_connections_per_address; },
+       NumberValue(1, kMaxConnections)),
+      }, TlsRows<Serve>(), {
       {"allow", "NAME=SUBJECT", Group::kNetwork,
        "Serve database NAME only to certificates whose common name or DNS, IP, "
        "URI or e-mail name is exactly SUBJECT (repeatable). Needs TLS. "
        "Default: every certificate that --tls-ca accepts.",
        true},
-      {"insecure", nullptr, Group::kNetwork,
+      Row<Serve>("insecure", Group::kNetwork,
        "Allow --listen beyond this machine without TLS. Anyone who reaches the "
-       "port can then read the databases."},
-      kStallOption,
-      {"snapshot-dir", "DIR", Group::kAdvanced,
+       "port can then read the databases.",
+       [](auto& a) -> auto& { return a.insecure; }),
+      StallRow<Serve>(),
+      Row<Serve>("snapshot-dir", Group::kAdvanced,
        "Link private snapshots in DIR, which must be on the databases' file "
-       "system, unless that is read-only. Default: beside each database."},
+       "system, unless that is read-only. Default: beside each database.",
+       [](auto& a) -> auto& { return a.options.snapshot_dir; },
+       PathValue("DIR")),
       {"wal-dir", "NAME=DIR", Group::kAdvanced,
        "Read the WAL of database NAME from DIR (repeatable). Default: "
        "where its OPTIONS file and MANIFEST say.",
        true},
       kMetricsOption,
-  };
+  }});
 }
 
 std::vector<OptionSpec> RefreshOptionSpecs() {
   return {
-      {"visibility", "all|chunk|swap", Group::kRefresh,
+      Row<Pull>("visibility", Group::kRefresh,
        "When readers see the new data: all (everything at once, after "
        "staging), chunk (interval by interval, as chunks arrive) or swap (a "
-       "new database replaces the directory while nothing has it open). "
-       "Default: all."},
-      {"compare", "files|digest|full", Group::kRefresh,
+       "new database replaces the directory while nothing has it open).",
+       [](auto& a) -> auto& { return a.options.visibility; },
+       ChoiceValue<Visibility>("all|chunk|swap",
+                               {Visibility::kAll, Visibility::kChunk,
+                                Visibility::kSwap})),
+      Row<Pull>("compare", Group::kRefresh,
        "How all and chunk find what changed: files (by files and WALs of both "
        "sides, and comparison where these prove nothing: finds every write, but "
        "no bytes that a disk changed), digest (compare everything on both "
-       "sides) or full (send everything). Default: files."},
+       "sides) or full (send everything).",
+       [](auto& a) -> auto& { return a.options.compare; },
+       ChoiceValue<CompareMode>("files|digest|full",
+                                {CompareMode::kFiles, CompareMode::kDigest,
+                                 CompareMode::kFull})),
       {"ranges", "FILE", Group::kRefresh,
        "Repair only the key ranges that FILE lists, the JSON of sstferry verify "
        "--json: compare them, send what differs, and do not look at the rest. "
        "With all; not with --cf, --begin, --end, --compare, --adopt or "
        "--verify. Default: refresh everything."},
-      {"drop-missing", nullptr, Group::kRefresh,
+      Row<Pull>("drop-missing", Group::kRefresh,
        "Drop column families that the source no longer has. With all and "
-       "chunk; not with --cf, --begin or --end."},
-      {"single-delete", nullptr, Group::kRefresh,
+       "chunk; not with --cf, --begin or --end.",
+       [](auto& a) -> auto& { return a.options.drop_missing; }),
+      Row<Pull>("single-delete", Group::kRefresh,
        "The application deletes keys by SingleDelete: replace intervals with "
        "changes, and send no single entries. A source that shows a "
-       "SingleDelete needs no option. With all and chunk."},
+       "SingleDelete needs no option. With all and chunk.",
+       [](auto& a) -> auto& { return a.options.single_delete; }),
       {"compact", "auto|paced|none", Group::kRefresh,
        "Compact at the end the replaced intervals and a part of what single "
        "entries left above the data (auto), the replaced intervals (paced), or "
        "nothing (none). With all and chunk. Default: auto."},
-      {"compact-rate", "BYTES", Group::kRefresh,
-       "Read at most BYTES per second in that compaction. Default: no limit."},
-      {"min-rate", "BYTES", Group::kRefresh,
+      Row<Pull>("compact-rate", Group::kRefresh,
+       "Read at most BYTES per second in that compaction.",
+       [](auto& a) -> auto& { return a.options.compact_rate_bytes_per_sec; },
+       BytesValue("no limit")),
+      Row<Pull>("min-rate", Group::kRefresh,
        "Ingest at least BYTES per second even while the target's compactions "
-       "lag behind. Default: 8M."},
-      {"min-free", "N%", Group::kRefresh,
-       "Keep N% of TARGET_DIR's file system free, 0% to 99%: wait up to a "
-       "minute for room before each chunk, then fail with NO_SPACE. Default: "
-       "5%."},
-      {"before-swap", "CMD", Group::kRefresh,
+       "lag behind.",
+       [](auto& a) -> auto& { return a.options.min_rate_bytes_per_sec; },
+       BytesValue()),
+      Row<Pull>("min-free", Group::kRefresh,
+       "Keep N% of TARGET_DIR's file system free: wait up to a minute for room "
+       "before each chunk, then fail with NO_SPACE.",
+       [](auto& a) -> auto& { return a.options.min_free_percent; },
+       PercentValue()),
+      Row<Pull>("before-swap", Group::kRefresh,
        "Run CMD with /bin/sh before the swap. It must stop whatever has "
-       "TARGET_DIR open."},
-      {"after-swap", "CMD", Group::kRefresh,
+       "TARGET_DIR open.",
+       [](auto& a) -> auto& { return a.before_swap; },
+       TextValue("CMD", "a command")),
+      Row<Pull>("after-swap", Group::kRefresh,
        "Run CMD with /bin/sh after the swap, to start that again. It runs once "
-       "whenever --before-swap was started, also if the swap failed."},
-      {"always-swap", nullptr, Group::kRefresh,
+       "whenever --before-swap was started, also if the swap failed.",
+       [](auto& a) -> auto& { return a.after_swap; },
+       TextValue("CMD", "a command")),
+      Row<Pull>("always-swap", Group::kRefresh,
        "Swap also when TARGET_DIR holds what the source holds. With --method "
-       "clone and swap. Default: leave it as it is, and run no command."},
-      {"adopt", nullptr, Group::kRefresh,
+       "clone and swap. Default: leave it as it is, and run no command.",
+       [](auto& a) -> auto& { return a.options.always_swap; }),
+      Row<Pull>("adopt", Group::kRefresh,
        "Accept a TARGET_DIR that was made from another source, or not by "
-       "sstferry."},
+       "sstferry.",
+       [](auto& a) -> auto& { return a.options.adopt; }),
       {"source-id", "ID", Group::kRefresh,
        "Identify a source that has no IDENTITY file as ID, so that the next "
        "refresh knows it again."},
-      {"delete-rate", "BYTES", Group::kRefresh,
-       "Delete the replaced database's files at BYTES per second. With swap. "
-       "Default: 50M."},
+      Row<Pull>("delete-rate", Group::kRefresh,
+       "Delete the replaced database's files at BYTES per second. With swap.",
+       [](auto& a) -> auto& { return a.options.delete_rate_bytes_per_sec; },
+       BytesValue()),
   };
 }
 
 std::vector<OptionSpec> SeedOptionSpecs() {
-  return {
-      {"mode", "seed|refresh", Group::kCommon,
+  return Joined({{
+      Row<Pull>("mode", Group::kCommon,
        "seed fills a TARGET_DIR that is empty or missing; refresh updates a "
-       "replica of the same source, or seeds it (see --help=refresh). "
-       "Default: seed."},
-      {"method", "auto|ingest|clone", Group::kCommon,
+       "replica of the same source, or seeds it (see --help=refresh).",
+       [](auto& a) -> auto& { return a.options.mode; },
+       ChoiceValue<PullMode>("seed|refresh",
+                             {PullMode::kSeed, PullMode::kRefresh})),
+      Row<Pull>("method", Group::kCommon,
        "How data moves into a new database: ingest (as sorted chunks, "
        "compacted on arrival), clone (the source's files as they are, without "
        "those that TARGET_DIR has; not with --cf, --begin, --end) or auto "
-       "(ingest, but clone what chunks cannot hold). With seed and swap. "
-       "Default: auto."},
-      {"replace", nullptr, Group::kCommon,
+       "(ingest, but clone what chunks cannot hold). With seed and swap.",
+       [](auto& a) -> auto& { return a.options.method; },
+       ChoiceValue<PullMethod>("auto|ingest|clone",
+                               {PullMethod::kAuto, PullMethod::kIngest,
+                                PullMethod::kClone})),
+      Row<Pull>("replace", Group::kCommon,
        "Replace a TARGET_DIR that is not empty; the old one stays as "
-       "TARGET_DIR.old-TRANSFER_ID. Default: refuse."},
-      {"restart", nullptr, Group::kCommon,
+       "TARGET_DIR.old-TRANSFER_ID. Default: refuse.",
+       [](auto& a) -> auto& { return a.options.replace; }),
+      Row<Pull>("restart", Group::kCommon,
        "Discard an unfinished pull of TARGET_DIR and start over. Default: "
-       "resume it."},
-      {"verify", nullptr, Group::kCommon,
+       "resume it.",
+       [](auto& a) -> auto& { return a.options.restart; }),
+      Row<Pull>("verify", Group::kCommon,
        "Read the finished database back and compare it with the source's "
-       "snapshot before the final rename."},
+       "snapshot before the final rename.",
+       [](auto& a) -> auto& { return a.options.verify; }),
       {"snapshot", "new|latest|ID", Group::kAdvanced,
        "Which point in time to pull: new (that of now), latest (the one that "
        "other pulls with latest got within the source's --share-snapshots), or "
@@ -207,50 +311,71 @@ std::vector<OptionSpec> SeedOptionSpecs() {
       kFamilyOption,
       kBeginOption,
       kEndOption,
-      kLanesOption,
-      {"max-rate", "BYTES", Group::kCommon,
+      Row<Pull>("lanes", Group::kCommon,
+       "Move N ranges at the same time.",
+       [](auto& a) -> auto& { return a.options.lanes; },
+       NumberValue(1, kMaxLanes)),
+      Row<Pull>("max-rate", Group::kCommon,
        "Write at most BYTES of SST data per second. SIGHUP reads it again "
-       "from --config. Default: no limit."},
+       "from --config.",
+       [](auto& a) -> auto& { return a.options.max_rate_bytes_per_sec; },
+       BytesValue("no limit")),
       {"compress", "auto|none|zstd[:LEVEL]", Group::kCommon,
        "Compress on the wire: auto (while the link is the bottleneck), none, "
        "or zstd (always; LEVEL 1 to 19, default 1). Default: auto."},
-      kTlsCertOption,
-      kTlsKeyOption,
-      kTlsCaOption,
-      kStallOption,
-      {"wait-for-source", "DURATION", Group::kNetwork,
+      }, TlsRows<Pull>(), {
+      StallRow<Pull>(),
+      Row<Pull>("wait-for-source", Group::kNetwork,
        "Wait this long for the source's first answer, also when a pull is "
-       "resumed, then fail with DEAD_PEER. Default: 10s."},
-      {"retry-for", "DURATION", Group::kNetwork,
+       "resumed, then fail with DEAD_PEER.",
+       [](auto& a) -> auto& { return a.options.wait_for_source; },
+       DurationValue("10s")),
+      Row<Pull>("retry-for", Group::kNetwork,
        "Reconnect after a lost connection until there was no progress for this "
-       "long, then fail with DEAD_PEER. Default: 10m."},
-      {"deadline", "DURATION", Group::kLimits,
-       "Fail with DEADLINE when the whole pull takes longer. Default: none."},
-      kTtlOption,
-      {"max-age", "DURATION", Group::kLimits,
-       "Discard an unfinished pull whose snapshot is older, and start over. "
-       "Default: resume it, however old."},
-      {"chunk-bytes", "BYTES", Group::kAdvanced,
-       "Size of an SST chunk, 64Ki to 4Gi. Default: 64M."},
-      {"carry", "auto|never|only", Group::kAdvanced,
+       "long, then fail with DEAD_PEER.",
+       [](auto& a) -> auto& { return a.options.retry_for; }, DurationValue()),
+      Row<Pull>("deadline", Group::kLimits,
+       "Fail with DEADLINE when the whole pull takes longer.",
+       [](auto& a) -> auto& { return a.options.deadline; },
+       DurationValue("none")),
+      TtlRow<Pull>(),
+      Row<Pull>("max-age", Group::kLimits,
+       "Discard an unfinished pull whose snapshot is older, and start over.",
+       [](auto& a) -> auto& { return a.options.max_age; },
+       DurationValue("resume it, however old")),
+      Row<Pull>("chunk-bytes", Group::kAdvanced,
+       "Size of an SST chunk.",
+       [](auto& a) -> auto& { return a.options.chunk_bytes; },
+       BytesValue("", nullptr, kMinChunkBytes, kMaxChunkBytes)),
+      Row<Pull>("carry", Group::kAdvanced,
        "Send source files as they are: auto (where that is as good as "
-       "rebuilding them), never, or only (every file, or refuse). Default: "
-       "auto."},
-      {"reuse", "DIR", Group::kAdvanced,
+       "rebuilding them), never, or only (every file, or refuse).",
+       [](auto& a) -> auto& { return a.options.carry; },
+       ChoiceValue<CarryMode>("auto|never|only",
+                              {CarryMode::kAuto, CarryMode::kNever,
+                               CarryMode::kOnly})),
+      Row<Pull>("reuse", Group::kAdvanced,
        "Link files of the source that the database in DIR has already, on the "
        "file system of TARGET_DIR. With --method clone. Default: TARGET_DIR, "
-       "where it is to be replaced."},
-      {"keep-identity", nullptr, Group::kAdvanced,
+       "where it is to be replaced.",
+       [](auto& a) -> auto& { return a.options.reuse_dir; }, PathValue("DIR")),
+      Row<Pull>("keep-identity", Group::kAdvanced,
        "Give a clone the source's database id, for a clone that replaces its "
-       "source. Default: an id of its own."},
-      {"durability", "chunk|none", Group::kAdvanced,
+       "source. Default: an id of its own.",
+       [](auto& a) -> auto& { return a.options.keep_identity; }),
+      Row<Pull>("durability", Group::kAdvanced,
        "When to sync: chunk (each chunk before it is recorded) or none (once, "
-       "before the final rename). Default: chunk."},
-      {"format-version", "N", Group::kAdvanced,
-       "Write SST files with format_version N, 2 to 255. Default: the highest "
-       "of the source's files that this machine can read."},
-      kSnapshotOption,
-      kWalDirOption,
+       "before the final rename).",
+       [](auto& a) -> auto& { return a.options.durability; },
+       ChoiceValue<Durability>("chunk|none",
+                               {Durability::kChunk, Durability::kNone})),
+      Row<Pull>("format-version", Group::kAdvanced,
+       "Write SST files with format_version N.",
+       [](auto& a) -> auto& { return a.options.format_version; },
+       NumberValue(2, 255, "the highest of the source's files that this "
+                           "machine can read")),
+      SnapshotDirRow<Pull>(),
+      WalDirRow<Pull>(),
       {"owner", "USER[:GROUP]", Group::kAdvanced,
        "Owner of the new database, by name or id. Default: that of the "
        "TARGET_DIR that it replaces or fills, else the user who runs pull."},
@@ -258,36 +383,40 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "Permissions of the new TARGET_DIR; its files get them without the "
        "execute bits. Default: those of the TARGET_DIR that it replaces or "
        "fills, else 0755 less the umask."},
-      {"timeline", "FILE.csv", Group::kAdvanced,
-       "Write a line of rates and queue lengths to FILE.csv every second."},
+      Row<Pull>("timeline", Group::kAdvanced,
+       "Write a line of rates and queue lengths to FILE.csv every second.",
+       [](auto& a) -> auto& { return a.options.timeline_file; },
+       PathValue("FILE.csv")),
       kMetricsOption,
       {"metrics-file", "FILE.prom", Group::kOutput,
        "Write metrics to FILE.prom at the end, also of a pull that fails, for "
        "node_exporter's textfile collector. Default: none."},
-  };
+  }});
 }
 
 std::vector<OptionSpec> PullOptionSpecs() {
-  std::vector<OptionSpec> specs = SeedOptionSpecs();
-  const std::vector<OptionSpec> refresh = RefreshOptionSpecs();
-  specs.insert(specs.end(), refresh.begin(), refresh.end());
-  return specs;
+  return Joined({SeedOptionSpecs(), RefreshOptionSpecs()});
 }
 
 // The options of pull that a plan depends on, or, for `listed` false, the
 // others, which it takes so that the command line of a pull can be planned.
 std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
   static const std::set<std::string> for_plan = {
-      "adopt",         "begin",    "carry",          "cf",
-      "chunk-bytes",   "compare",  "deadline",       "end",
-      "format-version", "lanes",   "method",         "mode",
-      "snapshot-dir",  "source-id", "tls-ca",        "stall-timeout",
-      "tls-cert",      "tls-key",  "visibility",     "wal-dir"};
+      "adopt",         "always-swap",   "before-swap",  "begin",
+      "carry",         "cf",            "chunk-bytes",  "compare",
+      "deadline",      "drop-missing",  "end",          "format-version",
+      "keep-identity", "lanes",         "max-age",      "method",
+      "min-free",      "mode",          "owner",        "permissions",
+      "replace",       "restart",       "reuse",        "snapshot",
+      "snapshot-dir",  "source-id",     "stall-timeout", "tls-ca",
+      "tls-cert",      "tls-key",       "visibility",   "wal-dir"};
   std::vector<OptionSpec> specs;
   if (listed) {
-    specs.push_back({"summary", nullptr, Group::kCommon,
-                     "Print totals only. Default: also a line for each column "
-                     "family and for each file or key interval."});
+    specs.push_back(Row<Pull>(
+        "summary", Group::kCommon,
+        "Print totals only. Default: also a line for each column family and "
+        "for each file or key interval.",
+        [](auto& a) -> auto& { return a.summary_only; }));
   }
   for (const OptionSpec& spec : PullOptionSpecs()) {
     if ((for_plan.count(spec.name) > 0) == listed) {
@@ -298,48 +427,62 @@ std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
 }
 
 std::vector<OptionSpec> VerifyOptionSpecs() {
-  return {
-      {"show", "N", Group::kCommon,
-       "List the first N differences, 0 to 100000; all are counted. Default: "
-       "10."},
+  return Joined({{
+      Row<Verify>("show", Group::kCommon,
+       "List the first N differences; all are counted.",
+       [](auto& a) -> auto& { return a.options.max_differences_shown; },
+       NumberValue(0, kMaxDifferencesShown)),
       {"snapshot", "ID", Group::kCommon,
        "Read LEFT from the snapshot that it retains for transfer ID; the "
        "snapshot stays retained. Default: LEFT as it is now."},
       kFamilyOption,
       kBeginOption,
       kEndOption,
-      {"lanes", "N", Group::kCommon,
-       "Compare N ranges at the same time, 1 to 64. Default: 4."},
-      kTlsCertOption,
-      kTlsKeyOption,
-      kTlsCaOption,
-      kStallOption,
-      kSnapshotOption,
-      kWalDirOption,
-  };
+      Row<Verify>("lanes", Group::kCommon,
+       "Compare N ranges at the same time.",
+       [](auto& a) -> auto& { return a.options.lanes; },
+       NumberValue(1, kMaxLanes)),
+      }, TlsRows<Verify>(), {
+      StallRow<Verify>(),
+      SnapshotDirRow<Verify>(),
+      WalDirRow<Verify>(),
+  }});
 }
 
 }  // namespace
 
 const std::vector<OptionSpec>& CommonOptions() {
+  using Common = CommonArguments;
   static const std::vector<OptionSpec> options = {
-      {"json", nullptr, Group::kCommon,
-       "Print one JSON object, on every exit but 2."},
+      Row<Common>("json", Group::kCommon,
+       "Print one JSON object, on every exit but 2.",
+       [](auto& a) -> auto& { return a.json; }),
       {"config", "FILE", Group::kAdvanced,
-       "Read options from FILE, operands by their names in lower case: TOML "
-       "if FILE ends with .toml, else one \"name = value\" per line. The "
-       "command line wins."},
-      {"progress", "auto|always|never|json", Group::kOutput,
+       "Read options from the TOML file FILE, operands by their names in lower "
+       "case. The command line wins."},
+      Row<Common>("progress", Group::kOutput,
        "Progress on standard error: auto (one redrawn line on a terminal, "
        "otherwise a line per interval), always (redrawn), never, or json (an "
-       "object per interval). Default: auto."},
-      {"progress-interval", "DURATION", Group::kOutput,
-       "Time between progress lines that are not redrawn. Default: 10s."},
-      {"log-level", "error|warning|info|debug", Group::kOutput,
-       "Least level of the log lines on standard error. Default: info."},
-      {"log-format", "text|json", Group::kOutput,
+       "object per interval).",
+       [](auto& a) -> auto& { return a.progress; },
+       ChoiceValue<ProgressMode>("auto|always|never|json",
+                                 {ProgressMode::kAuto, ProgressMode::kAlways,
+                                  ProgressMode::kNever, ProgressMode::kJson})),
+      Row<Common>("progress-interval", Group::kOutput,
+       "Time between progress lines that are not redrawn.",
+       [](auto& a) -> auto& { return a.progress_interval; }, DurationValue()),
+      Row<Common>("log-level", Group::kOutput,
+       "Least level of the log lines on standard error.",
+       [](auto& a) -> auto& { return a.log_level; },
+       ChoiceValue<LogLevel>("error|warning|info|debug",
+                             {LogLevel::kError, LogLevel::kWarning,
+                              LogLevel::kInfo, LogLevel::kDebug})),
+      Row<Common>("log-format", Group::kOutput,
        "Log lines as text, or as one JSON object per line: time, level, "
-       "transfer_id, message. Default: text."},
+       "transfer_id, message.",
+       [](auto& a) -> auto& { return a.log_format; },
+       ChoiceValue<LogFormat>("text|json",
+                              {LogFormat::kText, LogFormat::kJson})),
       {"help", "[=GROUP]", Group::kCommon,
        "Show the common options, a GROUP of the others, or all (--help=all)."},
       {"version", nullptr, Group::kOutput,
@@ -394,9 +537,12 @@ const std::vector<Command>& Commands() {
          "sstferry verify sst://db1/users /data/users"}}},
       {"plan", "SOURCE [TARGET_DIR] [options]",
        "Show what pull would do, and why",
-       "Prints what pull would do with the same options, and why: column "
-       "families, ranges, sizes, disk space. Takes all options of pull; those "
-       "that change nothing here are not listed. If SOURCE is sst://HOST[:PORT] "
+       "Runs the steps of a pull with the same options up to the first name "
+       "that it would make, and changes nothing. Prints what the pull would "
+       "move, and why: column families, ranges, sizes, disk space. Ends with "
+       "the status and the exit code with which the pull would end before it "
+       "moves data. Takes all options of pull; those that change nothing here "
+       "are not listed. If SOURCE is sst://HOST[:PORT] "
        "without a NAME, lists the databases that are served there.",
        PlanOptionSpecs(true), {"source", "target"},
        {{"Show what a pull would move, and what would stop it",
@@ -408,7 +554,7 @@ const std::vector<Command>& Commands() {
        "Lists the databases that this side may read, with their size, sequence "
        "number and age (the time since they were last written to). Size and "
        "sequence are as of the last flush: WALs may hold more.",
-       {kTlsCertOption, kTlsKeyOption, kTlsCaOption, kStallOption},
+       Joined({TlsRows<StatusArguments>(), {StallRow<StatusArguments>()}}),
        {"source"},
        {{"List what a host serves", "sstferry ls sst://db1"}}},
       {"status", "SOURCE|TARGET_DIR [options]",
@@ -417,8 +563,9 @@ const std::vector<Command>& Commands() {
        "(sst://HOST[:PORT]: those of all databases that this side may read), "
        "and how far the pull into a directory has come, with the command to "
        "run next. Changes nothing.",
-       {kTlsCertOption, kTlsKeyOption, kTlsCaOption, kStallOption,
-        kSnapshotOption},
+       Joined({TlsRows<StatusArguments>(),
+               {StallRow<StatusArguments>(),
+                SnapshotDirRow<StatusArguments>()}}),
        {"place"},
        {{"Show how far a pull has come", "sstferry status /data/users"},
         {"Show what a host retains", "sstferry status sst://db1"}}},
@@ -428,7 +575,7 @@ const std::vector<Command>& Commands() {
        "for transfer ID, as status shows it (8 digits or more). The pull that "
        "it was retained for then starts over. Ends with BUSY while a target is "
        "connected.",
-       {kSnapshotOption}, {"source", "id"},
+       {SnapshotDirRow<ReleaseArguments>()}, {"source", "id"},
        {{"Release the snapshot of an abandoned pull",
          "sstferry release /data/users 3f9a1c22"}}},
       {"inspect", "FILE [options]",

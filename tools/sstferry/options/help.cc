@@ -44,7 +44,7 @@ void AppendGroup(const Command& command, const OptionGroupName& group,
   }
   *out += std::string("\n") + group.title + ":\n";
   for (const OptionSpec& spec : specs) {
-    *out += Row(OptionForm(spec), spec.help, kTextColumn);
+    *out += Row(OptionForm(spec), HelpText(spec), kTextColumn);
   }
 }
 

@@ -51,7 +51,7 @@ std::string CommandMarkdown(const Command& command) {
     std::string items;
     for (const OptionSpec& spec : command.options) {
       items += spec.group == group.group
-                   ? Item("`" + OptionForm(spec) + "`: " + spec.help)
+                   ? Item("`" + OptionForm(spec) + "`: " + HelpText(spec))
                    : "";
     }
     text += items.empty() ? ""
@@ -126,7 +126,7 @@ std::string CommandRoff(const Command& command, const std::string& version) {
     const std::vector<OptionSpec> specs = OptionsIn(command, group.group);
     text += specs.empty() ? "" : std::string(".SS \"") + group.title + "\"\n";
     for (const OptionSpec& spec : specs) {
-      text += Tagged(OptionForm(spec), spec.help);
+      text += Tagged(OptionForm(spec), HelpText(spec));
     }
   }
   std::string values;
@@ -171,21 +171,20 @@ std::string ServiceRoff(const std::string& version) {
          ".SH SYNOPSIS\nsystemctl enable \\-\\-now sstferry\\-serve.service\n"
          ".SH DESCRIPTION\n" +
          Roff("The service runs sstferry serve with the options in "
-              "/etc/sstferry/serve.conf, for instance:\n") +
+              "/etc/sstferry/serve.toml, for instance:\n") +
          ".PP\n.RS 4\n.nf\n"
-         "db = users=/data/users\nlisten = 0.0.0.0:7420\n"
-         "tls\\-cert = /etc/sstferry/source.pem\n"
-         "tls\\-key = /etc/sstferry/source.key\n"
-         "tls\\-ca = /etc/sstferry/ca.pem\n.fi\n.RE\n.PP\n" +
+         "db = \"users=/data/users\"\nlisten = \"0.0.0.0:7420\"\n"
+         "tls\\-cert = \"/etc/sstferry/source.pem\"\n"
+         "tls\\-key = \"/etc/sstferry/source.key\"\n"
+         "tls\\-ca = \"/etc/sstferry/ca.pem\"\n.fi\n.RE\n.PP\n" +
          Roff("systemctl reload makes it read max-rate, log-level, certificates "
               "and the allow list again. "
               "systemd restarts it after a failure, but not after wrong usage "
               "(exit code 2). Log lines go to the journal: journalctl -u "
               "sstferry-serve.\n") +
          ".SH FILES\n" +
-         Tagged("/etc/sstferry/serve.conf",
-                "Options of sstferry serve, one \"name = value\" per line; # "
-                "begins a comment.") +
+         Tagged("/etc/sstferry/serve.toml",
+                "Options of sstferry serve by their names, as TOML.") +
          SeeAlso({{"sstferry-serve", "1"}, {"systemctl", "1"}});
 }
 
@@ -209,7 +208,7 @@ std::string CommandsMarkdown() {
   }
   text += "\n## Options of every command\n\n";
   for (const OptionSpec& spec : CommonOptions()) {
-    text += Item("`" + OptionForm(spec) + "`: " + spec.help);
+    text += Item("`" + OptionForm(spec) + "`: " + HelpText(spec));
   }
   text += "\n## Values\n\n";
   for (const ValueForm& form : ValueForms()) {

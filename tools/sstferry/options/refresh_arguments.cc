@@ -20,45 +20,13 @@ using rocksdb::Status;
 // Of a file of --ranges: far above what a verify lists.
 constexpr size_t kMaxRangesFileBytes = 64u << 20;
 
-// Default: all.
-Status ReadVisibility(const OptionTexts& texts, Visibility* out) {
-  const std::string text = texts.Get("visibility", "all");
-  *out = text == "chunk"  ? Visibility::kChunk
-         : text == "swap" ? Visibility::kSwap
-                          : Visibility::kAll;
-  return text == "all" || text == "chunk" || text == "swap"
-             ? Status::OK()
-             : Wrong("--visibility", "all, chunk or swap", text);
-}
-
-Status ReadCompare(const OptionTexts& texts, CompareMode* out) {
-  const std::string text = texts.Get("compare", "files");
-  *out = text == "digest" ? CompareMode::kDigest
-         : text == "full" ? CompareMode::kFull
-                          : CompareMode::kFiles;
-  return text == "files" || text == "digest" || text == "full"
-             ? Status::OK()
-             : Wrong("--compare", "files, digest or full", text);
-}
-
 Status ReadCompaction(const OptionTexts& texts, PullOptions* options) {
   const std::string text = texts.Get("compact", "auto");
   options->compact = text != "none";
   options->compact_deltas = text == "auto";
-  options->single_delete = texts.IsSet("single-delete");
-  Status status = text == "auto" || text == "paced" || text == "none"
-                      ? Status::OK()
-                      : Wrong("--compact", "auto, paced or none", text);
-  if (status.ok() && texts.Has("compact-rate")) {
-    uint64_t rate = 0;
-    status = ParseByteCount("--compact-rate", texts.Get("compact-rate"), &rate);
-    options->compact_rate_bytes_per_sec = rate;
-  }
-  if (status.ok() && texts.Has("min-rate")) {
-    status = ParseByteCount("--min-rate", texts.Get("min-rate"),
-                            &options->min_rate_bytes_per_sec);
-  }
-  return status;
+  return text == "auto" || text == "paced" || text == "none"
+             ? Status::OK()
+             : Wrong("--compact", "auto, paced or none", text);
 }
 
 // 0x and hex digits; null, "" or nothing: no bound.
@@ -207,26 +175,13 @@ Status RefuseForOthers(const OptionTexts& texts, Visibility visibility) {
 }
 
 // A part of the source does not show which families it dropped.
-Status ReadDropMissing(const OptionTexts& texts, PullOptions* options) {
-  options->drop_missing = texts.IsSet("drop-missing");
+Status CheckDropMissing(const OptionTexts& texts, const PullOptions& options) {
   const bool part = texts.Has("cf") || texts.Has("begin") || texts.Has("end");
-  return options->drop_missing && part
+  return options.drop_missing && part
              ? Status::InvalidArgument(
                    "--drop-missing: expected none of --cf, --begin and --end "
                    "with it")
              : Status::OK();
-}
-
-// It may not be empty: a shell would do nothing, and well.
-Status ReadCommand(const OptionTexts& texts, const std::string& name,
-                   std::string* out) {
-  if (texts.Has(name)) {
-    *out = texts.Get(name);
-    if (out->find_first_not_of(" \t") == std::string::npos) {
-      return Wrong("--" + name, "a command", *out);
-    }
-  }
-  return Status::OK();
 }
 
 Status ReadSourceId(const OptionTexts& texts, std::string* out) {
@@ -260,58 +215,63 @@ Status RefuseForSeed(const OptionTexts& texts) {
   return Status::OK();
 }
 
+Status CheckMode(const OptionTexts& texts, PullOptions* options) {
+  if (options->mode == PullMode::kSeed) {
+    return RefuseForSeed(texts);
+  }
+  if (options->replace) {
+    return Status::InvalidArgument(
+        "--replace: expected --mode seed with it; a refresh always replaces");
+  }
+  Status status = RefuseForOthers(texts, options->visibility);
+  if (status.ok()) {
+    status = ReadRanges(texts, options);
+  }
+  if (status.ok()) {
+    status = CheckDropMissing(texts, *options);
+  }
+  return status.ok() ? ReadCompaction(texts, options) : status;
+}
+
+// Refuses options of a clone for other methods, and those for a clone that
+// choose or change entries, which it does not look at.
+Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
+  if (options.method != PullMethod::kClone) {
+    for (const char* name : {"keep-identity", "reuse", "always-swap"}) {
+      if (texts.Has(name) || texts.IsSet(name)) {
+        return Status::InvalidArgument(
+            std::string("--") + name + ": expected --method clone with it");
+      }
+    }
+    return Status::OK();
+  }
+  for (const char* name :
+       {"cf", "begin", "end", "carry", "format-version"}) {
+    if (texts.Has(name)) {
+      return Wrong(std::string("--") + name, "--method ingest with it",
+                   texts.Get(name));
+    }
+  }
+  if (options.always_swap && !IsSwap(options)) {
+    return Status::InvalidArgument(
+        "--always-swap: expected --visibility swap with it");
+  }
+  return options.mode == PullMode::kRefresh && !IsSwap(options)
+             ? Status::InvalidArgument(
+                   "--method clone: expected --mode seed or --visibility swap "
+                   "with it; all and chunk change a database in place")
+             : Status::OK();
+}
+
 }  // namespace
 
 Status ReadRefresh(const OptionTexts& texts, PullArguments* out) {
   PullOptions* options = &out->options;
   Status status = ReadSourceId(texts, &options->source_id);
-  if (!status.ok()) {
-    return status;
-  }
-  const std::string mode = texts.Get("mode", "seed");
-  if (mode != "seed" && mode != "refresh") {
-    return Wrong("--mode", "seed or refresh", mode);
-  }
-  if (mode == "seed") {
-    return RefuseForSeed(texts);
-  }
-  options->mode = PullMode::kRefresh;
-  options->adopt = texts.IsSet("adopt");
-  if (options->replace) {
-    return Status::InvalidArgument(
-        "--replace: expected --mode seed with it; a refresh always replaces");
-  }
-  status = ReadVisibility(texts, &options->visibility);
   if (status.ok()) {
-    status = RefuseForOthers(texts, options->visibility);
+    status = CheckMode(texts, options);
   }
-  if (status.ok()) {
-    status = ReadCompare(texts, &options->compare);
-  }
-  if (status.ok()) {
-    status = ReadRanges(texts, options);
-  }
-  if (status.ok()) {
-    status = ReadDropMissing(texts, options);
-  }
-  if (status.ok()) {
-    status = ReadCompaction(texts, options);
-  }
-  if (status.ok()) {
-    status = ReadCommand(texts, "before-swap", &out->before_swap);
-  }
-  if (status.ok()) {
-    status = ReadCommand(texts, "after-swap", &out->after_swap);
-  }
-  if (status.ok() && texts.Has("min-free")) {
-    status = ParsePercent("--min-free", texts.Get("min-free"),
-                          &options->min_free_percent);
-  }
-  if (status.ok() && texts.Has("delete-rate")) {
-    status = ParseByteCount("--delete-rate", texts.Get("delete-rate"),
-                            &options->delete_rate_bytes_per_sec);
-  }
-  return status;
+  return status.ok() ? CheckMethod(texts, *options) : status;
 }
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// Reads the options that make a pull a refresh.
+// What --mode, --visibility and --method allow together.
 #pragma once
 
 #include "rocksdb/status.h"
@@ -7,8 +7,9 @@
 
 namespace sstferry {
 
-// InvalidArgument: as in arguments.h; the file of --ranges is read, too. REQUIRES: `replace` of the options has
-// been read.
+// Reads --ranges with its file, --compact and --source-id, and refuses options
+// that the mode, the visibility or the method has no use for. REQUIRES: the rows
+// of the table have set their members. InvalidArgument: as in arguments.h.
 [[nodiscard]] rocksdb::Status ReadRefresh(const OptionTexts& texts,
                                           PullArguments* out);
 
