@@ -41,9 +41,7 @@ MethodChoice FirstChoice(const PullOptions& options) {
     return choice;
   }
   const std::optional<PullMethod> begun =
-      options.restart || options.target_dir.empty()
-          ? std::nullopt
-          : UnfinishedMethod(options.target_dir);
+      options.restart ? std::nullopt : UnfinishedMethod(options.target_dir);
   if (begun == PullMethod::kClone) {
     choice.method = PullMethod::kClone;
   }

@@ -447,8 +447,8 @@ struct Summary {
   std::vector<MethodSummary> methods;  // ingest, clone
   std::string advised_method;  // one of them; empty: none can
   std::string advised_reason;
-  // Of the target's disk: bytes that the pull needs, its reserve included, and
-  // bytes that are free (0: no TARGET_DIR was named).
+  // Of the target's disk: bytes that the pull needs, without those that it keeps
+  // free, and bytes that are free (0: no TARGET_DIR was named).
   uint64_t needed_bytes = 0;
   uint64_t free_bytes = 0;
   std::vector<std::string> served_names;  // plan sst://HOST:PORT

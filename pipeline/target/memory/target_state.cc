@@ -157,6 +157,9 @@ namespace {
 
 // The head of the unfinished pull that makes a new database.
 std::optional<JournalTransfer> UnfinishedHead(const std::string& target_dir) {
+  if (target_dir.empty()) {
+    return std::nullopt;  // a plan of no directory
+  }
   const std::string journal =
       ReadStart(Workspace::DirOf(target_dir) + "/journal", kMaxHeadBytes);
   JournalRecord record;
