@@ -208,16 +208,6 @@ void AddVerify(const Summary& summary, ordered_json* out) {
   json["next"] = summary.next;
 }
 
-void AddSources(const Summary& summary, ordered_json* out) {
-  ordered_json& sources = (*out)["sources"] = ordered_json::array();
-  for (const SourceSummary& source : summary.sources) {
-    sources.push_back({{"url", source.url},
-                       {"bytes", source.bytes},
-                       {"units", source.units},
-                       {"state", source.state}});
-  }
-}
-
 void AddPlan(const Summary& summary, ordered_json* out) {
   ordered_json& json = *out;
   json["items"] = ordered_json::array();
@@ -286,9 +276,6 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["method_reason"] = summary.method_reason;
   json["state"] = summary.state;
   json["source"] = summary.source;
-  if (command == "pull") {
-    AddSources(summary, &json);
-  }
   json["target"] = summary.target;
   json["replaced"] = summary.replaced;
   json["selection"] = {
@@ -375,6 +362,10 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
   if (text.empty()) {
     return Status::InvalidArgument("database address: " + expected);
   }
+  if (text.find(std::string(",") + kScheme) != std::string::npos) {
+    return Status::InvalidArgument(
+        "database address: expected one, found several in \"" + text + "\"");
+  }
   if (!Slice(text).starts_with(kScheme)) {
     const size_t scheme_end = text.find("://");
     if (scheme_end != std::string::npos &&
@@ -383,11 +374,6 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
     }
     out->directory = text;
     return Status::OK();
-  }
-  if (text.find(std::string(",") + kScheme) != std::string::npos) {
-    return Status::InvalidArgument(
-        "database address: expected one source, found several in \"" + text +
-        "\": pull alone takes a list");
   }
   const std::string rest = text.substr(std::strlen(kScheme));
   const size_t slash = rest.find('/');
@@ -412,45 +398,6 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
   out->host = host_port.host;
   out->port = host_port.port;
   out->name = std::move(name);
-  return Status::OK();
-}
-
-Status ParseSourceAddresses(const std::string& text,
-                            std::vector<SourceAddress>* out) {
-  out->clear();
-  const std::string separator = std::string(",") + kScheme;
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  for (size_t end = text.find(separator); end != std::string::npos;
-       end = text.find(separator, begin)) {
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  parts.push_back(text.substr(begin));
-  const auto wrong = [&text](const std::string& expected) {
-    return Status::InvalidArgument("sources: expected " + expected +
-                                   ", found \"" + text + "\"");
-  };
-  if (parts.size() > kMaxSources) {
-    return wrong("at most " + std::to_string(kMaxSources));
-  }
-  for (const std::string& part : parts) {
-    SourceAddress address;
-    const Status status = ParseSourceAddress(part, &address);
-    if (!status.ok()) {
-      return status;
-    }
-    if (parts.size() > 1 && (address.is_directory() || address.name.empty())) {
-      return wrong(
-          "sst://HOST[:PORT]/NAME for each, a directory only by itself");
-    }
-    for (const SourceAddress& other : *out) {
-      if (other.ToString() == address.ToString()) {
-        return wrong("each once");
-      }
-    }
-    out->push_back(std::move(address));
-  }
   return Status::OK();
 }
 

@@ -11,25 +11,23 @@ constexpr std::chrono::milliseconds kLastWordsLimit{2000};
 
 }  // namespace
 
-Status MakeServerDialer(const SourceAddress& address, const TlsFiles& tls,
-                        std::unique_ptr<Dialer>* dialer) {
-  const HostPort where{address.host, address.port};
-  if (tls.empty()) {
-    *dialer = MakeTcpDialer(where);
-    return Status::OK();
-  }
-  return MakeTlsDialer(where, tls, dialer);
-}
-
 Status Endpoint::Open(const EndpointOptions& options,
                       std::unique_ptr<Endpoint>* out) {
   std::unique_ptr<Endpoint> opened(new Endpoint);
   if (!options.address.is_directory()) {
+    const HostPort where{options.address.host, options.address.port};
     opened->name_ = options.address.name;
-    const Status status =
-        MakeServerDialer(options.address, options.tls, &opened->dialer_);
+    if (options.tls.empty()) {
+      opened->dialer_ = MakeTcpDialer(where);
+    } else {
+      const Status status =
+          MakeTlsDialer(where, options.tls, &opened->dialer_);
+      if (!status.ok()) {
+        return status;
+      }
+    }
     *out = std::move(opened);
-    return status;
+    return Status::OK();
   }
   opened->name_ = kLocalName;
   MemoryTransport transport = MakeMemoryTransport();

@@ -26,11 +26,6 @@ struct EndpointOptions {
   LogFunction log;
 };
 
-// A dialer of a server over TCP, with TLS where there are files.
-[[nodiscard]] rocksdb::Status MakeServerDialer(const SourceAddress& address,
-                                               const TlsFiles& tls,
-                                               std::unique_ptr<Dialer>* dialer);
-
 // Ownership: owns the dialer and, for a directory, the server. The destructor
 //   removes its snapshot unless it is retained for an interrupted pull.
 // Threads:   made and destroyed by one; dialer() is as thread-safe as Dialer.

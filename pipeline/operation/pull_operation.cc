@@ -9,16 +9,13 @@
 #include "pipeline/operation/method_choice.h"
 #include "pipeline/operation/method_plans.h"
 #include "pipeline/operation/operation_parts.h"
-#include "pipeline/operation/source_choice.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/target/disk/target_directories.h"
 #include "pipeline/target/fill/clone_target.h"
 #include "pipeline/target/fill/refresh_target.h"
 #include "pipeline/target/fill/repair_target.h"
 #include "pipeline/target/fill/seed_target.h"
-#include "pipeline/target/memory/target_state.h"
 #include "pipeline/target/pull/puller.h"
-#include "pipeline/target/session/backoff.h"
 #include "rocksdb/db.h"
 #include "sstferry/target.h"
 
@@ -32,11 +29,7 @@ struct Outcome {
   Status status;
   std::string where;
   bool left_out = false;  // refused only for what chunks would leave out
-  bool source_failed = false;  // so that another one may do
 };
-
-// For the first answer of a source, where nobody says how long.
-constexpr std::chrono::milliseconds kFirstAnswer{10'000};
 
 bool IsRefusal(const Status& status) {
   const EndState state = EndStateOf(status);
@@ -82,27 +75,22 @@ Status CheckRanges(const PullOptions& options, bool in_place) {
                                    "none; a pull without --ranges makes one");
 }
 
-Status CheckOptions(const PullOptions& options, bool in_place) {
-  const Status status = CheckRanges(options, in_place);
-  return status.ok() ? CheckSources(options, in_place) : status;
-}
-
 class PullOperation : public Operation {
  public:
   PullOperation(const PullOptions& options, const OpenReplica& replica,
                 bool plans = false)
       : options_(WithFamiliesOf(options)),
         plans_(plans),
-        options_status_(CheckOptions(
+        ranges_status_(CheckRanges(
             options, replica.db != nullptr || RefreshesInPlace(options))),
         replica_(replica),
         max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
 
   Status Run(Summary* summary) override {
     started_ = Clock::now();
-    if (!options_status_.ok()) {
-      FinishSummary(options_status_, "target", summary);
-      return options_status_;
+    if (!ranges_status_.ok()) {
+      FinishSummary(ranges_status_, "target", summary);
+      return ranges_status_;
     }
     const MethodChoice choice = FirstChoice(options_);
     Outcome outcome = Try(choice, summary);
@@ -124,10 +112,7 @@ class PullOperation : public Operation {
     }
     return outcome.status;
   }
-  void Cancel() override {
-    stop_.Stop();
-    slot_.Cancel();
-  }
+  void Cancel() override { slot_.Cancel(); }
   void SetMaxRate(uint64_t bytes_per_sec) override {
     max_rate_bytes_per_sec_ = bytes_per_sec;
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
@@ -194,115 +179,28 @@ class PullOperation : public Operation {
   }
 
   Outcome Try(const MethodChoice& choice, Summary* summary) {
-    return options_.more_sources.empty()
-               ? TryOnce(OptionsOf(choice, options_.restart), choice, summary)
-               : TryEach(choice, summary);
-  }
-
-  // Each source as the first one, until a pull from it ends well, or with a
-  // failure that is not the source's.
-  Outcome TryEach(MethodChoice choice, Summary* summary) {
-    bool restart = options_.restart;
-    const std::string begun = restart || choice.starts_over
-                                  ? ""
-                                  : UnfinishedSource(options_.target_dir);
-    std::vector<SourceAddress> sources = SourcesInOrder(options_, begun);
-    BackoffOptions waits;
-    waits.give_up_after = options_.wait_for_source.value_or(
-        std::min(kFirstAnswer, options_.retry_for));
-    Backoff backoff(waits);
-    std::vector<std::string> notes;
-    std::chrono::milliseconds wait{0};
-    SourceTally tally;
-    Outcome outcome;
-    do {
-      for (size_t i = 0; i < sources.size();) {
-        PullOptions options = OptionsOf(choice, restart);
-        options.source = sources[i];
-        options.more_sources = sources;
-        options.more_sources.erase(options.more_sources.begin() +
-                                   static_cast<ptrdiff_t>(i));
-        // A pull that was begun is worth some time; else the next one may do.
-        options.wait_for_source = options.source.ToString() == begun
-                                      ? waits.give_up_after
-                                      : std::chrono::milliseconds(0);
-        *summary = Summary();
-        outcome = TryOnce(options, choice, summary);
-        tally.Add(options.source, outcome.status, outcome.source_failed,
-                  *summary);
-        tally.Fill(options_, summary);
-        summary->notes.insert(summary->notes.begin(), notes.begin(),
-                              notes.end());
-        if (!outcome.source_failed || !MayTryAnother(outcome.status)) {
-          return outcome;
-        }
-        AddNote(options.source, outcome.status, &notes);
-        restart = false;
-        // Nothing that came from a source that sent what is not so is kept.
-        choice.starts_over = EndStateOf(outcome.status) == EndState::kCorrupt;
-        if (MayTryAgain(outcome.status)) {
-          ++i;
-        } else {
-          sources.erase(sources.begin() + static_cast<ptrdiff_t>(i));
-        }
-      }
-    } while (!sources.empty() && backoff.Next(&wait) && !stop_.WaitFor(wait));
-    return outcome;
-  }
-
-  void AddNote(const SourceAddress& source, const Status& status,
-               std::vector<std::string>* notes) const {
-    const std::string note = "source " + source.ToString() + ": " +
-                             EndStateName(EndStateOf(status)) + ": " +
-                             MessageOf(status) +
-                             ": another source is asked first";
-    if (std::find(notes->begin(), notes->end(), note) == notes->end()) {
-      notes->push_back(note);
-      if (options_.log) options_.log(LogLevel::kWarning, note);
-    }
-  }
-
-  // The other sources of a clone.
-  std::vector<OtherSource> OthersOf(const PullOptions& options) const {
-    std::vector<OtherSource> others;
-    if (options.method != PullMethod::kClone) {
-      return others;
-    }
-    for (const SourceAddress& address : options.more_sources) {
-      others.push_back({address, [address, tls = options.tls](
-                                     std::unique_ptr<Dialer>* dialer) {
-                          return MakeServerDialer(address, tls, dialer);
-                        }});
-    }
-    return others;
-  }
-
-  Outcome TryOnce(PullOptions options, const MethodChoice& choice,
-                  Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
     Outcome outcome = {CheckApartFromSource(
-                           options, TargetDirectories(options, replica_.db)),
+                           options_, TargetDirectories(options_, replica_.db)),
                        "source"};
     if (outcome.status.ok()) {
       outcome.status = Endpoint::Open(
-          EndpointFor(options.source, options.lanes, options), &endpoint);
+          EndpointFor(options_.source, options_.lanes, options_), &endpoint);
     }
     if (!outcome.status.ok()) {
       return outcome;
     }
-    options.source.name = endpoint->name();
-    Puller puller(options, endpoint->dialer(),
+    Puller puller(OptionsOf(choice, endpoint->name()), endpoint->dialer(),
                   [this](const PullContext* context) {
                     return MakeTarget(context);
                   },
-                  OthersOf(options), plans_);
+                  plans_);
     puller.ExplainMethod(choice.reason, choice.note);
     const bool starts = slot_.Set(&puller);
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
     outcome.where = puller.error_where();
     outcome.left_out = puller.left_out();
-    outcome.source_failed = !outcome.status.ok() && puller.source_failed();
     if (plans_) {
       methods_.Take(options.method, outcome.status, outcome.left_out,
                     puller.plan(), puller.BytesToCome());
@@ -311,10 +209,12 @@ class PullOperation : public Operation {
     return outcome;
   }
 
-  PullOptions OptionsOf(const MethodChoice& choice, bool restart) const {
+  PullOptions OptionsOf(const MethodChoice& choice,
+                        const std::string& source_name) const {
     PullOptions options = options_;
+    options.source.name = source_name;
     options.method = choice.method;
-    options.restart = restart || choice.starts_over;
+    options.restart = options.restart || choice.starts_over;
     if (options.deadline.count() > 0) {
       const auto passed =
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
@@ -340,12 +240,11 @@ class PullOperation : public Operation {
 
   const PullOptions options_;
   const bool plans_;
-  const Status options_status_;  // why nothing is tried
+  const Status ranges_status_;  // why nothing is tried
   const OpenReplica replica_;
   Clock::time_point started_;  // of Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;
   WorkerSlot<Puller> slot_;
-  StopSignal stop_;  // ends a wait for the next source
   MethodPlans methods_;  // of a plan
 };
 

@@ -96,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       world.journal.get(), /*sync_journal=*/false, /*max_waiting=*/4);
   const StallGuard guard(std::chrono::seconds(5), [] { return uint64_t{0}; });
   PullState state;
-  state.first_source.guard = &guard;
+  state.guard = &guard;
   state.ranges = &world.ranges;
   state.starts = starts;
   state.families = {
@@ -113,11 +113,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.family_compared.resize(2);
   std::unique_ptr<Channel> open;
   fuzz::ScriptChunk chunk;
-  state.first_source.open_lane = [&](uint32_t, Channel** channel) {
+  state.open_lane = [&](uint32_t, Channel** channel) {
     return OpenNext(&script, &chunk, &open, channel);
   };
-  state.first_source.retry_for = std::chrono::hours(1);  // while the script has more
-  LaneClient(&state, &state.first_source, 0).Run().PermitUncheckedError();
+  state.retry_for = std::chrono::hours(1);  // while the script has more
+  LaneClient(&state, 0).Run().PermitUncheckedError();
   world.ClearStaging();
   if (ingestor.ingest_calls() > 0) {
     world.MakeTarget();

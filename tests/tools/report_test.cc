@@ -60,16 +60,6 @@ TEST_CASE("A pull's report is five lines that end with the verdict",
   REQUIRE(PullReport(summary).find("/copy.old-00ff") != std::string::npos);
 }
 
-TEST_CASE("A report says what came from which source", "[tools]") {
-  Summary summary = FinishedPull();
-  summary.sources = {{"sst://a:7420/x", 600, 6, "used"},
-                     {"sst://b:7420/x", 400, 4, "lost"},
-                     {"sst://c:7420/x", 0, 0, "different"}};
-  REQUIRE(PullReport(summary).find(
-              "\nfrom: sst://a:7420/x 60 %, sst://b:7420/x 40 % (lost), "
-              "sst://c:7420/x different\n") != std::string::npos);
-}
-
 TEST_CASE("A pull's report has at most six lines and counts in words",
           "[tools]") {
   Summary summary = FinishedPull();

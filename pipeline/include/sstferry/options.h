@@ -51,12 +51,6 @@ struct SourceAddress {
 // InvalidArgument: the message says what is wrong with the text.
 [[nodiscard]] rocksdb::Status ParseSourceAddress(const std::string& text,
                                                  SourceAddress* out);
-// Maximum of sources of one pull.
-inline constexpr size_t kMaxSources = 8;
-// The same of several, "sst://A/NAME,sst://B/NAME", each once and all with a
-// NAME; or of one.
-[[nodiscard]] rocksdb::Status ParseSourceAddresses(
-    const std::string& text, std::vector<SourceAddress>* out);
 // [A-Za-z0-9._-]{1,64}
 bool IsValidDatabaseName(const std::string& name);
 
@@ -90,11 +84,6 @@ inline constexpr size_t kMaxListedRanges = 10'000;
 
 struct PullOptions {
   SourceAddress source;
-  // Sources that hold the same, by URL, as `source` then is. A clone takes
-  // units from all of them at once, as far as they have the files of the one
-  // that answers first; each has `lanes` lanes. Chunks come from one, and from
-  // another if it fails. Not for a refresh in place, nor with snapshot_of.
-  std::vector<SourceAddress> more_sources;
   std::string target_dir;
   PullMode mode = PullMode::kSeed;
   // kClone: seeds and Visibility::kSwap only, without a selection and
@@ -261,7 +250,6 @@ struct Progress {
   uint64_t done_bytes = 0;  // SST bytes received, or compared by verify
   uint64_t entries = 0;
   uint32_t lanes = 0;
-  uint32_t sources = 1;  // that send now
   double seconds = 0;
   bool finished = false;
   // Why the source cannot be reached now; empty: it can.
@@ -311,17 +299,6 @@ struct DifferenceSummary {
 // more differences neighbouring ranges become one, with all between them.
 inline constexpr size_t kMaxDifferentRanges = 1000;
 
-// One source of a pull that has several.
-struct SourceSummary {
-  std::string url;
-  uint64_t bytes = 0;  // of SST data or files that came from it and were kept
-  uint64_t units = 0;  // units of a clone, or chunks
-  // used; unused: it was not needed; lost: it was there, and was not at the
-  // end; unreachable: it never was; different: it has no file of the snapshot;
-  // refused: it sent bytes that are not so, or would not serve.
-  std::string state;
-};
-
 // One side of a comparison, as pinned for it.
 struct ComparedSide {
   std::string address;
@@ -349,8 +326,6 @@ struct Summary {
   std::string method_reason;  // pull: why that method
   std::string state;        // the target's: "complete", "mixed", ""
   std::string source;
-  std::vector<SourceSummary> sources;  // pull from several: the first, then the
-                                       // others; else empty
   std::string target;
   Selection selection;      // as requested
   std::string replaced;     // new path of the old directory (--replace)

@@ -1,5 +1,5 @@
 // Takes files that a pull received before it started over with another
-// snapshot, or with another source.
+// snapshot.
 #pragma once
 
 #include <cstdint>

@@ -126,8 +126,7 @@ Status CheckSameRequest(const PullOptions& options, const std::string& mode,
 
 Status CheckSameSource(const PullOptions& options, const SourcePlan& plan,
                        const JournalTransfer& head, const std::string& dir) {
-  if (plan.opened.source_database_id == head.source_database_id ||
-      !options.more_sources.empty()) {  // named by whoever started the pull
+  if (plan.opened.source_database_id == head.source_database_id) {
     return Status::OK();
   }
   return Another(dir, "of another source (" + head.source + ", database " +

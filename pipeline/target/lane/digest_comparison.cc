@@ -9,8 +9,7 @@ using rocksdb::Status;
 
 SourceDigests::SourceDigests(SourceLink* link, const FirstFailure* failure,
                              std::function<DigestPart(uint32_t)> part_of,
-                             std::string label, PullState* state,
-                             std::chrono::milliseconds retry_for)
+                             std::string label, PullState* state)
     : link_(link),
       failure_(failure),
       part_of_(std::move(part_of)),
@@ -21,7 +20,7 @@ SourceDigests::SourceDigests(SourceLink* link, const FirstFailure* failure,
     lanes_[lane].channel = link->lane(lane);
     if (state != nullptr) {
       lanes_[lane].retry = std::make_unique<LaneRetry>(
-          state, "lane " + std::to_string(lane), retry_for);
+          state, "lane " + std::to_string(lane));
     }
   }
 }

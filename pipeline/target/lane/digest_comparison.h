@@ -43,13 +43,12 @@ class DigestSide {
 class SourceDigests : public DigestSide {
  public:
   // Borrows link, failure and state. `state`: of a pull, which asks again on a
-  // new connection for `retry_for` without progress; null: no question is
+  // new connection for state->retry_for without progress; null: no question is
   // repeated. `label` begins the message of a failure: "left"; empty: nothing
   // does.
   SourceDigests(SourceLink* link, const FirstFailure* failure,
                 std::function<DigestPart(uint32_t part)> part_of,
-                std::string label, PullState* state = nullptr,
-                std::chrono::milliseconds retry_for = {});
+                std::string label, PullState* state = nullptr);
 
   void Ask(uint32_t lane, uint32_t part) override;
   [[nodiscard]] rocksdb::Status Receive(uint32_t lane, uint32_t part,

@@ -1,7 +1,5 @@
 #include "pipeline/target/lane/lane_channel.h"
 
-#include <string>
-
 #include "format/end_state.h"
 
 namespace sstferry {
@@ -9,7 +7,7 @@ namespace sstferry {
 using rocksdb::Status;
 
 Status LaneChannel::Open() {
-  const Status status = source_->open_lane(lane_, &channel_);
+  const Status status = state_->open_lane(lane_, &channel_);
   if (!status.ok()) {
     channel_ = nullptr;
     return As(FailureToOpen(status), status);
@@ -58,42 +56,6 @@ Status LaneChannel::Expect(const Frame& frame, FrameType type) {
                 ? LaneFailure::kLost
                 : LaneFailure::kFinal,
             status);
-}
-
-uint32_t LaneChannel::TheirId(uint32_t range_id) const {
-  uint32_t theirs = range_id;
-  // One that it does not have was not handed out to it.
-  return source_->units == nullptr ||
-                 source_->units->FindTheirs(range_id, &theirs)
-             ? theirs
-             : UINT32_MAX;
-}
-
-Status LaneChannel::OurId(uint32_t* range_id) const {
-  const uint32_t theirs = *range_id;
-  return source_->units == nullptr ||
-                 source_->units->FindOurs(theirs, range_id)
-             ? Status::OK()
-             : MakeStatus(EndState::kCorrupt,
-                          "lane: expected a range that was asked for, found " +
-                              std::to_string(theirs));
-}
-
-Status LaneChannel::Compare(uint32_t range_id, const Digest128& content) {
-  if (!source_->compare) {
-    return Status::OK();
-  }
-  bool equal = false;
-  const Status status = source_->compare(range_id, content, &equal);
-  if (!status.ok() || equal) {
-    return Here(status);
-  }
-  const CloneLayout& clone = *state_->clone;
-  return Wrong(MakeStatus(
-      EndState::kCorrupt,
-      CloneFileName(clone.file_of(range_id)) + ": expected the bytes at " +
-          std::to_string(clone.unit(range_id).offset) +
-          " that the first source has, found others"));
 }
 
 }  // namespace sstferry

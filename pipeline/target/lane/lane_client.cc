@@ -9,11 +9,10 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-LaneClient::LaneClient(PullState* state, LaneSource* source, uint32_t lane)
+LaneClient::LaneClient(PullState* state, uint32_t lane)
     : state_(state),
-      source_(source),
-      channel_(state, source, lane),
-      retry_(state, "lane " + std::to_string(lane), source->retry_for),
+      channel_(state, lane),
+      retry_(state, "lane " + std::to_string(lane)),
       clock_(&state->counters.stages, Stage::kIdle) {}
 
 Status LaneClient::Run() {
@@ -25,14 +24,11 @@ Status LaneClient::Run() {
     }
     channel_.Leave(/*close=*/!status.ok());
     if (status.ok()) {
-      return channel_.Here(state_->store->Flush(&clock_));
+      return state_->store->Flush(&clock_);
     }
     clock_.Enter(Stage::kIdle);
-    status = retry_.AwaitTurn(status, failure());
+    status = retry_.AwaitTurn(status, channel_.failure());
   } while (status.ok());
-  if (source_->index != kFirstSource) {
-    GiveBack();
-  }
   return status;
 }
 
@@ -74,8 +70,7 @@ Status LaneClient::Work() {
 Status LaneClient::AskAhead() {
   Status status;
   while (status.ok()) {
-    const std::optional<uint32_t> id =
-        state_->scheduler->Next(source_->index, asked_.size());
+    const std::optional<uint32_t> id = state_->scheduler->Next(asked_.size());
     if (!id.has_value()) {
       break;
     }
@@ -146,7 +141,7 @@ Status LaneClient::CompareRange(const Range& range) {
   if (!compare_.has_value()) {
     StageScope scope(&clock_, Stage::kCheck);
     compare_.emplace(state_, &range, asked_.front().group_entries);
-    const Status status = channel_.Here(compare_->Read());
+    const Status status = channel_.Final(compare_->Read());
     if (!status.ok()) {
       return status;
     }
@@ -171,7 +166,7 @@ Status LaneClient::CompareRange(const Range& range) {
   state_->counters.progress++;
   retry_.ChunkDone();
   if (result == CompareResult::kEqual) {
-    status = channel_.Here(EndRange(range, Totals()));
+    status = channel_.Final(EndRange(range, Totals()));
   }
   asked_.pop_front();
   StartRange();
@@ -188,13 +183,10 @@ void LaneClient::StartRange() {
   range_totals_ = Totals();
   range_kind_ = ChunkKind::kRebuilt;
   planned_done_ =
-      asked_.empty()
-          ? 0
-          : std::min(std::max(start.held.sst_bytes,
-                              state_->scheduler->CountedBytes(
-                                  asked_.front().range_id)),
-                     (*state_->ranges)[asked_.front().range_id]
-                         .estimated_bytes);
+      asked_.empty() ? 0
+                     : std::min(start.held.sst_bytes,
+                                (*state_->ranges)[asked_.front().range_id]
+                                    .estimated_bytes);
   compare_.reset();
   open_.reset();
   answer_totals_ = Totals();
@@ -227,12 +219,12 @@ Status LaneClient::ReceiveRange(const Range& range) {
     }
     if (frame.type == FrameType::kRangeEnd) {
       RangeEnd end;
-      status = channel_.Take(frame.payload, &end);
+      status = channel_.Damaged(end.DecodeFrom(frame.payload));
       // Every frame was whole: asking again would only hide it.
-      status = status.ok() ? channel_.Wrong(CheckRangeEnd(range, end)) : status;
+      status = status.ok() ? channel_.Final(CheckRangeEnd(range, end)) : status;
       Totals totals = range_held_;
       totals += range_totals_;
-      status = status.ok() ? channel_.Here(EndRange(range, totals)) : status;
+      status = status.ok() ? channel_.Final(EndRange(range, totals)) : status;
       if (status.ok()) {
         asked_.pop_front();
         StartRange();
@@ -242,7 +234,7 @@ Status LaneClient::ReceiveRange(const Range& range) {
     ChunkBegin begin;
     status = channel_.Expect(frame, FrameType::kChunkBegin);
     if (status.ok()) {
-      status = channel_.Take(frame.payload, &begin);
+      status = channel_.Damaged(begin.DecodeFrom(frame.payload));
     }
     if (status.ok()) {
       status = ReceiveChunk(range, begin);
@@ -279,25 +271,7 @@ Status LaneClient::EndRange(const Range& range, const Totals& totals) {
     state_->family_totals[range.family] += done.totals;
     state_->ended.push_back({range.id, done.totals});
   }
-  const Status status = state_->store->EndRange(done);
-  if (status.ok()) state_->scheduler->Done(source_->index, range.id);
-  return status;
-}
-
-// A unit that was stored is here: it does not come twice.
-void LaneClient::GiveBack() {
-  const bool stored = !asked_.empty() && range_totals_.chunks != 0;
-  if (stored &&
-      !EndRange((*state_->ranges)[asked_.front().range_id], range_totals_)
-           .ok()) {
-    return;  // the store has failed, and the pull with it
-  }
-  DropChunk();
-  for (size_t i = stored ? 1 : 0; i < asked_.size(); ++i) {
-    state_->scheduler->GiveBack(source_->index, asked_[i].range_id,
-                                i == 0 ? planned_done_ : 0);
-  }
-  asked_.clear();
+  return state_->store->EndRange(done);
 }
 
 void LaneClient::CountBytes(const Range& range, uint64_t bytes) {

@@ -23,18 +23,15 @@ namespace sstferry {
 // wrong is asked for from its first byte.
 class LaneClient {
  public:
-  // Borrows both.
-  LaneClient(PullState* state, LaneSource* source, uint32_t lane);
+  // Borrows the state.
+  LaneClient(PullState* state, uint32_t lane);
 
   // Works until no range is left. On error the lane holds nothing that was not
-  // handed over; what lies in staging belongs to nobody, and what it did not
-  // bring is given back to the scheduler.
+  // handed over; what lies in staging belongs to nobody.
   //   kCorrupt   bytes, totals or keys are not what the source announced, as
   //              often as they were asked for
   //   kDeadPeer  the source was not there for too long
   [[nodiscard]] rocksdb::Status Run();
-  // Of an error: whose it is.
-  LaneFailure failure() const { return channel_.failure(); }
 
  private:
   // A chunk of which not everything has come.
@@ -73,7 +70,6 @@ class LaneClient {
                                          const Totals& totals);
   // The request for a range of which this lane may have a part.
   [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
-  void GiveBack();
   void StartRange();
   void StartTime();
   [[nodiscard]] rocksdb::Status ReceiveRange(const Range& range);
@@ -95,8 +91,6 @@ class LaneClient {
                                         uint64_t bytes);
   [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
                                             StagedChunk* chunk);
-  [[nodiscard]] rocksdb::Status CheckUnit(const Range& range,
-                                          StagedChunk* chunk);
   void CountChunk(const StagedChunk& chunk);
   [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
                                               const RangeEnd& end);
@@ -113,7 +107,6 @@ class LaneClient {
                                        size_t* data_bytes);
 
   PullState* const state_;
-  LaneSource* const source_;
   LaneChannel channel_;
   LaneRetry retry_;
   StageClock clock_;

@@ -56,7 +56,7 @@ Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
       PlaceOf(*state_, unit.get(), range.id, begin.ordinal);
   open_ = std::make_unique<OpenChunk>(state_, place, &buffer_, std::move(unit));
   open_->begin = begin;
-  return channel_.Here(open_->file.Open());
+  return channel_.Final(open_->file.Open());
 }
 
 // What this side lets wait does not count against the source.
@@ -70,7 +70,7 @@ Status LaneClient::AwaitSpace(const Range& range, const ChunkBegin& begin) {
       begin.file_bytes != 0
           ? begin.file_bytes
           : std::min(range.estimated_bytes, state_->chunk_bytes);
-  const Status status = channel_.Here(state_->space->Pass(bytes));
+  const Status status = channel_.Final(state_->space->Pass(bytes));
   until_ += Clock::now() - start;
   return status;
 }
@@ -112,15 +112,13 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
   held_end_ = EndOf(end);
   range_kind_ = begin.kind;
   CountChunk(chunk);
-  status = channel_.Here(state_->store->Add(std::move(chunk), &clock_));
+  status = channel_.Final(state_->store->Add(std::move(chunk), &clock_));
   // The source may forget all that lies before the next chunk.
   return status.ok() ? SendAck(range.id, next_ordinal(), /*bytes=*/0) : status;
 }
 
 void LaneClient::CountChunk(const StagedChunk& chunk) {
   const ChunkEnd& end = chunk.record.chunk;
-  source_->chunks++;
-  source_->bytes += end.file_bytes;
   state_->counters.entries += end.entries;
   state_->counters.key_value_bytes += end.key_bytes + end.value_bytes;
   std::lock_guard<std::mutex> lock(state_->mu);
@@ -182,7 +180,7 @@ Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
         Mismatch("chunk bytes at most", most, file->bytes() + bytes));
   }
   StageScope scope(&clock_, Stage::kStageWrite);
-  return channel_.Here(file->Room(bytes, room));
+  return channel_.Final(file->Room(bytes, room));
 }
 
 // As with AwaitSpace().
@@ -190,7 +188,7 @@ Status LaneClient::AwaitPace(uint64_t bytes) {
   StageScope scope(&clock_, Stage::kReceive);
   BlockedScope paced(&state_->counters.paced_micros);
   const Clock::time_point start = Clock::now();
-  const Status status = channel_.Here(state_->pace.Take(bytes));
+  const Status status = channel_.Final(state_->pace.Take(bytes));
   until_ += Clock::now() - start;
   return status;
 }
@@ -213,7 +211,7 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
     // The frame's digest was right: now the bytes belong to the file.
     const rocksdb::Slice committed = open_->file.Commit(data_bytes);
     if (open_->unit != nullptr) {
-      status = channel_.Wrong(open_->unit->Add(committed));
+      status = channel_.Final(open_->unit->Add(committed));
     }
     open_->digest.AddFrame(frame.digest);
     open_->frames++;
@@ -224,7 +222,7 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
     status = channel_.Expect(frame, FrameType::kChunkEnd);
   }
   if (status.ok()) {
-    status = channel_.Take(frame.payload, end);
+    status = channel_.Damaged(end->DecodeFrom(frame.payload));
   }
   if (!status.ok()) {
     return status;
@@ -246,7 +244,7 @@ Status LaneClient::StoreChunk(const Range& range, ChunkEnd* end) {
   }
   StageScope scope(&clock_, Stage::kSync);
   FaultPoint("LaneClient:ChunkWritten");
-  status = channel_.Here(open_->file.Finish(
+  status = channel_.Final(open_->file.Finish(
       state_->sync_chunks && open_->unit == nullptr, &state_->file_access));
   FaultPoint("LaneClient:ChunkSynced");
   return status;
@@ -301,7 +299,7 @@ Status LaneClient::Unpack(const Frame& frame, StagingFile* file,
 Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   StageScope scope(&clock_, Stage::kCheck);
   if (state_->clone != nullptr) {
-    return CheckUnit(range, chunk);
+    return channel_.Final(open_->unit->Finish(chunk));
   }
   const Status status =
       CheckChunkBounds(*state_, range, next_ordinal(), held_end_,
@@ -314,17 +312,7 @@ Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
                                           /*all_blocks=*/false, chunk);
   // What is not corrupt this side cannot read again.
   return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
-                                                   : channel_.Here(checked);
-}
-
-// From here on the unit is the first source's: what is wrong with its file is
-// wrong with the clone.
-Status LaneClient::CheckUnit(const Range& range, StagedChunk* chunk) {
-  Status status = channel_.Wrong(open_->unit->TakeEnd(chunk));
-  if (status.ok()) {
-    status = channel_.Compare(range.id, chunk->record.content);
-  }
-  return status.ok() ? channel_.Here(open_->unit->Finish(chunk)) : status;
+                                                   : channel_.Final(checked);
 }
 
 }  // namespace sstferry

@@ -5,10 +5,9 @@ namespace {
 
 using rocksdb::Status;
 
-BackoffOptions OptionsOf(const PullState& state,
-                         std::chrono::milliseconds retry_for) {
+BackoffOptions OptionsOf(const PullState& state) {
   BackoffOptions options;
-  options.give_up_after = retry_for;
+  options.give_up_after = state.retry_for;
   options.progress = [&state] { return state.counters.progress.load(); };
   return options;
 }
@@ -48,12 +47,8 @@ LaneFailure FailureToAsk(const Status& status, const Channel* channel,
   return lost ? LaneFailure::kLost : LaneFailure::kFinal;
 }
 
-LaneRetry::LaneRetry(PullState* state, std::string what,
-                     std::chrono::milliseconds retry_for)
-    : state_(state),
-      what_(std::move(what)),
-      retry_for_(retry_for),
-      backoff_(OptionsOf(*state, retry_for)) {}
+LaneRetry::LaneRetry(PullState* state, std::string what)
+    : state_(state), what_(std::move(what)), backoff_(OptionsOf(*state)) {}
 
 void LaneRetry::Log(LogLevel level, const std::string& text) const {
   if (state_->log) {
@@ -62,8 +57,8 @@ void LaneRetry::Log(LogLevel level, const std::string& text) const {
 }
 
 Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
-  if ((failure != LaneFailure::kLost && failure != LaneFailure::kDamaged) ||
-      retry_for_ <= std::chrono::milliseconds::zero()) {
+  if (failure == LaneFailure::kFinal ||
+      state_->retry_for <= std::chrono::milliseconds::zero()) {
     return status;
   }
   if (failure == LaneFailure::kDamaged) {
@@ -79,7 +74,7 @@ Status LaneRetry::AwaitTurn(const Status& status, LaneFailure failure) {
   if (!backoff_.Next(&wait)) {
     return MakeStatus(EndState::kDeadPeer,
                       what_ + ": no progress for " +
-                          std::to_string(retry_for_.count()) +
+                          std::to_string(state_->retry_for.count()) +
                           " ms, at last: " + MessageOf(status));
   }
   if (!told_) {

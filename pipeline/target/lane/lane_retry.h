@@ -12,9 +12,8 @@
 namespace sstferry {
 
 enum class LaneFailure {
-  kHere,     // of this side
-  kFinal,    // the source's last word
-  kWrong,    // of whole frames whose words or bytes are not so
+  kFinal,    // of this side, of the source's last word, or of whole frames
+             // whose words or bytes are not so
   kLost,     // the connection: tried again for retry_for without progress
   kDamaged,  // bytes on the way, or the chunk they made: so often in one place
 };
@@ -36,8 +35,7 @@ class LaneRetry {
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
 
   // Borrows the state. `what` is for the log: "lane 2".
-  LaneRetry(PullState* state, std::string what,
-            std::chrono::milliseconds retry_for);
+  LaneRetry(PullState* state, std::string what);
 
   // After a failure: OK once it is time to try again, or how the lane ends:
   // with `status` itself, kDeadPeer after too long, kCorrupt after too many
@@ -58,7 +56,6 @@ class LaneRetry {
 
   PullState* const state_;
   const std::string what_;
-  const std::chrono::milliseconds retry_for_;
   Backoff backoff_;
   bool told_ = false;  // of the loss at hand
   int tries_ = 0;

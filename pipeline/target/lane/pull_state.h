@@ -17,8 +17,8 @@
 #include "pipeline/target/database/chunk_store.h"
 #include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/space_gate.h"
-#include "pipeline/target/lane/lane_source.h"
 #include "pipeline/target/lane/range_scheduler.h"
+#include "pipeline/target/session/stall_guard.h"
 #include "pipeline/wire/token_bucket.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
@@ -83,8 +83,11 @@ struct PullState {
   SpaceGate* space = nullptr;  // null: nothing is kept free
   RangeScheduler* scheduler = nullptr;
   ChunkStore* store = nullptr;
-  LaneSource first_source;
-  uint32_t lanes = 0;  // of the first source, that fetch
+  const StallGuard* guard = nullptr;
+  // Opens a lane: *channel stays valid until the next call for that lane.
+  std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;
+  // A lost lane is tried again for so long without progress; 0: never.
+  std::chrono::milliseconds retry_for{0};
   // Of one chunk, and a MiB of it, on one connection; then on another one.
   std::chrono::milliseconds chunk_time{120'000};
   std::chrono::milliseconds chunk_time_per_mib{16'000};

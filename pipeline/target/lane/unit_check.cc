@@ -63,7 +63,7 @@ Status OpenUnit::Add(const rocksdb::Slice& bytes) {
                                " of the source");
 }
 
-Status OpenUnit::TakeEnd(StagedChunk* chunk) const {
+Status OpenUnit::Finish(StagedChunk* chunk) {
   chunk->record.content = content_.Finish();
   const ChunkEnd& end = chunk->record.chunk;
   if (end.range_id != range_id_ || end.ordinal != 0) {
@@ -76,12 +76,10 @@ Status OpenUnit::TakeEnd(StagedChunk* chunk) const {
   const bool empty = end.entries == 0 && end.key_bytes == 0 &&
                      end.value_bytes == 0 && end.smallest.empty() &&
                      end.largest.empty() && !end.clears && !end.deletes_last;
-  return empty ? Status::OK()
-               : MakeStatus(EndState::kCorrupt,
-                            "unit: expected no entries, found some");
-}
-
-Status OpenUnit::Finish(StagedChunk* chunk) {
+  if (!empty) {
+    return MakeStatus(EndState::kCorrupt,
+                      "unit: expected no entries, found some");
+  }
   std::vector<ByteSpan> checked;
   const bool is_whole = state_->clone->CompleteUnit(
       range_id_, blocks_ != nullptr ? blocks_->checked() : ByteSpan(),

@@ -30,12 +30,9 @@ class OpenUnit {
   StagingPlace Place() const;
   // The next bytes. kCorrupt: a block's checksum.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& bytes);
-  // All have come: sets their digest. kCorrupt: the end of another unit, or one
-  // with entries.
-  [[nodiscard]] rocksdb::Status TakeEnd(StagedChunk* chunk) const;
-  // They are in the file, and belong to it. The lane whose unit makes its file
-  // whole checks what is left of the file, before the unit is recorded. Errors
-  // as CheckClonedFile().
+  // All have come, and are in the file. The lane whose unit makes its file whole
+  // checks what is left of the file, before the unit is recorded. Errors as
+  // CheckClonedFile(); the end of another unit or with entries is kCorrupt.
   [[nodiscard]] rocksdb::Status Finish(StagedChunk* chunk);
 
  private:

@@ -153,10 +153,7 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
   return Status::OK();
 }
 
-namespace {
-
-// The head of the unfinished pull that makes a new database.
-std::optional<JournalTransfer> UnfinishedHead(const std::string& target_dir) {
+std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
   if (target_dir.empty()) {
     return std::nullopt;  // a plan of no directory
   }
@@ -173,27 +170,12 @@ std::optional<JournalTransfer> UnfinishedHead(const std::string& target_dir) {
        last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
     return std::nullopt;
   }
-  return head;
-}
-
-}  // namespace
-
-std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
-  const std::optional<JournalTransfer> head = UnfinishedHead(target_dir);
-  if (!head.has_value()) {
-    return std::nullopt;
-  }
-  if (head->mode == kCloneMode || head->mode == kCloneSwapMode) {
+  if (head.mode == kCloneMode || head.mode == kCloneSwapMode) {
     return PullMethod::kClone;
   }
-  return head->mode == kSeedMode || head->mode == kRefreshSwapMode
+  return head.mode == kSeedMode || head.mode == kRefreshSwapMode
              ? std::optional(PullMethod::kIngest)
              : std::nullopt;
-}
-
-std::string UnfinishedSource(const std::string& target_dir) {
-  const std::optional<JournalTransfer> head = UnfinishedHead(target_dir);
-  return head.has_value() ? head->source : "";
 }
 
 }  // namespace sstferry

@@ -26,8 +26,4 @@ std::string NoteOfZero(const std::string& dir);
 // TARGET_DIR; nullopt if there is none, or its journal cannot be read.
 std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir);
 
-// Returns the source that the same pull was begun with, as its summary named
-// it; empty if there is none.
-std::string UnfinishedSource(const std::string& target_dir);
-
 }  // namespace sstferry

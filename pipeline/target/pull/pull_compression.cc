@@ -23,12 +23,6 @@ WireCompression PullCompression::Choose() {
   return chosen_;
 }
 
-WireCompression PullCompression::ChooseFor(uint64_t features) const {
-  return (features & kFeatureWireCompression) != 0
-             ? context_->options->compression
-             : WireCompression::kNone;
-}
-
 uint16_t PullCompression::frame_flags() const {
   return chosen_ != WireCompression::kNone ? kFrameFlagZstd : 0;
 }
@@ -67,7 +61,6 @@ std::optional<Compress> PullCompression::OnStats(const Stats& theirs) {
   if (compress.on == was_on) {
     return std::nullopt;
   }
-  is_on_ = compress.on;
   context_->report->Log(
       LogLevel::kInfo, compress.on
                            ? "compression on: the link is what takes time"

@@ -21,11 +21,6 @@ class PullCompression {
 
   // The option, where the source can do it. REQUIRES: there is a session.
   WireCompression Choose();
-  // The same for another source with these features.
-  WireCompression ChooseFor(uint64_t features) const;
-  // Whether sources shall compress now, where that was left to this object. Any
-  // thread.
-  bool is_on() const { return is_on_; }
   // The flags of frames that lanes accept then.
   uint16_t frame_flags() const;
   void LanesStart();
@@ -40,7 +35,6 @@ class PullCompression {
   CompressionControl control_;  // the session's reader's
   std::chrono::steady_clock::time_point lanes_started_;
   std::atomic<bool> is_automatic_{false};  // lanes_started_ is set
-  std::atomic<bool> is_on_{false};
 };
 
 }  // namespace sstferry

@@ -14,7 +14,6 @@
 namespace sstferry {
 
 class Exchange;
-class OtherSources;
 class PullReporter;
 class PullTarget;
 class PullWorkspace;
@@ -26,8 +25,7 @@ struct PullContext {
   // changes nothing.
   bool plans = false;
   FirstFailure* failure = nullptr;
-  SourceLink* link = nullptr;  // to the first source
-  const OtherSources* others = nullptr;
+  SourceLink* link = nullptr;
   PullState* state = nullptr;
   const SourcePlan* plan = nullptr;
   PullReporter* report = nullptr;

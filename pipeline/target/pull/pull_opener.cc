@@ -30,12 +30,6 @@ bool IsDamage(const Status& status) {
 
 }  // namespace
 
-uint32_t LanesToAskFor(const PullOptions& options) {
-  return options.more_sources.empty() || options.method != PullMethod::kClone
-             ? options.lanes
-             : std::min(options.lanes + 1, kMaxLanes);
-}
-
 PullOpener::PullOpener(const PullContext* context,
                        PullCompression* compression, SourcePlan* plan)
     : context_(context), compression_(compression), plan_(plan) {}
@@ -127,7 +121,6 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   OpenRequest request =
       MakeOpenRequest(options(), options().source.name,
                       context_->plans ? Purpose::kPlan : Purpose::kPull);
-  request.lanes = LanesToAskFor(options());
   request.compression = compression_->Choose();
   request.compression_level = options().compression_level;
   if (options().snapshot_of.has_value()) {
@@ -144,14 +137,9 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   return request;
 }
 
-Status PullOpener::FromSource(const Status& status) {
-  source_failed_ = !status.ok();
-  return status;
-}
-
 Status PullOpener::OpenSession(SnapshotUse use) {
   context_->report->SetPhase("connect");
-  Status status = FromSource(context_->link->Connect());
+  Status status = context_->link->Connect();
   if (!status.ok()) {
     return status;
   }
@@ -187,7 +175,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     session->SetMemory(std::move(memory));
   }
   *plan_ = SourcePlan();
-  status = FromSource(session->Open(asked_, plan_));
+  status = session->Open(asked_, plan_);
   context_->report->SetPlannedBytes(plan_->estimated_bytes);
   if (status.ok() && options().on_transfer) {
     options().on_transfer(ToHex(plan_->opened.transfer_id));

@@ -16,10 +16,6 @@
 
 namespace sstferry {
 
-// Lanes that the first source is asked for: one more where other sources send,
-// too, to compare what they send.
-uint32_t LanesToAskFor(const PullOptions& options);
-
 // Ownership: borrows all it gets.
 // Threads:   the pull's own.
 // Crash:     see "crash table" in pipeline/README.md.
@@ -38,14 +34,11 @@ class PullOpener {
       const std::vector<uint32_t>& different);
   [[nodiscard]] rocksdb::Status WriteJournalHead();
 
-  // After a failure: the source did not answer, or refused.
-  bool source_failed() const { return source_failed_; }
   // All has come, and only the exchange of an earlier run is left to do.
   bool resumes_exchange() const { return resumes_exchange_; }
 
  private:
   [[nodiscard]] rocksdb::Status OpenSession(SnapshotUse use);
-  [[nodiscard]] rocksdb::Status FromSource(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status OpenSessionInstead();
   // kRefused, marked as one of chunks: a clone holds more, and is asked for
   // first.
@@ -71,7 +64,6 @@ class PullOpener {
   SourcePlan* const plan_;
   OpenRequest asked_;  // what *plan_ answers
   bool resumes_exchange_ = false;
-  bool source_failed_ = false;
   std::unique_ptr<SpaceGate> space_;
 };
 

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/pull/other_sources.h"
 #include "pipeline/target/pull/pull_target.h"
 
 namespace sstferry {
@@ -78,7 +77,6 @@ Progress PullReporter::progress() const {
     progress.seconds = SecondsSince(started_);
     return progress;  // nothing of what is planned moves
   }
-  progress.sources = 1 + context_->others->in_use();
   // A verify reads as much again: it is the second half of the way.
   progress.planned_bytes =
       planned_bytes_ * (context_->options->verify ? 2 : 1);
@@ -175,7 +173,7 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->target_versions.rocksdb = RocksDbVersion();
   FillSource(summary);
   summary->ranges = plan.ranges.size();
-  summary->lanes = FetchingLanes();
+  summary->lanes = plan.opened.lanes;
   FillCounters(summary);
   summary->method = "ingest";
   summary->method_reason = method_reason_;
@@ -196,12 +194,6 @@ void PullReporter::FillSummary(Summary* summary) const {
   FillStages(summary);
 }
 
-// Of the first source, without one that only compares.
-uint32_t PullReporter::FetchingLanes() const {
-  const uint32_t lanes = context_->state->lanes;
-  return lanes != 0 ? lanes : context_->plan->opened.lanes;
-}
-
 void PullReporter::FillSource(Summary* summary) const {
   const SourcePlan& plan = *context_->plan;
   if (context_->link->session() != nullptr) {
@@ -209,16 +201,7 @@ void PullReporter::FillSource(Summary* summary) const {
     summary->source_versions.software = source.software;
     summary->source_versions.rocksdb = source.rocksdb_version;
   }
-  summary->wire_bytes =
-      context_->link->wire_bytes() + context_->others->wire_bytes();
-  if (!context_->others->empty()) {
-    const LaneSource& first = context_->state->first_source;
-    const bool opened = !plan.families.empty();
-    summary->sources = context_->others->Summaries();
-    summary->sources.insert(summary->sources.begin(),
-                            {summary->source, first.bytes, first.chunks,
-                             opened ? "used" : "unreachable"});
-  }
+  summary->wire_bytes = context_->link->wire_bytes();
   if (!plan.families.empty()) {
     summary->transfer_id = ToHex(plan.opened.transfer_id);
   }
@@ -285,7 +268,7 @@ void PullReporter::FillRanges(Summary* summary) const {
 
 void PullReporter::FillStages(Summary* summary) const {
   const SourcePlan& plan = *context_->plan;
-  const double lanes = std::max(1u, FetchingLanes()) * 1e6;
+  const double lanes = std::max(1u, plan.opened.lanes) * 1e6;
   const StageTotals& ours = context_->state->counters.stages;
   std::map<std::string, double>& target = summary->target_stage_seconds;
   target["receive"] = ours.micros(Stage::kReceive) / lanes;

@@ -71,7 +71,6 @@ class PullReporter {
 
  private:
   ProgressStages Stages() const;
-  uint32_t FetchingLanes() const;
   void FillSource(Summary* summary) const;
   void FillCounters(Summary* summary) const;
   void FillRanges(Summary* summary) const;

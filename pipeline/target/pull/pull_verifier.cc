@@ -94,7 +94,7 @@ Status PullVerifier::CompareRanges(const std::vector<uint32_t>& ranges,
   SourceLink* const link = context_->link;
   SourceDigests theirs(
       link, context_->failure, [this](uint32_t id) { return PartOf(id); },
-      /*label=*/"", context_->state, context_->options->retry_for);
+      /*label=*/"", context_->state);
   TargetDigests ours(context_, link->lanes());
   const Status status = CompareDigests(
       link, context_->failure, &theirs, &ours, ranges,

@@ -23,8 +23,7 @@ constexpr std::chrono::milliseconds kFirstAnswer{10'000};
 }  // namespace
 
 Puller::Puller(const PullOptions& options, Dialer* dialer,
-               const PullTargetFactory& make_target,
-               std::vector<OtherSource> others, bool plans)
+               const PullTargetFactory& make_target, bool plans)
     : options_(options),
       failure_([this] { CloseAll(); }),
       report_(&context_),
@@ -32,8 +31,7 @@ Puller::Puller(const PullOptions& options, Dialer* dialer,
       exchange_(&context_),
       link_(dialer, LinkOptions(), &failure_),
       opener_(&context_, &compression_, &plan_),
-      verifier_(&context_),
-      others_(&context_, &compression_, std::move(others)) {
+      verifier_(&context_) {
   FillState();
   FillContext(make_target, plans);
 }
@@ -42,11 +40,11 @@ Puller::~Puller() = default;
 
 void Puller::FillState() {
   SetMaxRate(options_.max_rate_bytes_per_sec);
-  state_.first_source.guard = &link_.guard();
-  state_.first_source.open_lane = [this](uint32_t lane, Channel** channel) {
+  state_.guard = &link_.guard();
+  state_.open_lane = [this](uint32_t lane, Channel** channel) {
     return link_.OpenLane(lane, channel);
   };
-  state_.first_source.retry_for = options_.retry_for;
+  state_.retry_for = options_.retry_for;
   state_.chunk_time = options_.stall_timeout;
   state_.stop = failure_.stop();
   state_.log = options_.log;
@@ -63,7 +61,6 @@ void Puller::FillContext(const PullTargetFactory& make_target, bool plans) {
   context_.plans = plans;
   context_.failure = &failure_;
   context_.link = &link_;
-  context_.others = &others_;
   context_.state = &state_;
   context_.plan = &plan_;
   context_.report = &report_;
@@ -216,17 +213,14 @@ Status Puller::CompareReused() {
   return opener_.RejectReused(different);
 }
 
-// One that is left over compares what other sources send.
 Status Puller::SetLanes() {
   const uint32_t lanes = plan_.opened.lanes;
-  const uint32_t most = LanesToAskFor(options_);
-  if (lanes == 0 || lanes > most) {
+  if (lanes == 0 || lanes > options_.lanes) {
     return MakeStatus(EndState::kCorrupt,
-                      "plan: expected 1 to " + std::to_string(most) +
-                          " lanes, found " + std::to_string(lanes));
+                      "plan: expected 1 to " +
+                          std::to_string(options_.lanes) + " lanes, found " +
+                          std::to_string(lanes));
   }
-  const bool compares = most > options_.lanes && lanes > 1;
-  state_.lanes = std::min(options_.lanes, compares ? lanes - 1 : lanes);
   link_.SetLanes(lanes, compression_.frame_flags());
   return Status::OK();
 }
@@ -242,61 +236,19 @@ Status Puller::Transfer() {
     return status;
   }
   scheduler_ = std::make_unique<RangeScheduler>(
-      plan_.ranges, state_.starts, state_.lanes,
+      plan_.ranges, state_.starts, plan_.opened.lanes,
       [this](uint32_t range_id) {
         return state_.clone != nullptr && state_.clone->IsTail(range_id);
       });
   state_.scheduler = scheduler_.get();
-  stops_ = scheduler_.get();
-  if (failure_.failed()) {
-    scheduler_->Stop();
-  }
   status = report_.StartTimeline();
-  return status.ok() ? FetchRanges() : status;
-}
-
-Status Puller::FetchRanges() {
-  const bool compares = state_.lanes < plan_.opened.lanes;
-  if (compares) {
-    others_.Start(/*witness_lane=*/state_.lanes);
-  } else if (!others_.empty()) {
-    report_.Say("only " + options_.source.ToString() +
-                " is used: it grants no lane on which what other sources send "
-                "is compared");
-  }
-  const Status status =
-      link_.RunLanes([this](uint32_t lane) { RunLane(lane); });
-  others_.Stop();
-  return status.ok() ? failure_.status() : status;
+  return status.ok() ? link_.RunLanes([this](uint32_t lane) { RunLane(lane); })
+                     : status;
 }
 
 void Puller::RunLane(uint32_t lane) {
-  if (lane >= state_.lanes) {
-    return;
-  }
-  LaneClient client(&state_, &state_.first_source, lane);
-  const Status status = client.Run();
-  if (!status.ok() && client.failure() != LaneFailure::kHere) {
-    source_failed_ = true;
-  }
-  link_.FailLane(status, "target lane " + std::to_string(lane));
-}
-
-// A lane of another source fails the pull, too, where the first one does not
-// answer what it sent. A unit that is kept is what the first source has, whoever
-// sent it: a file that units make is wrong there, too.
-bool Puller::source_failed() const {
-  const std::string where = failure_.where();
-  const auto begins_with = [&where](const char* text) {
-    return where.rfind(text, 0) == 0;
-  };
-  const EndState state = EndStateOf(failure_.status());
-  const bool in_lane =
-      state_.clone != nullptr && begins_with("target lane ") &&
-      (state == EndState::kCorrupt || state == EndState::kDeadPeer ||
-       state == EndState::kTooSlow || state == EndState::kSourceError);
-  return source_failed_ || in_lane || opener_.source_failed() ||
-         begins_with("source ");
+  link_.FailLane(LaneClient(&state_, lane).Run(),
+                 "target lane " + std::to_string(lane));
 }
 
 Status Puller::Reconcile() {
@@ -316,7 +268,6 @@ Status Puller::Reconcile() {
   struct Finish theirs;
   Status status = link_.session()->Finish(ours, state_.ended, &theirs);
   report_.result()->source_stats = theirs.stats;
-  source_failed_ = !status.ok();
   if (status.ok() && !work_->unfinished().complete) {
     JournalFile* const journal = work_->journal();
     status = journal->Append(JournalRecordType::kComplete, complete);
@@ -332,7 +283,6 @@ Status Puller::FinishTarget() {
   report_.SetPhase("sync");
   const steady_clock::time_point start = steady_clock::now();
   Status status = target_->Finish();
-  source_failed_ = state_.clone != nullptr && status.IsCorruption();
   report_.result()->sync_seconds += SecondsSince(start);
   if (status.ok() && options_.verify && !opener_.resumes_exchange()) {
     status = verifier_.Run();
@@ -412,10 +362,6 @@ void Puller::Cancel() {
 void Puller::CloseAll() {
   state_.pace.Close();
   link_.Close();
-  others_.Close();
-  if (RangeScheduler* const scheduler = stops_) {
-    scheduler->Stop();
-  }
   target_->StopStore();
 }
 

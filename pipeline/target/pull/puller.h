@@ -2,7 +2,6 @@
 // in the middle of them. What becomes of the chunks is a PullTarget's.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,7 +10,6 @@
 #include "pipeline/target/lane/pull_state.h"
 #include "pipeline/target/lane/range_scheduler.h"
 #include "pipeline/target/pull/exchange.h"
-#include "pipeline/target/pull/other_sources.h"
 #include "pipeline/target/pull/pull_compression.h"
 #include "pipeline/target/pull/pull_context.h"
 #include "pipeline/target/pull/pull_opener.h"
@@ -30,11 +28,10 @@ namespace sstferry {
 // Crash:   see "crash table" in pipeline/README.md.
 class Puller {
  public:
-  // Borrows the dialer of the first source, which must outlive it. `plans`: Run()
-  // stops before it makes its first name (PullContext::plans).
+  // Borrows the dialer, which must outlive it. `plans`: Run() stops before it
+  // makes its first name (PullContext::plans).
   Puller(const PullOptions& options, Dialer* dialer,
-         const PullTargetFactory& make_target,
-         std::vector<OtherSource> others = {}, bool plans = false);
+         const PullTargetFactory& make_target, bool plans = false);
   ~Puller();
 
   // Before Run(): why options.method was chosen, and a note about it, which may
@@ -60,9 +57,6 @@ class Puller {
     state_.pace.SetRate(bytes_per_sec);
   }
   Progress progress() const { return report_.progress(); }
-  // After a failure: true if it is the first source's, so that another one may
-  // do.
-  bool source_failed() const;
   // Where the first failure was seen; empty after success.
   std::string error_where() const { return failure_.where(); }
 
@@ -81,7 +75,6 @@ class Puller {
   [[nodiscard]] rocksdb::Status CompareReused();
   [[nodiscard]] rocksdb::Status SetLanes();
   [[nodiscard]] rocksdb::Status Transfer();
-  [[nodiscard]] rocksdb::Status FetchRanges();
   void RunLane(uint32_t lane);
   [[nodiscard]] rocksdb::Status Reconcile();
   [[nodiscard]] rocksdb::Status FinishTarget();
@@ -104,10 +97,6 @@ class Puller {
   PullOpener opener_;
   PullVerifier verifier_;
   std::unique_ptr<RangeScheduler> scheduler_;
-  // The scheduler, once it is there.
-  std::atomic<RangeScheduler*> stops_{nullptr};
-  std::atomic<bool> source_failed_{false};
-  OtherSources others_;  // its threads end before what they use
 };
 
 }  // namespace sstferry

@@ -153,24 +153,6 @@ std::string SavedLine(const Summary& summary) {
   return text.empty() ? text : text + "\n";
 }
 
-// Says in one line what came from each of several sources; empty if there is
-// one.
-std::string SourcesLine(const Summary& summary) {
-  uint64_t all = 0;
-  for (const SourceSummary& source : summary.sources) {
-    all += source.bytes;
-  }
-  std::string text;
-  for (const SourceSummary& source : summary.sources) {
-    text += (text.empty() ? "from: " : ", ") + source.url + " ";
-    text += source.bytes == 0
-                ? source.state
-                : std::to_string((source.bytes * 100 + all / 2) / all) + " %" +
-                      (source.state == "used" ? "" : " (" + source.state + ")");
-  }
-  return text.empty() ? text : text + "\n";
-}
-
 }  // namespace
 
 std::string PullReport(const Summary& summary) {
@@ -187,7 +169,7 @@ std::string PullReport(const Summary& summary) {
            ? std::string()
            : ", taken at " + Rfc3339(summary.snapshot_taken_seconds)) +
       "\n";
-  text += MovedLine(summary) + SourcesLine(summary) + SavedLine(summary);
+  text += MovedLine(summary) + SavedLine(summary);
   text += "time: " + PullSeconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes - summary.sst_bytes_resumed,
                TransferSeconds(summary)) + ", " +

@@ -512,7 +512,7 @@ const std::vector<Command>& Commands() {
        "Copy a database into a directory, or update a replica",
        "Copies a snapshot of the database SOURCE into TARGET_DIR, which appears "
        "whole or not at all. The same command resumes an interrupted pull. "
-       "Runs at the target. SOURCE may be up to 8 URLs with commas between.",
+       "Runs at the target. SOURCE is a directory or sst://HOST[:PORT]/NAME.",
        PullOptionSpecs(), {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
          "sstferry pull sst://db1/users /data/users --verify"},
@@ -520,9 +520,6 @@ const std::vector<Command>& Commands() {
          "sstferry pull sst://db1/users /data/users --mode refresh "
          "--visibility swap --before-swap 'systemctl stop app' --after-swap "
          "'systemctl start app'"},
-        {"Clone a database from two replicas at once",
-         "sstferry pull --method clone sst://db2/users,sst://db3/users "
-         "/data/users"},
         {"Copy one column family of a local database at 50 MB per second",
          "sstferry pull /data/users /copy/users --cf default --max-rate "
          "50M"}}},

@@ -132,18 +132,6 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
   return status;
 }
 
-// SOURCE of pull, which may be several.
-Status ReadSources(const OptionTexts& texts, PullOptions* out) {
-  std::vector<SourceAddress> sources;
-  Status status = ParseSourceAddresses(texts.Get("source"), &sources);
-  if (!status.ok() || sources.size() < 2) {
-    return ReadAddress(texts, "source", true, &out->source);
-  }
-  out->source = sources.front();
-  out->more_sources.assign(sources.begin() + 1, sources.end());
-  return status;
-}
-
 Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
   const std::string text = texts.Get("compress", "auto");
   const size_t colon = text.find(':');
@@ -243,7 +231,7 @@ Status ParsePull(const std::vector<std::string>& arguments,
   OptionTexts texts;
   Status status = Read("pull", arguments, &texts, out);
   if (status.ok()) {
-    status = ReadSources(texts, &out->options);
+    status = ReadAddress(texts, "source", true, &out->options.source);
   }
   if (status.ok() && texts.Get("target").empty()) {
     status = Status::InvalidArgument(

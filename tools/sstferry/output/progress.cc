@@ -148,9 +148,6 @@ std::string ProgressFormatter::Rates() const {
   const std::string bottleneck = Bottleneck();
   std::string line = text.data();
   line += bottleneck.empty() ? "" : "  waiting for: " + bottleneck;
-  if (last_.sources > 1) {
-    line += "  " + FormatCount(last_.sources, "source");
-  }
   line += "  " + FormatCount(last_.lanes, "lane");
   // Files that are sent as they are count their entries at their end.
   if (entries_per_second_ >= 1) {
@@ -176,7 +173,6 @@ std::string ProgressFormatter::Json() const {
     json["eta_seconds"] = eta;
   }
   json["lanes"] = last_.lanes;
-  json["sources"] = last_.sources;
   json["seconds"] = last_.seconds;
   json["finished"] = last_.finished;
   json["waiting_for"] = nullptr;
