@@ -76,6 +76,10 @@ inline constexpr uint64_t kMaxChunkOrdinal = 0xffffffff;
 // Retained snapshots that one server reports: far above the transfers it
 // allows.
 inline constexpr uint32_t kMaxHeldSnapshots = 4096;
-inline constexpr uint32_t kMaxWaitingRequests = 4096;  // told of
+
+// After what time a target that found no place asks again. The least protects a
+// source from a crowd, the most a target from a source that never lets it in.
+inline constexpr uint32_t kMinRetryAfterMillis = 100;
+inline constexpr uint32_t kMaxRetryAfterMillis = 60'000;
 
 }  // namespace sstferry

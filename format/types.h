@@ -55,15 +55,4 @@ struct HeldSnapshot {
   friend bool operator==(const HeldSnapshot&, const HeldSnapshot&) = default;
 };
 
-// A request that waits for a place at a source.
-struct WaitingRequest {
-  TransferId transfer_id{};  // as HeldSnapshot's
-  std::string database;      // NAME of the served database
-  std::string peer;          // its target's address and certificate
-  uint64_t waiting_seconds = 0;
-  uint32_t ahead = 0;        // requests that are served before it
-  friend bool operator==(const WaitingRequest&,
-                         const WaitingRequest&) = default;
-};
-
 }  // namespace sstferry

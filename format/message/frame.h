@@ -73,9 +73,7 @@ enum class FrameType : uint8_t {
   kFactsRequest = 32,  // target: asks how large and how old a database is
   kFactsReply = 33,    // source
   kSourceRecordPart = 34,  // either: what a source leaves with a target
-  kQueued = 35,        // source: the request waits for its turn
-  kQueueRequest = 36,  // target: asks which requests wait
-  kQueueReply = 37,    // source
+  kBusy = 35,          // source: no place is free, ask again later
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source

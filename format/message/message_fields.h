@@ -197,11 +197,6 @@ void Fields(A& a, M& m) {
   a.Digest("wal", m.wal);
 }
 
-template <typename A, FieldsOf<Queued> M>
-void Fields(A& a, M& m) {
-  Number(a, "ahead", m.ahead);
-}
-
 template <typename A, FieldsOf<SourceRecordPart> M>
 void Fields(A& a, M& m) {
   a.Bytes("bytes", m.bytes, kMaxSourceRecordPartBytes);
@@ -242,15 +237,6 @@ void Fields(A& a, M& m) {
   Number(a, "ttl_left_seconds", m.ttl_left_seconds);
   Number(a, "readers", m.readers);
   Number(a, "pinned_bytes", m.pinned_bytes);
-}
-
-template <typename A, FieldsOf<WaitingRequest> M>
-void Fields(A& a, M& m) {
-  a.Id("transfer_id", m.transfer_id);
-  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
-  a.Bytes("peer", m.peer, kMaxIdentifierBytes);
-  Number(a, "waiting_seconds", m.waiting_seconds);
-  Number(a, "ahead", m.ahead);
 }
 
 // --- any connection ----------------------------------------------------------
@@ -327,6 +313,13 @@ void Fields(A& a, M& m) {
   Number(a, "target_families", m.target_families, kMaxFamilies);
   Number(a, "target_covers", m.target_covers, kMaxRanges);
   Number(a, "target_bounds", m.target_bounds, kMaxTargetBounds);
+  Number(a, "waited_seconds", m.waited_seconds);
+}
+
+template <typename A, FieldsOf<Busy> M>
+void Fields(A& a, M& m) {
+  Number(a, "retry_after_millis", m.retry_after_millis, kMaxRetryAfterMillis,
+         kMinRetryAfterMillis);
 }
 
 template <typename A, FieldsOf<TargetFamilies> M>
@@ -467,17 +460,6 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<StatusReply> M>
 void Fields(A& a, M& m) {
   a.List("snapshots", m.snapshots, kMaxHeldSnapshots, 56,
-         [](auto& archive, auto& item) { Fields(archive, item); });
-}
-
-template <typename A, FieldsOf<QueueRequest> M>
-void Fields(A& a, M& m) {
-  a.Bytes("database", m.database, kMaxDatabaseNameBytes);
-}
-
-template <typename A, FieldsOf<QueueReply> M>
-void Fields(A& a, M& m) {
-  a.List("waiting", m.waiting, kMaxWaitingRequests, 36,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

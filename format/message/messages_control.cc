@@ -134,21 +134,9 @@ Status TargetFamilies::DecodeFrom(const Slice& payload) {
   return DecodeFields("TargetFamilies", payload, this);
 }
 
-void Queued::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status Queued::DecodeFrom(const Slice& payload) {
-  return DecodeFields("Queued", payload, this);
-}
-
-void QueueRequest::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status QueueRequest::DecodeFrom(const Slice& payload) {
-  return DecodeFields("QueueRequest", payload, this);
-}
-
-void QueueReply::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
-Status QueueReply::DecodeFrom(const Slice& payload) {
-  return DecodeFields("QueueReply", payload, this);
+void Busy::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
+Status Busy::DecodeFrom(const Slice& payload) {
+  return DecodeFields("Busy", payload, this);
 }
 
 void SourceRecordPart::EncodeTo(std::string* out) const {

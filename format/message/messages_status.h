@@ -47,28 +47,4 @@ struct FactsReply {
   friend bool operator==(const FactsReply&, const FactsReply&) = default;
 };
 
-// A request waits for its turn. Only with kFeatureShare; before Opened, and
-// again when the number changes.
-struct Queued {
-  uint32_t ahead = 0;  // requests that are served before it
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const Queued&, const Queued&) = default;
-};
-
-// Asks which requests wait for a place. Only with kFeatureShare.
-struct QueueRequest {
-  std::string database;  // NAME; empty: all that the sender may read
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const QueueRequest&, const QueueRequest&) = default;
-};
-
-struct QueueReply {
-  std::vector<WaitingRequest> waiting;  // in the order of their turns
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const QueueReply&, const QueueReply&) = default;
-};
-
 }  // namespace sstferry

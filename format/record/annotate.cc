@@ -274,12 +274,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<TargetFamilies>(name, payload, kAt, out);
     case FrameType::kSourceRecordPart:
       return AnnotateMessage<SourceRecordPart>(name, payload, kAt, out);
-    case FrameType::kQueued:
-      return AnnotateMessage<Queued>(name, payload, kAt, out);
-    case FrameType::kQueueRequest:
-      return AnnotateMessage<QueueRequest>(name, payload, kAt, out);
-    case FrameType::kQueueReply:
-      return AnnotateMessage<QueueReply>(name, payload, kAt, out);
+    case FrameType::kBusy:
+      return AnnotateMessage<Busy>(name, payload, kAt, out);
     case FrameType::kCovers:
       return AnnotateMessage<Covers>(name, payload, kAt, out);
     case FrameType::kTargetBounds:

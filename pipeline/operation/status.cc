@@ -81,13 +81,8 @@ class Query : public StatusQuery {
   static Status AskHeld(SourceSession* session, const std::string& name,
                         StatusReport* report) {
     StatusReply held;
-    QueueReply queue;
-    Status status = session->AskHeld({name}, &held);
-    if (status.ok() && (session->source().features & kFeatureShare) != 0) {
-      status = session->AskQueue({name}, &queue);
-    }
+    const Status status = session->AskHeld({name}, &held);
     report->snapshots = std::move(held.snapshots);
-    report->waiting = std::move(queue.waiting);
     return status;
   }
 

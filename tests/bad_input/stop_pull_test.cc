@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "format/limits.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
@@ -102,11 +103,14 @@ TEST_CASE("A pull whose connection is not answered can be cancelled",
   pull.RequireEndsOnCancel();
 }
 
-TEST_CASE("What waits for a source's snapshot can be cancelled",
+TEST_CASE("What waits for a source's snapshot, or for a place there, can be "
+          "cancelled",
           "[bad_input][stop]") {
   ScratchDir dir;
+  const bool is_busy = GENERATE(false, true);
+  CAPTURE(is_busy);
   std::promise<void> asked;
-  FakeSource source([&asked](Channel* channel) {
+  FakeSource source([&asked, is_busy](Channel* channel) {
     Hello hello;
     HelloAck ack;
     const WaitLimit soon = WaitLimit::Within(milliseconds(20'000));
@@ -114,6 +118,11 @@ TEST_CASE("What waits for a source's snapshot can be cancelled",
     if (ServerHandshake(channel, "fake", "0", soon, &hello, &ack).ok() &&
         channel->ReceiveMessage(FrameType::kOpenRequest, soon, &request)
             .ok()) {
+      if (is_busy) {
+        channel->SendMessage(FrameType::kBusy, Busy{kMaxRetryAfterMillis})
+            .PermitUncheckedError();
+        ReceiveEnd(channel).PermitUncheckedError();  // it has hung up
+      }
       asked.set_value();
     }
     ReceiveEnd(channel).PermitUncheckedError();
@@ -133,6 +142,31 @@ TEST_CASE("What waits for a source's snapshot can be cancelled",
   REQUIRE(asked.get_future().wait_for(std::chrono::seconds(20)) ==
           std::future_status::ready);
   waiting.RequireEndsOnCancel();
+  REQUIRE_FALSE(fs::exists(dir / "target"));
+}
+
+TEST_CASE("A source names no time to ask again but one between 0.1 and 60 "
+          "seconds",
+          "[bad_input][stop]") {
+  ScratchDir dir;
+  const uint32_t millis = GENERATE(0u, 99u, 60'001u, 4'000'000'000u);
+  CAPTURE(millis);
+  FakeSource source([millis](Channel* channel) {
+    Hello hello;
+    HelloAck ack;
+    const WaitLimit soon = WaitLimit::Within(milliseconds(20'000));
+    OpenRequest request;
+    if (ServerHandshake(channel, "fake", "0", soon, &hello, &ack).ok() &&
+        channel->ReceiveMessage(FrameType::kOpenRequest, soon, &request)
+            .ok()) {
+      channel->SendMessage(FrameType::kBusy, Busy{millis})
+          .PermitUncheckedError();
+    }
+    ReceiveEnd(channel).PermitUncheckedError();
+  });
+  const Summary summary = RunPull(PullOver(source.address(), dir));
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
   REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 

@@ -85,8 +85,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleDigestReply(), SampleEntriesRequest(),
                     SampleEntriesReply(), SampleChunkAck(),
                     SampleUnitDigestRequest(), SampleSourceRecordPart(),
-                    SampleQueued(), SampleQueueRequest(), SampleQueueReply(),
-                    SampleGroupRequest(),
+                    SampleBusy(), SampleGroupRequest(),
                     SampleGroupReply(), SampleDeltaRequest());
   RequireRoundTrips(SampleJournalTransfer(), SampleJournalRange(),
                     SampleJournalChunk(), SampleJournalUnit(),
@@ -105,8 +104,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
-                   Queued, QueueRequest, QueueReply,
-                   GroupRequest,
+                   Busy, GroupRequest,
                    GroupReply, DeltaRequest>();
     CheckAllRandom<JournalTransfer, JournalRange, JournalChunk,
                    JournalIngested, JournalTargetFiles, JournalRangeDone,

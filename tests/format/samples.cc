@@ -86,6 +86,7 @@ OpenRequest SampleOpenRequest() {
   m.target_families = 2;
   m.target_covers = 3;
   m.target_bounds = 4;
+  m.waited_seconds = 61;
   return m;
 }
 
@@ -223,14 +224,7 @@ RangeEnd SampleRangeEnd() {
 
 UnitDigestRequest SampleUnitDigestRequest() { return UnitDigestRequest{7}; }
 
-Queued SampleQueued() { return Queued{3}; }
-
-QueueRequest SampleQueueRequest() { return QueueRequest{"orders"}; }
-
-QueueReply SampleQueueReply() {
-  return QueueReply{
-      {{SampleId(), "orders", "192.0.2.7:52114 (CN=replica-2)", 61, 3}}};
-}
+Busy SampleBusy() { return Busy{7000}; }
 
 SourceRecordPart SampleSourceRecordPart() {
   return SourceRecordPart{std::string("\x01\0part", 6)};
@@ -378,9 +372,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kGroupRequest, Encode(SampleGroupRequest())},
       {FrameType::kGroupReply, Encode(SampleGroupReply())},
       {FrameType::kDeltaRequest, Encode(SampleDeltaRequest())},
-      {FrameType::kQueued, Encode(SampleQueued())},
-      {FrameType::kQueueRequest, Encode(SampleQueueRequest())},
-      {FrameType::kQueueReply, Encode(SampleQueueReply())},
+      {FrameType::kBusy, Encode(SampleBusy())},
   };
 }
 
@@ -503,10 +495,8 @@ Status DecodePayload(FrameType type, const Slice& payload) {
       return DecodeAs<UnitDigestRequest>(payload);
     case FrameType::kSourceRecordPart:
       return DecodeAs<SourceRecordPart>(payload);
-    case FrameType::kQueued:
-      return DecodeAs<Queued>(payload);
-    case FrameType::kQueueRequest: return DecodeAs<QueueRequest>(payload);
-    case FrameType::kQueueReply: return DecodeAs<QueueReply>(payload);
+    case FrameType::kBusy:
+      return DecodeAs<Busy>(payload);
     case FrameType::kGroupRequest: return DecodeAs<GroupRequest>(payload);
     case FrameType::kGroupReply: return DecodeAs<GroupReply>(payload);
     case FrameType::kDeltaRequest: return DecodeAs<DeltaRequest>(payload);

@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            Held, StatusRequest, StatusReply, FactsRequest, FactsReply,
            TargetFamilies, Covers,
            TargetBounds, CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
-           SourceRecordPart, Queued, QueueRequest, QueueReply, GroupRequest, GroupReply, DeltaRequest,
+           SourceRecordPart, Busy, GroupRequest, GroupReply, DeltaRequest,
            RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,
            JournalRange, JournalChunk, JournalIngested, JournalTargetFiles,

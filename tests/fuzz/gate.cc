@@ -14,8 +14,6 @@ FrameType AnswerTo(FrameType request) {
       return FrameType::kStatusReply;
     case FrameType::kFactsRequest:
       return FrameType::kFactsReply;
-    case FrameType::kQueueRequest:
-      return FrameType::kQueueReply;
     case FrameType::kOpenRequest:
       return FrameType::kPlanEnd;
     case FrameType::kFinish:

@@ -61,10 +61,8 @@ Status OpenAs(const HostPort& where, const OpenRequest& request,
     if (frame.type == FrameType::kPlanEnd) {
       return status;
     }
-    if (frame.type == FrameType::kQueued) {
-      Queued queued;
-      status = queued.DecodeFrom(frame.payload);
-      announced->queued.push_back(queued.ahead);
+    if (frame.type == FrameType::kBusy) {
+      status = announced->busy.emplace().DecodeFrom(frame.payload);
     } else if (frame.type == FrameType::kOpened) {
       status = announced->opened.DecodeFrom(frame.payload);
     } else if (frame.type == FrameType::kFamily) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct Announced {
   Opened opened;
   std::vector<Family> families;
   std::vector<Range> ranges;
-  std::vector<uint32_t> queued;  // numbers of those before it
+  std::optional<Busy> busy;  // there was no place
 };
 
 OpenRequest SampleRequest();

@@ -123,11 +123,6 @@ TEST_CASE("serve's counters grow while a transfer runs and count it once",
   state.transfers = {Running("a", 100), Running("b", 50)};
   REQUIRE(wire(state) == 150);
   REQUIRE(metrics.Collect(state).Get(metric::kServeActive, kDb) == 2);
-  REQUIRE(metrics.Collect(state).Get(metric::kServeWaiting, kDb) == 0);
-  state.waiting = {{{}, "db", "192.0.2.7:1", 40, 0},
-                   {{}, "db", "192.0.2.8:1", 20, 1}};
-  REQUIRE(metrics.Collect(state).Get(metric::kServeWaiting, kDb) == 2);
-  REQUIRE(metrics.Collect(state).Get(metric::kServeLongestWait, kDb) == 40);
   state.transfers = {Running("a", 300)};
   REQUIRE(wire(state) == 350);  // b is neither running nor reported yet
 

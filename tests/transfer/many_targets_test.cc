@@ -222,27 +222,116 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   }
 }
 
-TEST_CASE("A pull in the queue ends at its deadline", "[transfer][share]") {
-  Fleet fleet;
+TEST_CASE("Many targets on few places all end, with one snapshot",
+          "[transfer][share][busy]") {
+  Fleet fleet(1'000);
+  constexpr int kTargets = 24;
   ServeOptions serve = ServeSample(fleet.dir / "source");
-  serve.max_transfers = 1;
+  serve.max_transfers = 3;
+  // None but those that had to wait get a snapshot of then.
+  serve.share_snapshots = std::chrono::seconds(1);
   TestServer server(serve);
+  std::vector<Summary> summaries(kTargets);
+  std::atomic<int> told{0};
+  std::atomic<int> running{kTargets};
+  std::vector<std::thread> pulls;
+  for (int i = 0; i < kTargets; ++i) {
+    pulls.emplace_back([&, i] {
+      PullOptions options = fleet.Options(i, server.address());
+      options.chunk_bytes = 64u << 10;
+      options.log = [&told](LogLevel, const std::string& line) {
+        told += line.find("; asks again in ") != std::string::npos ? 1 : 0;
+      };
+      summaries[i] = RunPull(options);
+      --running;
+    });
+  }
+  for (int i = 0; i < 100'000 && running > 0; ++i) {
+    fleet.db.Put("later" + std::to_string(i), "perhaps in it");
+    std::this_thread::yield();
+  }
+  for (std::thread& pull : pulls) {
+    pull.join();
+  }
+  const auto entries = sstferry::EntriesOf(fleet.dir / "target0");
+  REQUIRE(entries.size() >= 1'001);
+  for (int i = 0; i < kTargets; ++i) {
+    CAPTURE(i);
+    INFO(summaries[i].status.ToString());
+    REQUIRE(summaries[i].status.ok());
+    REQUIRE(summaries[i].retries == 0);  // to find no place is no loss
+    REQUIRE(summaries[i].snapshot_sequence == summaries[0].snapshot_sequence);
+    REQUIRE(sstferry::EntriesOf(fleet.dir / ("target" + std::to_string(i))) ==
+            entries);
+  }
+  REQUIRE(told > 0);
+}
+
+// A server whose only place is taken.
+struct FullServer {
+  FullServer() : server(Serve(fleet)) {
+    OpenRequest request;
+    request.database = "db";
+    request.lanes = 1;
+    request.chunk_bytes = 1u << 20;
+    Announced announced;
+    REQUIRE_OK(OpenAs(server.address(), request, &control, &announced));
+  }
+  static ServeOptions Serve(const Fleet& fleet) {
+    ServeOptions serve = ServeSample(fleet.dir / "source");
+    serve.max_transfers = 1;
+    serve.peer_timeout = std::chrono::hours(1);  // nobody pings here
+    return serve;
+  }
+  Fleet fleet{100};
+  TestServer server;
   std::unique_ptr<Channel> control;
-  REQUIRE_OK(DialControl(server.address(), &control));
-  OpenRequest request;
-  request.database = "db";
-  request.lanes = 1;
-  request.chunk_bytes = 1u << 20;
-  REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
-  Frame frame;
-  do {
-    REQUIRE_OK(control->Receive(WaitLimit::Within(milliseconds(20'000)),
-                                &frame));
-  } while (frame.type != FrameType::kPlanEnd);
-  PullOptions options = fleet.Options(0, server.address());
-  options.deadline = milliseconds(500);
+};
+
+TEST_CASE("A pull that finds no place ends at its deadline, and not before",
+          "[transfer][share][busy]") {
+  FullServer full;
+  PullOptions options = full.fleet.Options(0, full.server.address());
+  options.deadline = milliseconds(2'000);
+  options.retry_for = milliseconds(GENERATE(0, 100));
   const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kDeadline);
+  REQUIRE(summary.seconds >= 2);
+}
+
+TEST_CASE("A pull that finds no place says for how long it waits, and can be "
+          "cancelled",
+          "[transfer][share][busy]") {
+  FullServer full;
+  PullOptions options = full.fleet.Options(0, full.server.address());
+  Operation* cancels = nullptr;
+  Progress progress;
+  options.log = [&](LogLevel, const std::string& line) {
+    if (line.find("; asks again in ") != std::string::npos) {
+      progress = cancels->progress();
+      cancels->Cancel();
+    }
+  };
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  cancels = pull.get();
+  Summary summary;
+  REQUIRE(EndStateOf(pull->Run(&summary)) == EndState::kCancelled);
+  REQUIRE(progress.waiting_for.find("asks again in ") != std::string::npos);
+}
+
+TEST_CASE("A place that becomes free is taken by a pull that waits",
+          "[transfer][share][busy]") {
+  FullServer full;
+  PullOptions options = full.fleet.Options(0, full.server.address());
+  options.log = [&](LogLevel, const std::string& line) {
+    if (line.find("; asks again in ") != std::string::npos) {
+      full.control->Close();
+    }
+  };
+  const Summary summary = RunPull(options);
+  INFO(summary.status.ToString());
+  REQUIRE(summary.status.ok());
 }
 
 }  // namespace

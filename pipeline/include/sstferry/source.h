@@ -87,8 +87,6 @@ struct ServerState {
   std::vector<TransferReport> transfers;
   // As a status query lists them, with cut ids.
   std::vector<HeldSnapshot> snapshots;
-  // Requests that wait for a place, in the order of their turns.
-  std::vector<WaitingRequest> waiting;
 };
 
 // Clocks and disk space as a server reads them; unset: from the system. For
@@ -113,7 +111,7 @@ struct ServeOptions {
   // On the file system of each database that can be written to. Empty: beside
   // each database.
   std::string snapshot_dir;
-  // Further requests wait for their turn.
+  // Further targets are told when to ask again.
   uint32_t max_transfers = 64;
   uint32_t max_connections = 1024;      // handshakes and lanes included
   uint32_t max_connections_per_address = 256;

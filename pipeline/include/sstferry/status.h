@@ -94,9 +94,6 @@ struct StatusReport {
   bool is_source = false;
   bool is_target = false;
   std::vector<HeldSnapshot> snapshots;  // retained ones, the oldest first
-  // Requests that wait at a server, in the order of their turns. Empty for a
-  // directory: only the server knows them.
-  std::vector<WaitingRequest> waiting;
   // Number of snapshots beside a source directory that belong to another user.
   uint64_t foreign_snapshots = 0;
   TargetState target;

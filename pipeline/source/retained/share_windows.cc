@@ -5,22 +5,30 @@
 
 namespace sstferry {
 
-std::shared_ptr<SharedSnapshot> ShareWindows::Find(const std::string& database,
-                                                   const OpenRequest& request,
-                                                   uint64_t now) const {
+std::shared_ptr<SharedSnapshot> ShareWindows::Find(
+    const std::string& database, const OpenRequest& request) const {
   std::lock_guard<std::mutex> lock(mu_);
-  for (auto it = windows_.rbegin(); it != windows_.rend(); ++it) {
-    if (now < it->until && it->snapshot->Serves(database, request)) {
-      return it->snapshot;
+  std::shared_ptr<SharedSnapshot> newest;
+  for (const Window& window : windows_) {
+    if (window.snapshot->Serves(database, request) &&
+        (newest == nullptr ||
+         window.snapshot->begun_seconds() >= newest->begun_seconds())) {
+      newest = window.snapshot;
     }
   }
-  return nullptr;
+  return newest;
 }
 
-void ShareWindows::Open(std::shared_ptr<SharedSnapshot> snapshot,
+void ShareWindows::Keep(const std::shared_ptr<SharedSnapshot>& snapshot,
                         uint64_t until) {
   std::lock_guard<std::mutex> lock(mu_);
-  windows_.push_back({std::move(snapshot), until});
+  for (Window& window : windows_) {
+    if (window.snapshot == snapshot) {
+      window.until = std::max(window.until, until);
+      return;
+    }
+  }
+  windows_.push_back({snapshot, until});
 }
 
 // Snapshots are destroyed without the lock: that removes a directory.

@@ -18,13 +18,12 @@ namespace sstferry {
 // Threads:   any.
 class ShareWindows {
  public:
-  // The snapshot that pulls of `database` like `request` share at `now`; null:
-  // none.
+  // Returns the newest snapshot kept that pulls of `database` like `request`
+  // can share; null: none.
   std::shared_ptr<SharedSnapshot> Find(const std::string& database,
-                                       const OpenRequest& request,
-                                       uint64_t now) const;
-  // Keeps `snapshot` until `until`.
-  void Open(std::shared_ptr<SharedSnapshot> snapshot, uint64_t until);
+                                       const OpenRequest& request) const;
+  // Keeps `snapshot` until `until` at least.
+  void Keep(const std::shared_ptr<SharedSnapshot>& snapshot, uint64_t until);
   // Lets those go whose time is over at `now`, or that could not be taken.
   void End(uint64_t now);
   void EndAll();
@@ -35,7 +34,7 @@ class ShareWindows {
     uint64_t until = 0;
   };
   mutable std::mutex mu_;
-  std::vector<Window> windows_;  // under mu_, oldest first
+  std::vector<Window> windows_;  // under mu_, one for each snapshot
 };
 
 }  // namespace sstferry

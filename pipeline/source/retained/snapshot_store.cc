@@ -98,6 +98,11 @@ void SnapshotStore::Log(LogLevel level, const std::string& text) {
 
 std::shared_ptr<Transfer> SnapshotStore::Find(const TransferId& id) const {
   std::lock_guard<std::mutex> lock(mu_);
+  return FindLocked(id);
+}
+
+std::shared_ptr<Transfer> SnapshotStore::FindLocked(
+    const TransferId& id) const {
   const auto found = entries_.find(id);
   return found == entries_.end() ? nullptr : found->second.transfer;
 }
@@ -108,23 +113,29 @@ std::shared_ptr<SharedSnapshot> SnapshotStore::Latest(
   const uint64_t now = SteadySeconds();
   const uint64_t share =
       static_cast<uint64_t>(options_->share_snapshots.count());
+  const auto is_new = [&](const std::shared_ptr<SharedSnapshot>& one) {
+    const uint64_t age = now - std::min(now, one->begun_seconds());
+    return age < share ||
+           (share > 0 && age - share < request.waited_seconds);
+  };
   std::shared_ptr<SharedSnapshot> newest =
-      windows_.Find(database.name, request, now);
-  if (newest == nullptr) {
+      windows_.Find(database.name, request);
+  if (newest == nullptr || !is_new(newest)) {
     newest = entries_.NewestSnapshot(database.name, request);
-    if (newest == nullptr || now >= newest->begun_seconds() + share) {
-      newest = std::make_shared<SharedSnapshot>(database, *options_, request);
-    }
-    if (share > 0 && !stopping_) {
-      windows_.Open(newest, newest->begun_seconds() + share);
-    }
+  }
+  if (newest == nullptr || !is_new(newest)) {
+    newest = std::make_shared<SharedSnapshot>(database, *options_, request);
+  }
+  if (share > 0 && !stopping_) {
+    windows_.Keep(newest, newest->begun_seconds() + share);
   }
   return newest;
 }
 
 Status SnapshotStore::Adopt(const ServedDatabase& database,
                             const OpenRequest& request, const Hello& target,
-                            const PeerIdentity* peer) {
+                            const PeerIdentity* peer,
+                            std::chrono::milliseconds* retry_after) {
   const TransferId& id = request.held_transfer;
   std::string path;
   Lease lease;
@@ -145,42 +156,34 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                                              std::move(dir), shares_);
   status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
                                    : OtherOwner(id);
-  if (status.ok()) status = Add(transfer);
-  if (EndStateOf(status) == EndState::kBusy &&
-      (target.features & kFeatureShare) != 0) {
-    std::lock_guard<std::mutex> lock(mu_);
-    queue_.Join(transfer, SteadySeconds());
-    return Status::OK();
+  if (status.ok()) {
+    status = Add(transfer, retry_after);
+    if (EndStateOf(status) == EndState::kBusy) WriteLease(transfer);
   }
   return status;
-}
-
-std::shared_ptr<Transfer> SnapshotStore::FindHeld(const TransferId& id) const {
-  const auto found = entries_.find(id);
-  return found == entries_.end() ? queue_.Find(id) : found->second.transfer;
 }
 
 Status SnapshotStore::Resume(const ServedDatabase& database,
                              const OpenRequest& request, const Hello& target,
                              std::string peer, Channel* control,
                              std::shared_ptr<Transfer>* transfer,
-                             bool* waits) {
+                             std::chrono::milliseconds* retry_after) {
   std::unique_lock<std::mutex> lock(mu_);
   changed_.wait(lock, [this, &request] {
     return stopping_ || leaving_.count(request.held_transfer) == 0;
   });
-  if (FindHeld(request.held_transfer) == nullptr) {
+  if (FindLocked(request.held_transfer) == nullptr) {
     lock.unlock();
     const Status adopted =
-        Adopt(database, request, target, control->identity());
+        Adopt(database, request, target, control->identity(), retry_after);
     lock.lock();
     // Another connection may have adopted it at the same time.
-    if (!adopted.ok() && FindHeld(request.held_transfer) == nullptr) {
+    if (!adopted.ok() && FindLocked(request.held_transfer) == nullptr) {
       return adopted;
     }
   }
   // Resumes under the lock, so that the lease cannot expire in between.
-  const std::shared_ptr<Transfer> held = FindHeld(request.held_transfer);
+  const std::shared_ptr<Transfer> held = FindLocked(request.held_transfer);
   if (held == nullptr || stopping_) {
     return Gone(request.held_transfer);
   }
@@ -191,9 +194,7 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
       held->Resume(request, target, std::move(peer), control);
   if (status.ok()) {
     *transfer = held;
-    *waits = queue_.Holds(*held);
     entries_.Returned(held->id(), SteadySeconds());
-    changed_.notify_all();  // the connection before it may wait for a place
   }
   return status;
 }
@@ -222,16 +223,12 @@ void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
 }
 
 void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    const auto found = entries_.find(transfer->id());
-    // After it was parked, its target may have resumed it as another one.
-    if (found != entries_.end() && found->second.transfer == transfer) {
-      entries_.erase(found);
-    }
-    queue_.Leave(*transfer);
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto found = entries_.find(transfer->id());
+  // After it was parked, its target may have resumed it as another one.
+  if (found != entries_.end() && found->second.transfer == transfer) {
+    entries_.erase(found);
   }
-  changed_.notify_all();
 }
 
 void SnapshotStore::EndAndLog(std::shared_ptr<Transfer> transfer,
@@ -292,7 +289,6 @@ void SnapshotStore::RenewLeases() {
   std::vector<std::shared_ptr<Transfer>> connected;
   {
     std::lock_guard<std::mutex> lock(mu_);
-    connected = queue_.All();
     for (const auto& item : entries_) {
       if (item.second.transfer->has_control() &&
           item.second.transfer->has_lease()) {

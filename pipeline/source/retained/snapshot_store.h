@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,9 +15,9 @@
 #include <thread>
 
 #include "pipeline/source/retained/leased_snapshots.h"
+#include "pipeline/source/retained/return_times.h"
 #include "pipeline/source/retained/share_windows.h"
 #include "pipeline/source/retained/transfer_places.h"
-#include "pipeline/source/retained/transfer_queue.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "sstferry/rate_limited_log.h"
 #include "sstferry/source.h"
@@ -41,31 +40,23 @@ class SnapshotStore {
   void Start();
 
   // Returns the newest snapshot that this request can read, if it is younger
-  // than ServeOptions::share_snapshots, else one to be taken. Keeps it so long.
+  // than ServeOptions::share_snapshots, or was when the target first asked; else
+  // one to be taken. Keeps it so long.
   std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
                                          const OpenRequest& request);
   // Adds a transfer, which lanes can then find. If there are too many, another
-  // one gives its place up (Replaceable()), not its lease. kBusy if there is
-  // none, kCancelled after Stop().
-  [[nodiscard]] rocksdb::Status Add(const std::shared_ptr<Transfer>& transfer);
-  // Adds a transfer behind all others that wait for a place, unless it waits
-  // already, and waits for its turn. Calls `on_ahead` with the number of
-  // transfers that are served before it, when it begins to wait and when that
-  // number changes. OK and not *served: another connection than `control` has
-  // the transfer now and waits for it. kCancelled after Stop(), LeaveQueue(), or
-  // if the transfer ends.
-  [[nodiscard]] rocksdb::Status AwaitPlace(
-      const std::shared_ptr<Transfer>& transfer, const Channel* control,
-      const std::function<void(uint32_t ahead)>& on_ahead, bool* served);
-  // Returns false if the transfer does not wait for a place.
-  bool LeaveQueue(const Transfer& transfer);
+  // one gives its place up (Replaceable()), not its lease.
+  //   kBusy       there is none; its target asks again after *retry_after
+  //   kCancelled  after Stop()
+  [[nodiscard]] rocksdb::Status Add(const std::shared_ptr<Transfer>& transfer,
+                                    std::chrono::milliseconds* retry_after);
   // Returns null if there is no such transfer.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
   // Resumes request.held_transfer with `control` as its target's connection. An
-  // adopted transfer must still be pinned (Transfer::planned()). *waits: it has
-  // no place yet (AwaitPlace()).
+  // adopted transfer must still be pinned (Transfer::planned()).
   //   kSnapshotGone  there is no such transfer (any more).
-  //   kBusy          another process has it.
+  //   kBusy          another process has it, or, with *retry_after set, there is
+  //                  no place for it. Its lease begins anew then.
   //   kDenied        `control` has another identity than the opener's.
   //   kRefused       the request differs; the message names the field.
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
@@ -73,7 +64,7 @@ class SnapshotStore {
                                        const Hello& target, std::string peer,
                                        Channel* control,
                                        std::shared_ptr<Transfer>* transfer,
-                                       bool* waits);
+                                       std::chrono::milliseconds* retry_after);
   // Starts the lease of a transfer whose target's connection is closed. Returns
   // false if another connection has replaced that one.
   bool StartLease(const std::shared_ptr<Transfer>& transfer,
@@ -86,9 +77,6 @@ class SnapshotStore {
   // sees more than the first bytes of its id.
   std::vector<HeldSnapshot> List(const std::set<std::string>& names,
                                  const PeerIdentity* peer);
-  // Lists the requests for databases with these names that wait for a place.
-  std::vector<WaitingRequest> Waiting(const std::set<std::string>& names,
-                                      const PeerIdentity* peer) const;
   // Reports on the pulls of this store that have not ended.
   std::vector<TransferReport> Reports() const;
   // Releases the snapshot of a transfer that its target has dropped. Returns a
@@ -117,21 +105,21 @@ class SnapshotStore {
   uint64_t SteadySeconds() const {
     return sstferry::SteadySeconds(options_->leases);
   }
-  // Adds the transfer request.held_transfer from its lease on disk to entries_,
-  // or to queue_ if there is no place. If the request is refused, the lease
-  // continues to run.
+  // Adds the transfer request.held_transfer from its lease on disk to entries_.
+  // If the request is refused, the lease continues to run.
   [[nodiscard]] rocksdb::Status Adopt(const ServedDatabase& database,
                                       const OpenRequest& request,
                                       const Hello& target,
-                                      const PeerIdentity* peer);
+                                      const PeerIdentity* peer,
+                                      std::chrono::milliseconds* retry_after);
   // TransferPlaces::Insert(), and adds *evicted to leaving_. REQUIRES: mu_ held.
   bool Place(const std::shared_ptr<Transfer>& transfer,
              std::shared_ptr<Transfer>* evicted);
   // Ends the transfer, which is in leaving_, for another that needs its place.
   // It can be resumed from its lease, if it has one. REQUIRES: mu_ not held.
   void Evict(std::shared_ptr<Transfer> evicted);
-  // Of entries_ and queue_; null: none. REQUIRES: mu_ held.
-  std::shared_ptr<Transfer> FindHeld(const TransferId& id) const;
+  // Returns null if there is no such transfer. REQUIRES: mu_ held.
+  std::shared_ptr<Transfer> FindLocked(const TransferId& id) const;
   void EndLeases();
   void EndIdleLanes();
   void RenewLeases();
@@ -160,7 +148,7 @@ class SnapshotStore {
   mutable std::mutex mu_;
   std::condition_variable changed_;
   TransferPlaces entries_;  // under mu_
-  TransferQueue queue_;     // under mu_
+  ReturnTimes returns_;     // under mu_
   std::set<TransferId> leaving_;  // under mu_; their leases are not ready
   bool stopping_ = false;  // under mu_
   std::thread ticker_;

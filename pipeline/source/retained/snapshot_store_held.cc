@@ -34,12 +34,6 @@ std::vector<HeldSnapshot> SnapshotStore::List(
   return all;
 }
 
-std::vector<WaitingRequest> SnapshotStore::Waiting(
-    const std::set<std::string>& names, const PeerIdentity* peer) const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return queue_.List(names, peer, SteadySeconds());
-}
-
 std::vector<TransferReport> SnapshotStore::Reports() const {
   std::unique_lock<std::mutex> lock(mu_);
   const std::vector<std::shared_ptr<Transfer>> transfers = entries_.Pulls();

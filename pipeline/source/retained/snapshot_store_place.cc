@@ -1,5 +1,4 @@
 // The parts of SnapshotStore that give a transfer its place.
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -11,8 +10,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Nobody tells when a transfer may give its place up because it is idle.
-constexpr std::chrono::milliseconds kQueueLook{500};
+// A target that was told when to come again may be so late.
+constexpr uint64_t kLateSeconds = 10;
 
 }  // namespace
 
@@ -55,74 +54,36 @@ void SnapshotStore::Evict(std::shared_ptr<Transfer> evicted) {
   changed_.notify_all();
 }
 
-Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer) {
+// A pull of a snapshot that others share finds it when it comes again, even if
+// all of them have ended.
+Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
+                          std::chrono::milliseconds* retry_after) {
   std::shared_ptr<Transfer> evicted;
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (stopping_) {
       return MakeStatus(EndState::kCancelled, "the source is shutting down");
     }
-    if (!queue_.empty() ||
-        !Place(transfer, &evicted)) {
+    if (!Place(transfer, &evicted)) {
+      *retry_after = returns_.Next(entries_.Uses(), Clock::now());
+      if (transfer->request().snapshot_use == SnapshotUse::kLatest &&
+          options_->share_snapshots.count() > 0) {
+        windows_.Keep(transfer->shared(),
+                      SteadySeconds() + kLateSeconds +
+                          static_cast<uint64_t>(retry_after->count()) / 1000);
+      }
       return MakeStatus(EndState::kBusy,
                         "expected at most " +
                             std::to_string(options_->max_transfers) +
-                            " transfers at once, which are all in use; run "
-                            "the same command again later");
+                            " transfers at once, which are all in use; ask "
+                            "again in " +
+                            std::to_string(retry_after->count()) + " ms");
     }
   }
   if (evicted != nullptr) {
     Evict(std::move(evicted));
   }
   return Status::OK();
-}
-
-// A connection that another one has replaced leaves the transfer's turn to that
-// one.
-Status SnapshotStore::AwaitPlace(
-    const std::shared_ptr<Transfer>& transfer, const Channel* control,
-    const std::function<void(uint32_t ahead)>& on_ahead, bool* served) {
-  uint32_t told = 0;
-  std::shared_ptr<Transfer> evicted;
-  *served = false;
-  std::unique_lock<std::mutex> lock(mu_);
-  queue_.Join(transfer, SteadySeconds());
-  while (!*served && !stopping_ && !transfer->ended() &&
-         queue_.Holds(*transfer) && transfer->IsControl(control)) {
-    const uint32_t ahead = queue_.Ahead(*transfer);
-    *served = ahead == 0 &&
-              Place(transfer, &evicted);
-    if (!*served && told != ahead + 1) {
-      told = ahead + 1;
-      lock.unlock();
-      on_ahead(told);
-      lock.lock();
-    } else if (!*served) {
-      changed_.wait_for(lock, kQueueLook);
-    }
-  }
-  const bool replaced = !*served && !stopping_ && !transfer->ended() &&
-                        !transfer->IsControl(control);
-  if (!replaced) {
-    queue_.Leave(*transfer);
-  }
-  lock.unlock();
-  changed_.notify_all();
-  if (evicted != nullptr) {
-    Evict(std::move(evicted));
-  }
-  return *served || replaced
-             ? Status::OK()
-             : MakeStatus(EndState::kCancelled,
-                          "the source is shutting down, or the target has left "
-                          "the queue");
-}
-
-bool SnapshotStore::LeaveQueue(const Transfer& transfer) {
-  std::lock_guard<std::mutex> lock(mu_);
-  const bool waited = queue_.Leave(transfer);
-  changed_.notify_all();
-  return waited;
 }
 
 }  // namespace sstferry

@@ -87,6 +87,14 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   return chosen;
 }
 
+std::vector<PlaceUse> TransferPlaces::Uses() const {
+  std::vector<PlaceUse> uses;
+  for (const auto& [id, entry] : *this) {
+    uses.push_back({entry.transfer->age(), entry.transfer->done()});
+  }
+  return uses;
+}
+
 std::shared_ptr<SharedSnapshot> TransferPlaces::NewestSnapshot(
     const std::string& database, const OpenRequest& request) const {
   std::shared_ptr<SharedSnapshot> newest;

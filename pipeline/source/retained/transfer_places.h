@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/source/retained/return_times.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "sstferry/source.h"
 
@@ -36,6 +37,8 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
  public:
   explicit TransferPlaces(const ServeOptions* options) : options_(options) {}
 
+  // Tells how far each has come.
+  std::vector<PlaceUse> Uses() const;
   // Adds a transfer. If there are too many, another one gives its place up for
   // it (*evicted), if that may be. Returns false if there is no place.
   bool Insert(const std::shared_ptr<Transfer>& transfer, uint64_t now,

@@ -96,10 +96,7 @@ Status ControlSession::EndTransfer(const Status& status) {
                                "the target ended the transfer")
                   : status;
   kept_ = MayKeep(why);
-  const bool waited = queues_ && host_.store->LeaveQueue(*transfer_);
-  if (kept_ && waited) {
-    transfer_->Suspend(why, kWhere);  // its lease goes on
-  } else if (!kept_) {
+  if (!kept_) {
     // Tells the target unless a lane has already said why. Totals that agree
     // are not the end: the target may fail after them.
     transfer_->Fail(why, kWhere);
@@ -195,7 +192,6 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   switch (frame.type) {
     case FrameType::kListRequest:
     case FrameType::kStatusRequest:
-    case FrameType::kQueueRequest:
     case FrameType::kFactsRequest:
       return AnswerQuestion(host_, frame, channel_);
     case FrameType::kOpenRequest: {
@@ -374,6 +370,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     }
   } else if (request.snapshot_use == SnapshotUse::kLatest) {
     shared = host_.store->Latest(database, planned);
+    planned.waited_seconds = 0;  // nothing depends on it any more
   }
   if (shared != nullptr && request.purpose == Purpose::kPull) {
     shared->SetShared();
@@ -392,23 +389,35 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   }
   // Before the snapshot, because the limit bounds the cost of snapshots. Lanes
   // cannot connect yet: they do not know the id.
-  const Status added = host_.store->Add(transfer_);
-  queues_ = EndStateOf(added) == EndState::kBusy &&
-            (hello_.features & kFeatureShare) != 0;
-  if (!added.ok() && !queues_) {
-    return added;
+  milliseconds retry_after{0};
+  status = host_.store->Add(transfer_, &retry_after);
+  if (retry_after.count() > 0) {
+    transfer_.reset();  // no transfer was begun
+    return TellBusy(status, retry_after);
+  }
+  if (!status.ok()) {
+    return status;
   }
   registered_ = true;
   return StartOpening();
 }
 
+Status ControlSession::TellBusy(const Status& busy, milliseconds retry_after) {
+  // A target that does not hear it is told as little by the End behind it.
+  channel_->SendMessage(
+      FrameType::kBusy, Busy{static_cast<uint32_t>(retry_after.count())})
+      .PermitUncheckedError();
+  return busy;
+}
+
 Status ControlSession::Resume(const ServedDatabase& database,
                               const OpenRequest& request) {
+  milliseconds retry_after{0};
   const Status status =
       host_.store->Resume(database, request, hello_, PeerText(*channel_),
-                          channel_, &transfer_, &queues_);
+                          channel_, &transfer_, &retry_after);
   if (!status.ok()) {
-    return status;
+    return retry_after.count() > 0 ? TellBusy(status, retry_after) : status;
   }
   registered_ = true;
   resumed_ = true;
@@ -418,16 +427,6 @@ Status ControlSession::Resume(const ServedDatabase& database,
 Status ControlSession::StartOpening() {
   const Status status = StartThread([this] { Tick(); }, &ticker_);
   return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
-}
-
-Status ControlSession::AwaitPlace(bool* served) {
-  return host_.store->AwaitPlace(
-      transfer_, channel_,
-      [this](uint32_t ahead) {
-        channel_->SendMessage(FrameType::kQueued, Queued{ahead})
-            .PermitUncheckedError();
-      },
-      served);
 }
 
 // RocksDB throws if it cannot start a thread.
@@ -445,12 +444,7 @@ Status ControlSession::Pin() {
 }
 
 void ControlSession::Open() {
-  bool served = true;
-  Status status = queues_ ? AwaitPlace(&served) : Status::OK();
-  if (!served && status.ok()) {
-    return;  // another connection has the transfer
-  }
-  if (status.ok()) status = Pin();
+  Status status = Pin();
   if (!status.ok()) {
     transfer_->Fail(status, "source");
     return;
@@ -565,8 +559,9 @@ void ControlSession::LogFailure(const Status& status) const {
   const bool reported = transfer_ != nullptr &&
                         transfer_->request().purpose == Purpose::kPull;
   // A stopped request is no failure; an in-process server often stops before
-  // it has read that its only client is done.
-  if (!status.ok() && !status.IsAborted() && !reported &&
+  // it has read that its only client is done. One that was told when to ask
+  // again does so.
+  if (!status.ok() && !status.IsAborted() && !status.IsBusy() && !reported &&
       host_.log_peer) {
     host_.log_peer("request of " + PeerText(*channel_) + ": " +
                    EndStateName(EndStateOf(status)) + ": " +

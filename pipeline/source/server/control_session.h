@@ -49,7 +49,10 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
   [[nodiscard]] rocksdb::Status StartOpening();
-  [[nodiscard]] rocksdb::Status AwaitPlace(bool* served);
+  // Tells a target for which there is no place when to ask again. Returns
+  // `busy`.
+  [[nodiscard]] rocksdb::Status TellBusy(const rocksdb::Status& busy,
+                                         std::chrono::milliseconds retry_after);
   [[nodiscard]] rocksdb::Status Pin();
   void Open();
   // Sends pings and the transfer's progress, which show a target that waits for
@@ -68,7 +71,6 @@ class ControlSession {
   TargetMemory memory_;  // until it is all there
   uint64_t memory_bytes_ = 0;
   bool registered_ = false;
-  bool queues_ = false;    // until there is a place for the transfer
   bool finished_ = false;
   bool resumed_ = false;
   bool lost_ = false;      // no frame arrived, or damaged bytes, or detached

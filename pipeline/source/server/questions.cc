@@ -50,19 +50,6 @@ Status TellStatus(const SessionHost& host, const Frame& frame,
              : status;
 }
 
-Status TellQueue(const SessionHost& host, const Frame& frame,
-                 Channel* channel) {
-  QueueRequest request;
-  std::set<std::string> names;
-  Status status = request.DecodeFrom(frame.payload);
-  if (status.ok()) status = FindNames(host, *channel, request.database, &names);
-  return status.ok()
-             ? channel->SendMessage(
-                   FrameType::kQueueReply,
-                   QueueReply{host.store->Waiting(names, channel->identity())})
-             : status;
-}
-
 Status TellFacts(const SessionHost& host, const Frame& frame,
                  Channel* channel) {
   FactsRequest request;
@@ -86,8 +73,6 @@ Status AnswerQuestion(const SessionHost& host, const Frame& frame,
   switch (frame.type) {
     case FrameType::kStatusRequest:
       return TellStatus(host, frame, channel);
-    case FrameType::kQueueRequest:
-      return TellQueue(host, frame, channel);
     case FrameType::kFactsRequest:
       return TellFacts(host, frame, channel);
     default:

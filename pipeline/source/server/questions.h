@@ -1,5 +1,5 @@
 // Answers what a target may ask a source without a transfer: what it serves, how
-// large that is, which snapshots it retains and which requests wait.
+// large that is, and which snapshots it retains.
 #pragma once
 
 #include "pipeline/source/server/session_host.h"
@@ -8,8 +8,8 @@
 
 namespace sstferry {
 
-// Answers a ListRequest, StatusRequest, QueueRequest or FactsRequest on
-// `channel`. Threads: any.
+// Answers a ListRequest, StatusRequest or FactsRequest on `channel`. Threads:
+// any.
 //   kRefused, kDenied  as SessionHost::find_database.
 [[nodiscard]] rocksdb::Status AnswerQuestion(const SessionHost& host,
                                              const Frame& frame,

@@ -107,8 +107,7 @@ class Server : public SourceServer {
     for (const ServedDatabase& database : options_.databases) {
       names.insert(database.name);
     }
-    return {store_.Reports(), store_.List(names, nullptr),
-            store_.Waiting(names, nullptr)};
+    return {store_.Reports(), store_.List(names, nullptr)};
   }
 
   bool AwaitIdle(std::chrono::milliseconds limit) override {

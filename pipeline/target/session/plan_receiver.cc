@@ -27,14 +27,12 @@ void PlanReceiver::Begin() {
   has_begun_ = true;
   is_opened_ = false;
   is_complete_ = false;
-  ahead_ = 0;
   plan_ = SourcePlan();
   bytes_ = 0;
 }
 
 Status PlanReceiver::TakeOpened(const Frame& frame) {
   is_opened_ = true;
-  ahead_ = 0;
   plan_.leaves_out = (frame.flags & kFrameFlagAsChunks) != 0;
   const Status status = plan_.opened.DecodeFrom(frame.payload);
   if (status.ok() && transfer_id_.has_value() &&
@@ -162,12 +160,6 @@ Status PlanReceiver::Take(const Frame& frame) {
       Covers batch;
       const Status status = batch.DecodeFrom(frame.payload);
       return status.ok() ? AddCovers(std::move(batch)) : status;
-    }
-    case FrameType::kQueued: {
-      Queued queued;
-      const Status status = queued.DecodeFrom(frame.payload);
-      ahead_ = queued.ahead;
-      return status;
     }
     case FrameType::kSourceRecordPart: {
       SourceRecordPart part;

@@ -1,7 +1,6 @@
 // What a source pinned and planned, put together from the frames of a plan.
 #pragma once
 
-#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -42,11 +41,8 @@ class PlanReceiver {
   bool is_opened() const { return is_opened_; }
   bool Expects(FrameType type) const {
     return has_begun_ && !is_complete_ &&
-           (type == FrameType::kOpened || type == FrameType::kQueued) !=
-               is_opened_;
+           (type == FrameType::kOpened) != is_opened_;
   }
-  // Requests that the source serves before it plans; 0: it plans. Any thread.
-  uint32_t ahead() const { return ahead_; }
 
   // REQUIRES: Expects(frame.type).
   //   NotFound       the frame is none of a plan.
@@ -82,7 +78,6 @@ class PlanReceiver {
   bool is_opened_ = false;
   bool is_complete_ = false;
   bool source_resumed_ = false;
-  std::atomic<uint32_t> ahead_{0};  // read by any thread
   SourcePlan plan_;
   uint64_t bytes_ = 0;
   std::optional<Digest128> digest_;  // of the plan that was complete before

@@ -1,5 +1,6 @@
 #include "pipeline/target/session/source_link.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -41,6 +42,7 @@ SourceSessionOptions SourceLink::SessionOptions() {
   }
   options.stop = failure_->stop();
   options.on_retry = [this](const Status& lost) { OnRetry(lost); };
+  options.on_busy = [this](std::chrono::milliseconds wait) { OnBusy(wait); };
   options.on_failed_try = [this](const Status& failed) {
     Log(LogLevel::kWarning,
         std::string("source: not reached, is tried again: ") +
@@ -177,6 +179,15 @@ void SourceLink::OnRetry(const Status& lost) {
   SetWaitingFor(MessageOf(lost));
 }
 
+void SourceLink::OnBusy(std::chrono::milliseconds wait) {
+  Log(LogLevel::kInfo,
+      "source: serves as many transfers as it may; asks again in " +
+          std::to_string(wait.count()) + " ms");
+  if (options_.on_busy) {
+    options_.on_busy();
+  }
+}
+
 // What cost the control connection may have cost lanes, too, without a word.
 void SourceLink::CloseSilentLanes() {
   const int64_t since =
@@ -212,10 +223,16 @@ void SourceLink::SetWaitingFor(const std::string& why) {
 
 std::string SourceLink::waiting_for() const {
   std::lock_guard<std::mutex> lock(mu_);
-  const uint32_t ahead = session_ != nullptr ? session_->ahead() : 0;
-  return !waiting_for_.empty() || ahead == 0 ? waiting_for_
-         : ahead == 1 ? "1 request before this one"
-                      : std::to_string(ahead) + " requests before this one";
+  const std::optional<Clock::time_point> turn =
+      session_ != nullptr ? session_->asks_again_at() : std::nullopt;
+  const Clock::time_point now = Clock::now();
+  if (!turn.has_value() || (*turn < now && !waiting_for_.empty())) {
+    return waiting_for_;  // it cannot be asked
+  }
+  const auto left = std::chrono::ceil<std::chrono::seconds>(
+      std::max(*turn - now, Clock::duration::zero()));
+  return "it serves as many transfers as it may; asks again in " +
+         std::to_string(left.count()) + " s";
 }
 
 uint32_t SourceLink::lanes() const {

@@ -43,6 +43,8 @@ struct SourceLinkOptions {
   // Called for each loss of the control connection that is tried again. Null:
   // nobody counts.
   std::function<void()> on_loss;
+  // Called each time the source says that it has no place. Null: nobody counts.
+  std::function<void()> on_busy;
   // See SourceSessionOptions.
   std::function<std::optional<Compress>(const Stats&)> on_stats;
   // Called first by each thread of RunLanes(). Null: nothing is.
@@ -103,6 +105,7 @@ class SourceLink {
   SourceSessionOptions SessionOptions();
   bool Tolerates(const rocksdb::Status& status) const;
   void OnRetry(const rocksdb::Status& lost);
+  void OnBusy(std::chrono::milliseconds wait);
   void CloseSilentLanes();
   void SetWaitingFor(const std::string& why);
   void Log(LogLevel level, const std::string& text) const;

@@ -57,8 +57,6 @@ Status DecodeAnswer(const Frame& frame, Answers* answers) {
       return answers->list.DecodeFrom(frame.payload);
     case FrameType::kStatusReply:
       return answers->held.DecodeFrom(frame.payload);
-    case FrameType::kQueueReply:
-      return answers->queue.DecodeFrom(frame.payload);
     default:
       return answers->facts.DecodeFrom(frame.payload);
   }
@@ -141,8 +139,7 @@ void SourceSession::StopThreads() {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
     // One that has failed dials no more, and the dialer serves the next session.
-    dialing = reader_.joinable() && !connected_ && status_.ok() &&
-              options_.retry.give_up_after.count() > 0;
+    dialing = dialing_ && status_.ok();
     for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
       if (open != nullptr) {
         open->Close();
@@ -177,8 +174,9 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
       // A source that shuts down may come back; so may a send that failed, also
       // on a connection that ConnectLane() closed.
       const EndState state = EndStateOf(status);
-      may_retry_ =
-          state == EndState::kDeadPeer || state == EndState::kCancelled;
+      may_retry_ = state == EndState::kDeadPeer ||
+                   state == EndState::kCancelled ||
+                   (state == EndState::kBusy && frame.type == FrameType::kBusy);
       if (state == EndState::kSnapshotGone && !plan_.gave_plan() &&
           plan_.transfer_id().has_value() &&
           request_.snapshot_use != SnapshotUse::kResume) {
@@ -198,8 +196,9 @@ void SourceSession::ReadLoop() {
     {
       std::lock_guard<std::mutex> lock(mu_);
       connected_ = false;
+      // To find no place is no loss.
       retry = may_retry_ && !stopping_ &&
-              options_.retry.give_up_after.count() > 0;
+              (options_.retry.give_up_after.count() > 0 || status.IsBusy());
       dialing_ = retry;
     }
     if (retry) {
@@ -268,7 +267,6 @@ Status SourceSession::Handle(const Frame& frame) {
     }
     case FrameType::kListReply:
     case FrameType::kStatusReply:
-    case FrameType::kQueueReply:
     case FrameType::kFactsReply:
       return HandleAnswer(frame);
     case FrameType::kFinished: {
@@ -294,7 +292,24 @@ Status SourceSession::Handle(const Frame& frame) {
   }
 }
 
+// Never longer than kMaxRetryAfterMillis, whatever the source says.
+Status SourceSession::TakeBusy(const Frame& frame) {
+  Busy busy;
+  const Status status = busy.DecodeFrom(frame.payload);
+  if (!status.ok()) {
+    return status;
+  }
+  asks_again_at_ =
+      Clock::now() + std::chrono::milliseconds(busy.retry_after_millis);
+  return MakeStatus(EndState::kBusy, "source " + dialer_->address() +
+                                         ": has no place for this transfer");
+}
+
 Status SourceSession::HandlePlanFrame(const Frame& frame) {
+  if (frame.type == FrameType::kBusy && plan_.has_begun() &&
+      !plan_.is_opened()) {
+    return TakeBusy(frame);
+  }
   if (!plan_.Expects(frame.type)) {
     // An End frame says why; anything else is out of turn.
     return channel_->ExpectType(frame,
@@ -303,13 +318,14 @@ Status SourceSession::HandlePlanFrame(const Frame& frame) {
                                     : FrameType::kPing);
   }
   const Status status = plan_.Take(frame);
+  asks_again_at_.reset();
   if (status.IsNotFound()) {
     return channel_->ExpectType(frame, FrameType::kPlanEnd);
   }
   if (status.ok() && plan_.is_complete()) {
     connected_ = true;
     backoff_.Succeeded();
-    resumed_ = connections_ > 1;
+    resumed_ = std::exchange(lost_, false);
     changed_.notify_all();
   }
   return status;
@@ -326,6 +342,10 @@ Status SourceSession::HandleAnswer(const Frame& frame) {
 template <typename Message, typename Reply>
 Status SourceSession::Question(FrameType type, const Message& message,
                                const Reply& answer, Reply* reply) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    asked_at_ = Clock::now();
+  }
   const Status sent = channel()->SendMessage(type, message,
                                              WaitLimit::Within(kSendLimit));
   const Status status =
@@ -344,10 +364,6 @@ Status SourceSession::AskHeld(const StatusRequest& ask, StatusReply* reply) {
   return Question(FrameType::kStatusRequest, ask, answers_.held, reply);
 }
 
-Status SourceSession::AskQueue(const QueueRequest& ask, QueueReply* reply) {
-  return Question(FrameType::kQueueRequest, ask, answers_.queue, reply);
-}
-
 Status SourceSession::AskFacts(const FactsRequest& ask, FactsReply* reply) {
   return Question(FrameType::kFactsRequest, ask, answers_.facts, reply);
 }
@@ -358,25 +374,25 @@ uint64_t SourceSession::activity() const {
          connections_;
 }
 
-Status SourceSession::WaitFor(const std::function<bool()>& has_come,
-                              Clock::time_point until) {
+Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
   std::unique_lock<std::mutex> lock(mu_);
   const auto ended = [this, &has_come] {
     return has_come() || !status_.ok() || stopping_;
   };
-  until = std::min(until, options_.until);
   uint64_t seen = activity();
   while (!changed_.wait_until(
-      lock, std::min(until, Clock::now() + options_.stall_timeout), ended)) {
+      lock, std::min(options_.until, Clock::now() + options_.stall_timeout),
+      ended)) {
     if (Clock::now() >= options_.until) {
       return MakeStatus(EndState::kDeadline,
                         "source " + dialer_->address() +
                             ": no answer by the deadline");
     }
     const uint64_t now = activity();
-    if (plan_.ahead() > 0) {
-      until = options_.until;  // only the deadline counts in a queue
-    } else if (!dialing_ && (now == seen || Clock::now() >= until)) {
+    // A big WAL takes as long as it takes: what is read of it is told. Nor is a
+    // source that has no place too slow: only the deadline counts then.
+    if (!dialing_ &&
+        (now == seen || Clock::now() >= asked_at_ + kPinLimit)) {
       return Stalled(dialer_->address(), options_.stall_timeout);
     }
     seen = now;
@@ -400,6 +416,7 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     std::lock_guard<std::mutex> lock(mu_);
     plan_.Begin();
     connected_ = false;
+    first_asked_at_ = asked_at_ = Clock::now();
     request_ = request;
     if (request.snapshot_use != SnapshotUse::kResume) {
       AnnounceMemory(memory_, &request_);
@@ -413,9 +430,7 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     status = Status::OK();  // the reader finds it, too, and asks again
   }
   while (status.ok()) {
-    // A big WAL takes as long as it takes: what is read of it is told.
-    status = WaitFor([this] { return plan_.is_complete(); },
-                     Clock::now() + kPinLimit);
+    status = WaitFor([this] { return plan_.is_complete(); });
     std::lock_guard<std::mutex> lock(mu_);
     if (status.ok() && plan_.is_complete()) {
       *plan = plan_.TakePlan();
@@ -557,6 +572,11 @@ Status SourceSession::AwaitFailure(std::chrono::milliseconds limit) {
 Stats SourceSession::stats() const {
   std::lock_guard<std::mutex> lock(mu_);
   return answers_.stats;
+}
+
+std::optional<Clock::time_point> SourceSession::asks_again_at() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return asks_again_at_;
 }
 
 uint64_t SourceSession::progress() const {

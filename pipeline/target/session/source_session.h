@@ -54,6 +54,9 @@ struct SourceSessionOptions {
   // Called once, from a thread of the session, when the session fails after
   // Connect(); must not call back into the session but for Cancel().
   std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
+  // Called from a thread of the session when the source has no place for the
+  // transfer and is asked again after `wait`. Null: nobody is told.
+  std::function<void(std::chrono::milliseconds wait)> on_busy;
   // Called by the reader for every Stats of the source; what it returns is
   // sent. Null: nothing is.
   std::function<std::optional<Compress>(const Stats&)> on_stats;
@@ -75,15 +78,13 @@ class SourceSession {
   // Snapshots retained of a database, or of all that this side may read.
   [[nodiscard]] rocksdb::Status AskHeld(const StatusRequest& ask,
                                         StatusReply* reply);
-  // Requests that wait, likewise. REQUIRES: the source has kFeatureShare.
-  [[nodiscard]] rocksdb::Status AskQueue(const QueueRequest& ask,
-                                         QueueReply* reply);
   // REQUIRES: the source has kFeatureFacts.
   [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
                                          FactsReply* reply);
   // Before Open(), for a refresh: goes with its request.
   void SetMemory(TargetMemory memory) { memory_ = std::move(memory); }
-  // Blocks while the source pins and plans, for as long as it gets on.
+  // Blocks while the source pins and plans, for as long as it gets on. While it
+  // has no place for the transfer, asks again whenever it says, until `until`.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
                                      SourcePlan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
@@ -103,7 +104,9 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
   Stats stats() const;  // the source's newest
-  uint32_t ahead() const { return plan_.ahead(); }  // in the source's queue
+  // When the source is asked for a place again; absent: it has one, or nobody
+  // has asked.
+  std::optional<Clock::time_point> asks_again_at() const;
   // Grows while the source does anything for this session.
   uint64_t progress() const;
   uint64_t wire_bytes() const;
@@ -115,9 +118,12 @@ class SourceSession {
                                             std::shared_ptr<Channel>* channel);
   [[nodiscard]] rocksdb::Status FirstContact(
       std::shared_ptr<Channel>* channel);
-  // As often as `retry` says, from the failure `status` on; OK: channel() is
-  // another one, on which the transfer is asked for again.
+  // As often as `retry` says, from the failure `status` on, or once the source
+  // may have a place; OK: channel() is another one, on which the transfer is
+  // asked for again.
   [[nodiscard]] rocksdb::Status Reconnect(rocksdb::Status status);
+  // Blocks until `turn`. kCancelled: the operation ends.
+  [[nodiscard]] rocksdb::Status AwaitTime(Clock::time_point turn);
   [[nodiscard]] rocksdb::Status Reopen(std::shared_ptr<Channel> channel);
   // Waits before the next try, which has to begin before `until`; how it ends
   // when there is none.
@@ -138,13 +144,12 @@ class SourceSession {
                                          const Message& message,
                                          const Reply& answer, Reply* reply);
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
+  [[nodiscard]] rocksdb::Status TakeBusy(const Frame& frame);
   [[nodiscard]] rocksdb::Status Ask(Channel* channel,
                                     const OpenRequest& request);
   // For what the source was asked. kTooSlow once it got on with nothing for the
-  // stall timeout, or at `until`.
-  [[nodiscard]] rocksdb::Status WaitFor(
-      const std::function<bool()>& has_come,
-      Clock::time_point until = Clock::time_point::max());
+  // stall timeout, or was asked a day ago.
+  [[nodiscard]] rocksdb::Status WaitFor(const std::function<bool()>& has_come);
   // Grows with whatever the source does. Under mu_.
   uint64_t activity() const;
   [[nodiscard]] rocksdb::Status AskForTotals(
@@ -157,10 +162,9 @@ class SourceSession {
 
   // The newest of each kind.
   struct Answers {
-    bool answered = false;  // list, held, queue or facts
+    bool answered = false;  // list, held or facts
     ListReply list;
     StatusReply held;
-    QueueReply queue;
     FactsReply facts;
     bool finished = false;
     struct Finish finish;
@@ -172,6 +176,7 @@ class SourceSession {
   HelloAck ack_;
   Backoff backoff_;  // the reader's, once it runs
   std::string last_failure_;  // of a try; likewise
+  bool lost_ = false;         // the owner knows of a loss; likewise
   TargetMemory memory_;  // constant once Open() was called
   std::thread reader_;
   std::thread pinger_;
@@ -183,12 +188,15 @@ class SourceSession {
   uint64_t past_wire_bytes_ = 0;      // of channels before
   uint64_t connections_ = 0;
   bool connected_ = false;    // and, once opened, planned on this connection
-  bool dialing_ = false;      // after a loss
+  bool dialing_ = false;      // after a loss, or until there may be a place
   bool resumed_ = false;      // by the frame at hand
   bool may_retry_ = false;    // the failure at hand is the connection's
   bool stopping_ = false;
   rocksdb::Status status_;    // not OK: the session failed
   OpenRequest request_;
+  Clock::time_point first_asked_at_;  // for this plan
+  Clock::time_point asked_at_ = Clock::now();
+  std::optional<Clock::time_point> asks_again_at_;
   PlanReceiver plan_;
   Answers answers_;
 };

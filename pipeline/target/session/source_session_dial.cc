@@ -98,7 +98,10 @@ Status SourceSession::AwaitTurn(Backoff* backoff, Clock::time_point until,
     options_.on_failed_try(status);
   }
   last_failure_ = MessageOf(status);
-  const Clock::time_point turn = Clock::now() + wait;
+  return AwaitTime(Clock::now() + wait);
+}
+
+Status SourceSession::AwaitTime(Clock::time_point turn) {
   while (Clock::now() < turn) {
     // Before the session exists nobody can cancel it but by these.
     if (options_.stop != nullptr && options_.stop->stopped()) {
@@ -115,18 +118,26 @@ Status SourceSession::AwaitTurn(Backoff* backoff, Clock::time_point until,
 }
 
 Status SourceSession::Reconnect(Status status) {
-  if (options_.on_retry) {
-    options_.on_retry(status);
-  }
-  last_failure_ = MessageOf(status);
+  Status waited;
   channel()->Close();
-  int strange = 0;
-  while (true) {
-    const Status waited =
-        AwaitTurn(&backoff_, Clock::time_point::max(), status);
-    if (!waited.ok()) {
-      return waited;
+  if (status.IsBusy()) {
+    const Clock::time_point turn = *asks_again_at();
+    if (options_.on_busy) {
+      options_.on_busy(std::chrono::ceil<std::chrono::milliseconds>(
+          turn - Clock::now()));
     }
+    backoff_ = Backoff(options_.retry);  // it answers
+    waited = AwaitTime(turn);
+  } else {
+    lost_ = true;
+    if (options_.on_retry) {
+      options_.on_retry(status);
+    }
+    last_failure_ = MessageOf(status);
+    waited = AwaitTurn(&backoff_, Clock::time_point::max(), status);
+  }
+  int strange = 0;
+  while (waited.ok()) {
     std::shared_ptr<Channel> next;
     status = DialControl(options_.until, &next);
     if (status.ok()) {
@@ -140,7 +151,10 @@ Status SourceSession::Reconnect(Status status) {
         (is_strange && ++strange >= kTriesToShake)) {
       return status;
     }
+    lost_ = true;
+    waited = AwaitTurn(&backoff_, Clock::time_point::max(), status);
   }
+  return waited;
 }
 
 // Asks for the transfer again. What the source answers comes to the reader like
@@ -161,8 +175,13 @@ Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
       return Status::OK();
     }
     request = request_;
+    asked_at_ = Clock::now();
     if (plan_.transfer_id().has_value()) {
       ResumeInstead(*plan_.transfer_id(), &request);
+    } else if (request.snapshot_use == SnapshotUse::kLatest) {
+      request.waited_seconds = static_cast<uint64_t>(
+          std::chrono::floor<std::chrono::seconds>(asked_at_ - first_asked_at_)
+              .count());
     }
     plan_.Begin();
   }

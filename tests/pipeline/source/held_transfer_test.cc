@@ -361,13 +361,6 @@ TEST_CASE("Only who opened a transfer goes on with it", "[held][resume][tls]") {
                     pki.client));
 }
 
-// Of a target that knows of no queue.
-Hello OlderHello() {
-  Hello hello = MakeHello();
-  hello.features &= ~kFeatureShare;
-  return hello;
-}
-
 TEST_CASE("A transfer waits for no place that an idle one takes",
           "[held][resume]") {
   HeldBench bench;
@@ -382,19 +375,18 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
                     &opened[0]));
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[1],
                     &opened[1]));
-  const Hello older = OlderHello();
   RequireState(OpenAs(server.address(), SampleRequest(), &controls[2],
-                      &opened[2], &older),
+                      &opened[2]),
                EndState::kBusy, "at most 2 transfers");
-  server.Report(0);
+  REQUIRE(opened[2].busy.has_value());
   controls[1]->Close();
-  REQUIRE(server.Report(1).kept_for.count() > 0);
+  REQUIRE(server.Report(0).kept_for.count() > 0);
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[2],
                     &opened[2]));
   // It keeps its snapshot.
   REQUIRE(WaitForSnapshots(bench.parent(), 3));
   SendEndState(controls[0].get(), EndState::kRefused);
-  server.Report(2);
+  server.Report(1);
   Announced again;
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened[1].opened.transfer_id),
                     &controls[1], &again));
@@ -429,7 +421,7 @@ TEST_CASE("Only so many snapshots are retained without a place as have one",
                     &control, &again));
 }
 
-TEST_CASE("A target that only pings gives its place to one that waits",
+TEST_CASE("A target that only pings gives its place to one that asks",
           "[held][resume]") {
   HeldBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
@@ -445,21 +437,18 @@ TEST_CASE("A target that only pings gives its place to one that waits",
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &pings, &opened));
   const TransferId stalled = opened.opened.transfer_id;
   clock.Advance(60);
-  const Hello older = OlderHello();
-  RequireState(
-      OpenAs(server.address(), SampleRequest(), &waits, &opened, &older),
+  RequireState(OpenAs(server.address(), SampleRequest(), &waits, &opened),
                EndState::kBusy, "at most 1 transfers");
-  server.Report(0);
   clock.Advance(200);
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &waits, &opened));
   RequireState(ReceiveEnd(pings.get()), EndState::kTooSlow,
                "another transfer needed its place");
-  const TransferReport report = server.Report(1);
+  const TransferReport report = server.Report(0);
   REQUIRE(report.transfer_id == ToHex(stalled));
   REQUIRE(EndStateOf(report.status) == EndState::kTooSlow);
   REQUIRE(report.kept_for.count() > 0);
   SendEndState(waits.get(), EndState::kRefused);
-  server.Report(2);
+  server.Report(1);
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(stalled), &waits, &opened));
   REQUIRE(opened.opened.resumed);
 }
@@ -483,10 +472,8 @@ TEST_CASE("A target that has just come back keeps its place",
   clock.Advance(70);
   const OpenRequest again = ResumeOf(opened.opened.transfer_id);
   REQUIRE_OK(OpenAs(server.address(), again, &control, &opened));
-  const Hello older = OlderHello();
-  RequireState(
-      OpenAs(server.address(), SampleRequest(), &waits, &other, &older),
-      EndState::kBusy, "at most 1 transfers");
+  RequireState(OpenAs(server.address(), SampleRequest(), &waits, &other),
+               EndState::kBusy, "at most 1 transfers");
 }
 
 TEST_CASE("A peer with many transfers takes no place of one with few",
@@ -498,10 +485,9 @@ TEST_CASE("A peer with many transfers takes no place of one with few",
   ServeOptions options = bench.Options();
   options.max_transfers = 2;
   TestServer server(options, pki.server);
-  const Hello older = OlderHello();
   const auto open = [&](const TlsFiles& as, std::unique_ptr<Channel>* control,
                         Announced* opened) {
-    return OpenAs(server.address(), SampleRequest(), control, opened, &older,
+    return OpenAs(server.address(), SampleRequest(), control, opened, nullptr,
                   as);
   };
   std::unique_ptr<Channel> controls[3];
@@ -513,7 +499,7 @@ TEST_CASE("A peer with many transfers takes no place of one with few",
   RequireState(open(pki.client, &controls[2], &opened[2]), EndState::kBusy,
                "at most 2 transfers");
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(opened[0].opened.transfer_id),
-                    &controls[0], &opened[0], &older, few));
+                    &controls[0], &opened[0], nullptr, few));
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // Several targets of one source: those that share a snapshot, and those that
-// wait for their turn.
+// find no place.
 #include <atomic>
 #include <ctime>
 
-#include "pipeline/source/directory/lease_file.h"
 #include "rocksdb/db.h"
 
 #include "tests/support/held_support.h"
@@ -48,57 +47,14 @@ struct Reader {
   Announced announced;
 };
 
-// A target that asked and perhaps waits for its turn.
-struct Waiter {
-  Waiter(const HostPort& where, const OpenRequest& request) {
-    REQUIRE_OK(DialControl(where, &control));
-    REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
-  }
-  // The next frame that is no sign of life.
-  FrameType Next(Frame* frame) {
-    do {
-      REQUIRE_OK(control->Receive(WaitLimit::Within(std::chrono::seconds(20)),
-                                  frame));
-    } while (frame->type == FrameType::kStats ||
-             frame->type == FrameType::kPing);
-    return frame->type;
-  }
-  // How many it waits for, itself included.
-  uint32_t AwaitQueued() {
-    Frame frame;
-    Queued queued;
-    REQUIRE(Next(&frame) == FrameType::kQueued);
-    REQUIRE_OK(queued.DecodeFrom(frame.payload));
-    return queued.ahead;
-  }
-  // The sequence that it gets.
-  uint64_t AwaitOpened() {
-    Frame frame;
-    while (Next(&frame) == FrameType::kQueued) {
-    }
-    REQUIRE_OK(control->ExpectType(frame, FrameType::kOpened));
-    REQUIRE_OK(opened.DecodeFrom(frame.payload));
-    return opened.snapshot_sequence;
-  }
+// Asks for a place where there is none.
+void RequireBusy(const HostPort& where, const OpenRequest& request) {
   std::unique_ptr<Channel> control;
-  Opened opened;
-};
-
-// True once each lease beside the source was written at this time.
-bool LeaseIsRenewed(const SharingBench& bench) {
-  const auto until = Clock::now() + std::chrono::seconds(20);
-  bool renewed = false;
-  while (!renewed && Clock::now() < until) {
-    renewed = true;
-    for (const std::string& name : SnapshotsIn(bench.parent())) {
-      Lease lease;
-      renewed = renewed &&
-                (ReadLease(bench.parent() + "/" + name, &lease) !=
-                     LeaseState::kGood ||
-                 lease.renewed_seconds == bench.clock.now());
-    }
-  }
-  return renewed;
+  Announced announced;
+  const Status status = OpenAs(where, request, &control, &announced);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kBusy);
+  REQUIRE(announced.busy.has_value());  // its decoder knows the bounds
 }
 
 OpenRequest Latest() {
@@ -225,26 +181,24 @@ TEST_CASE("A window that ends lets its snapshot go", "[held][share]") {
   REQUIRE(WaitForSnapshots(bench.parent(), 0));
 }
 
-TEST_CASE("Targets above the limit wait in order and begin by themselves",
-          "[held][share][queue]") {
+TEST_CASE("A target above the limit is told when to ask again",
+          "[held][share][busy]") {
   SharingBench bench;
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
   TestServer server(options);
-  auto first = std::make_unique<Reader>(server.address(), SampleRequest());
-  Waiter next(server.address(), SampleRequest());
-  REQUIRE(next.AwaitQueued() == 1);
-  Waiter last(server.address(), SampleRequest());
-  REQUIRE(last.AwaitQueued() == 2);
-  // One that leaves the queue makes those behind it move up.
-  next.control->Close();
-  REQUIRE(last.AwaitQueued() == 1);
-  SendEndState(first->control.get(), EndState::kRefused);
-  REQUIRE(last.AwaitOpened() > 0);
+  const Reader first(server.address(), SampleRequest());
+  RequireBusy(server.address(), SampleRequest());
+  RequireBusy(server.address(), SampleRequest());
+  SendEndState(first.control.get(), EndState::kRefused);
+  // It is the first transfer that ends: the others were none.
+  REQUIRE(server.Report(0).transfer_id == ToHex(first.id()));
+  const Reader next(server.address(), SampleRequest());
+  REQUIRE(next.sequence() == first.sequence());
 }
 
-TEST_CASE("A target that lost its place while it was away resumes in its turn",
-          "[held][share][queue][resume]") {
+TEST_CASE("A target that lost its place while it was away resumes later",
+          "[held][share][busy][resume]") {
   SharingBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
@@ -257,20 +211,22 @@ TEST_CASE("A target that lost its place while it was away resumes in its turn",
   TestServer server(options);
   Reader cut(server.address(), Latest());
   bench.Write("later");
-  Waiter other(server.address(), shares ? Latest() : SampleRequest());
-  REQUIRE(other.AwaitQueued() == 1);
+  const OpenRequest request = shares ? Latest() : SampleRequest();
+  RequireBusy(server.address(), request);
   cut.control->Close();
-  const uint64_t sequence = other.AwaitOpened();
-  REQUIRE((sequence == cut.sequence()) == shares);
-  Waiter again(server.address(), ResumeOf(cut.id()));
-  REQUIRE(again.AwaitQueued() == 1);
+  server.Report(0);
+  const Reader other(server.address(), request);
+  REQUIRE((other.sequence() == cut.sequence()) == shares);
+  RequireBusy(server.address(), ResumeOf(cut.id()));
   SendEndState(other.control.get(), EndState::kRefused);
-  REQUIRE(again.AwaitOpened() == cut.sequence());
-  REQUIRE(again.opened.resumed);
+  server.Report(1);
+  const Reader again(server.address(), ResumeOf(cut.id()));
+  REQUIRE(again.sequence() == cut.sequence());
+  REQUIRE(again.announced.opened.resumed);
 }
 
-TEST_CASE("A target that resumes from disk waits in the queue like others",
-          "[held][share][queue][resume]") {
+TEST_CASE("A lease does not run out while its target asks for a place",
+          "[held][share][busy][resume]") {
   SharingBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
@@ -283,46 +239,53 @@ TEST_CASE("A target that resumes from disk waits in the queue like others",
   bench.Write("later");
   server = std::make_unique<TestServer>(options);
   auto first = std::make_unique<Reader>(server->address(), SampleRequest());
-  Waiter before(server->address(), SampleRequest());
-  REQUIRE(before.AwaitQueued() == 1);
-  Waiter resumes(server->address(), ResumeOf(lost->id()));
-  REQUIRE(resumes.AwaitQueued() == 2);
-  // Its lease does not run out meanwhile.
-  bench.clock.Advance(99);
-  REQUIRE(LeaseIsRenewed(bench));
-  SECTION("and gets its turn") {
-    SendEndState(first->control.get(), EndState::kRefused);
-    REQUIRE(before.AwaitOpened() > lost->sequence());
-    SendEndState(before.control.get(), EndState::kRefused);
-    REQUIRE(resumes.AwaitOpened() == lost->sequence());
-    REQUIRE(resumes.opened.resumed);
+  for (int i = 0; i < 3; ++i) {
+    RequireBusy(server->address(), ResumeOf(lost->id()));
+    bench.clock.Advance(99);  // of 100
   }
-  SECTION("and keeps it if it connects again") {
-    Waiter later(server->address(), SampleRequest());
-    REQUIRE(later.AwaitQueued() == 3);
-    Waiter again(server->address(), ResumeOf(lost->id()));
-    REQUIRE(again.AwaitQueued() == 2);
-    REQUIRE(EndStateOf(ReceiveEnd(resumes.control.get())) ==
-            EndState::kDeadPeer);
+  SECTION("and it resumes") {
     SendEndState(first->control.get(), EndState::kRefused);
-    REQUIRE(before.AwaitOpened() > lost->sequence());
-    SendEndState(before.control.get(), EndState::kRefused);
-    REQUIRE(again.AwaitOpened() == lost->sequence());
+    server->Report(0);
   }
-  SECTION("and finds its snapshot still there if it leaves the queue") {
-    resumes.control->Close();
-    REQUIRE(server->Report(0).kept_for.count() == 100);
-    SendEndState(first->control.get(), EndState::kRefused);
-    REQUIRE(before.AwaitOpened() > lost->sequence());
-    SendEndState(before.control.get(), EndState::kRefused);
-    const Reader again(server->address(), ResumeOf(lost->id()));
-    REQUIRE(again.sequence() == lost->sequence());
-  }
-  SECTION("and finds it after another restart") {
+  SECTION("and it resumes after another restart") {
     server.reset();
     server = std::make_unique<TestServer>(options);
-    const Reader again(server->address(), ResumeOf(lost->id()));
-    REQUIRE(again.sequence() == lost->sequence());
+  }
+  const Reader again(server->address(), ResumeOf(lost->id()));
+  REQUIRE(again.sequence() == lost->sequence());
+  REQUIRE(again.announced.opened.resumed);
+}
+
+TEST_CASE("A target that had to wait gets the snapshot that was recent when it "
+          "first asked",
+          "[held][share][busy]") {
+  SharingBench bench;
+  ServeOptions options = bench.Options();
+  options.max_transfers = 1;
+  options.peer_timeout = std::chrono::seconds(120);  // nobody pings here
+  TestServer server(options);
+  const Reader first(server.address(), Latest());
+  RequireBusy(server.address(), Latest());
+  bench.Write("later");
+  bench.clock.Advance(100);  // the snapshot is recent for 60
+  OpenRequest waited = Latest();
+  waited.waited_seconds = 100;
+  RequireBusy(server.address(), waited);
+  SendEndState(first.control.get(), EndState::kRefused);
+  server.Report(0);
+  SECTION("though nobody reads it at that time") {
+    bench.clock.Advance(5);
+    waited.waited_seconds = 105;
+    const Reader late(server.address(), waited);
+    REQUIRE(late.sequence() == first.sequence());
+  }
+  SECTION("but nobody else does") {
+    const Reader newcomer(server.address(), Latest());
+    REQUIRE(newcomer.sequence() > first.sequence());
+  }
+  SECTION("and it is not kept for one that does not come") {
+    bench.clock.Advance(71);
+    REQUIRE(WaitForSnapshots(bench.parent(), 0));
   }
 }
 

@@ -40,23 +40,6 @@ uint64_t PinnedBytes(const StatusReport& report) {
   return bytes;
 }
 
-std::string WaitingText(const std::vector<WaitingRequest>& waiting) {
-  if (waiting.empty()) {
-    return "";
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"ID", "DATABASE", "AHEAD", "WAITING", "TARGET"}};
-  for (const WaitingRequest& request : waiting) {
-    rows.push_back({ShownId(request.transfer_id), Printable(request.database),
-                    std::to_string(request.ahead),
-                    FormatClock(static_cast<double>(request.waiting_seconds)),
-                    Printable(request.peer)});
-  }
-  return FormatCount(waiting.size(), "request") +
-         (waiting.size() == 1 ? " waits" : " wait") + " for a place:\n" +
-         Table(rows);
-}
-
 std::string SourceText(const std::string& place, const StatusReport& report) {
   std::string text = "source: " + place + "\n";
   if (!report.snapshots.empty()) {
@@ -85,7 +68,7 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
             FormatCount(report.foreign_snapshots, "snapshot") +
             " of other users";
   }
-  return text + "\n" + WaitingText(report.waiting);
+  return text + "\n";
 }
 
 std::string UnfinishedText(const UnfinishedPull& pull) {
@@ -170,8 +153,7 @@ std::string TargetText(const std::string& place, const TargetState& target) {
 ordered_json SourceJson(const StatusReport& report) {
   ordered_json json = {{"snapshots", ordered_json::array()},
                        {"pinned_bytes", PinnedBytes(report)},
-                       {"foreign_snapshots", report.foreign_snapshots},
-                       {"waiting", ordered_json::array()}};
+                       {"foreign_snapshots", report.foreign_snapshots}};
   for (const HeldSnapshot& snapshot : report.snapshots) {
     json["snapshots"].push_back(
         {{"id", ShownId(snapshot.transfer_id)},
@@ -181,13 +163,6 @@ ordered_json SourceJson(const StatusReport& report) {
          {"ttl_left_seconds", snapshot.ttl_left_seconds},
          {"readers", snapshot.readers},
          {"pinned_bytes", snapshot.pinned_bytes}});
-  }
-  for (const WaitingRequest& request : report.waiting) {
-    json["waiting"].push_back({{"id", ShownId(request.transfer_id)},
-                               {"database", request.database},
-                               {"target", request.peer},
-                               {"waiting_seconds", request.waiting_seconds},
-                               {"ahead", request.ahead}});
   }
   return json;
 }

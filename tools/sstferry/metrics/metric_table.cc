@@ -21,12 +21,6 @@ const MetricSpec kServeInterruptions = {
 const MetricSpec kServeActive = {
     "sstferry_serve_active_transfers", kGauge, "database",
     "Transfers whose target is connected."};
-const MetricSpec kServeWaiting = {
-    "sstferry_serve_waiting_requests", kGauge, "database",
-    "Requests that wait for a place (--max-transfers)."};
-const MetricSpec kServeLongestWait = {
-    "sstferry_serve_waiting_longest_seconds", kGauge, "database",
-    "Time for which the first of them waits. 0: there is none."};
 const MetricSpec kServeEntries = {
     "sstferry_serve_entries_total", kCounter, "database", "Entries sent."};
 const MetricSpec kServeSstBytes = {
@@ -130,7 +124,6 @@ const std::vector<const MetricSpec*>& AllMetrics() {
   static const std::vector<const MetricSpec*> all = {
       &metric::kBuildInfo,          &metric::kServeTransfers,
       &metric::kServeInterruptions, &metric::kServeActive,
-      &metric::kServeWaiting, &metric::kServeLongestWait,
       &metric::kServeEntries,       &metric::kServeSstBytes,
       &metric::kServeWireBytes,     &metric::kServeStages,
       &metric::kServeSnapshots,     &metric::kServePinnedBytes,

@@ -24,8 +24,6 @@ extern const MetricSpec kBuildInfo;
 extern const MetricSpec kServeTransfers;
 extern const MetricSpec kServeInterruptions;
 extern const MetricSpec kServeActive;
-extern const MetricSpec kServeWaiting;
-extern const MetricSpec kServeLongestWait;
 extern const MetricSpec kServeEntries;
 extern const MetricSpec kServeSstBytes;
 extern const MetricSpec kServeWireBytes;

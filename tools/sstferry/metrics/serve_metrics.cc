@@ -121,8 +121,7 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
   }
   for (const ServedDatabase& database : options_->databases) {
     for (const MetricSpec* spec :
-         {&metric::kServeActive, &metric::kServeWaiting,
-          &metric::kServeLongestWait, &metric::kServeSnapshots,
+         {&metric::kServeActive, &metric::kServeSnapshots,
           &metric::kServePinnedBytes, &metric::kServeOldestSnapshot}) {
       set.Set(*spec, {{"database", database.name}}, 0);
     }
@@ -130,13 +129,6 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
   for (const TransferReport& report : state.transfers) {
     set.Add(metric::kServeActive, {{"database", report.name}},
             report.connected ? 1 : 0);
-  }
-  for (const WaitingRequest& request : state.waiting) {
-    const MetricLabels labels = {{"database", request.database}};
-    set.Add(metric::kServeWaiting, labels, 1);
-    set.Set(metric::kServeLongestWait, labels,
-            std::max(set.Get(metric::kServeLongestWait, labels),
-                     static_cast<double>(request.waiting_seconds)));
   }
   for (const HeldSnapshot& held : state.snapshots) {
     const MetricLabels labels = {{"database", held.database}};

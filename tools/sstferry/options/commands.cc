@@ -141,7 +141,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        [](auto& a) -> auto& { return a.options.max_lanes; },
        NumberValue(1, kMaxLanes)),
       Row<Serve>("max-transfers", Group::kLimits,
-       "Serve N transfers at once; further ones wait for their turn.",
+       "Serve N transfers at once; the targets of further ones wait and ask again.",
        [](auto& a) -> auto& { return a.options.max_transfers; },
        NumberValue(1, kMaxConnections)),
       Row<Serve>("share-snapshots", Group::kLimits,

@@ -111,8 +111,8 @@ const std::vector<ExitCodeRow>& ExitCodes() {
       {4, "CANCELLED, DEADLINE, DEAD_PEER, TOO_SLOW, SNAPSHOT_GONE, "
           "CHANGED_SINCE",
        "interrupted; run the same command again to resume or start over"},
-      {5, "BUSY", "nothing was done, since another process has the target open "
-                  "or the source serves as many as it may; run it again later"},
+      {5, "BUSY", "nothing was done, since another process has the target "
+                  "open; run it again later"},
   };
   return rows;
 }
