@@ -202,7 +202,7 @@ class PullOperation : public Operation {
     outcome.where = puller.error_where();
     outcome.left_out = puller.left_out();
     if (plans_) {
-      methods_.Take(options.method, outcome.status, outcome.left_out,
+      methods_.Take(choice.method, outcome.status, outcome.left_out,
                     puller.plan(), puller.BytesToCome());
     }
     slot_.Clear(puller.progress());

@@ -84,7 +84,7 @@ SourceLinkOptions Puller::LinkOptions() {
   link.progress = [this] { return state_.counters.progress.load(); };
   link.on_loss = [this] { state_.retries++; };
   // Lanes that lost their transfer's place wait for another one.
-  link.on_busy = [this] { state_.counters.received_bytes++; };
+  link.on_busy = [this] { state_.counters.progress++; };
   link.on_stats = [this](const Stats& stats) {
     return compression_.OnStats(stats);
   };
