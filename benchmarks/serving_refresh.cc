@@ -62,9 +62,6 @@ RefreshOptions ReadRefreshOptions(Flags* flags, uint64_t read_keys,
   static constexpr const char* kCompares[] = {"files", "digest", "full"};
   pull.compare = static_cast<CompareMode>(
       Choice("compare", flags->Text("compare", "full"), kCompares));
-  static constexpr const char* kCarries[] = {"auto", "never", "only"};
-  pull.carry = static_cast<CarryMode>(
-      Choice("carry", flags->Text("carry", "auto"), kCarries));
   pull.lanes = static_cast<uint32_t>(flags->Number("lanes", pull.lanes));
   pull.chunk_bytes = flags->Number("chunk-bytes", pull.chunk_bytes);
   pull.max_rate_bytes_per_sec = flags->Number("max-rate", 0);

@@ -52,7 +52,6 @@ inline constexpr uint32_t kMaxNoteBytes = 1024;
 // Directories that a source reports: its own and all that contain them.
 inline constexpr uint32_t kMaxPlaces = 256;
 // Compression types a side can list (RocksDB's type is one byte).
-inline constexpr uint32_t kMaxCompressions = 256;
 
 inline constexpr uint32_t kMaxLanes = 64;
 // Ranges of one transfer: bounds the memory of the plan (about 200 B each).

@@ -19,14 +19,6 @@ struct KeyInterval {
   friend bool operator==(const KeyInterval&, const KeyInterval&) = default;
 };
 
-// Which files of the source are carried (sent with a rewritten tail) instead of
-// rebuilt.
-enum class CarryMode : uint8_t {
-  kAuto = 0,   // files for which the result is equivalent
-  kNever = 1,
-  kOnly = 2,   // all files, else the transfer is refused
-};
-
 // Compression of ChunkData frames. kNone: never. kAuto: off at first, then as
 // the target's Compress messages say. kZstd: always if it saves bytes.
 enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };

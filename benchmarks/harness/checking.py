@@ -34,8 +34,8 @@ def verify(session):
                                          settings.payload_bytes)
         copy = Database("copy", os.path.join(settings.workdir, "copy"), None)
         run_to_end("copy", [
-            settings.sstferry, "pull", database.path, copy.path, "--carry",
-            "never", "--progress", "never"], session.scratch("verify"),
+            settings.sstferry, "pull", database.path, copy.path, "--method",
+            "ingest", "--progress", "never"], session.scratch("verify"),
                    settings.deadline)
         runs = []
         for repeat in range(1, settings.repeat + 1):
@@ -85,9 +85,6 @@ def digest(session):
     """The share of XXH3 in the CPU of both ends of a pull, by perf.
 
     libxxhash computes the frames' digests and nothing else of a rebuilt pull.
-    The source of carried files also checks their blocks with it, so that
-    there the target's seconds count for both sides, which digest the same
-    frames.
     """
     need_sstferry(session)
     if shutil.which("perf") is None:
@@ -99,24 +96,21 @@ def digest(session):
         database = session.make_database("16+%d" % value, "--value-bytes",
                                          value, "--bytes",
                                          settings.payload_bytes)
-        for how in ("never", "auto"):
-            name = "%s, %s" % (database.name, "rebuilt" if how == "never"
-                               else "carried")
-            shares = []
-            for repeat in range(1, settings.repeat + 1):
-                session.settle(database)
-                shares.append(digest_once(session, database, how))
-                session.say("%s #%d: %.2f %% of CPU" % (name, repeat,
-                                                        100 * shares[-1]))
-            answers[name] = spread(shares)
-            if answers[name]["median"] > DIGEST_SHARE:
-                problems.append("%s: digests take %.1f %% of CPU" % (
-                    name, 100 * answers[name]["median"]))
+        shares = []
+        for repeat in range(1, settings.repeat + 1):
+            session.settle(database)
+            shares.append(digest_once(session, database))
+            session.say("%s #%d: %.2f %% of CPU" % (database.name, repeat,
+                                                    100 * shares[-1]))
+        answers[database.name] = spread(shares)
+        if answers[database.name]["median"] > DIGEST_SHARE:
+            problems.append("%s: digests take %.1f %% of CPU" % (
+                database.name, 100 * answers[database.name]["median"]))
         shutil.rmtree(database.path)
     return {"share_of_cpu": answers, "problems": problems}
 
 
-def digest_once(session, database, carry):
+def digest_once(session, database):
     settings = session.settings
     scratch = session.scratch("digest")
 
@@ -133,7 +127,7 @@ def digest_once(session, database, carry):
         client = Process("target", perf("target") + [
             "pull", "sst://%s/bench" % address,
             os.path.join(scratch, "target"), "--lanes", settings.lanes,
-            "--carry", carry, "--json", "--progress", "never"], scratch)
+            "--method", "ingest", "--json", "--progress", "never"], scratch)
         for process in (client, server):
             if process.wait(settings.deadline) != 0:
                 raise Failed("%s: %s" % (process.role, process.error_text()))
@@ -147,8 +141,6 @@ def digest_once(session, database, carry):
     of_digests = {role: sum(count for dso, count in found.items()
                             if dso.startswith("libxxhash"))
                   for role, found in both.items()}
-    if carry != "never":
-        of_digests["source"] = of_digests["target"]
     if all_samples == 0:
         raise Failed("perf took no sample")
     return sum(of_digests.values()) / all_samples

@@ -25,7 +25,6 @@ class Run:
         self.scratch = scratch
         self.target = os.path.join(scratch, "target")
         self.extra_paths = []   # directories that count as progress
-        self.timeline = ""      # the contender's own CSV, if it writes one
         self.processes = []
         self.seconds = None
         self.sync_seconds = None
@@ -121,13 +120,11 @@ def sstferry_with(*options, tls=False):
             run.settings.sstferry, "serve", "--db", "bench=" + run.source,
             "--listen", "127.0.0.1:0", "--once", *sides["source"]])
         address = server.line_starting("listening on ")
-        run.timeline = os.path.join(run.scratch, "timeline.csv")
         run.start_clock()
         client = run.spawn("target", [
             run.settings.sstferry, "pull", "sst://%s/bench" % address,
             run.target, "--lanes", run.settings.lanes, "--json",
-            "--progress", "never", "--timeline", run.timeline, *options,
-            *sides["target"]])
+            "--progress", "never", *options, *sides["target"]])
         run.finish(client)
         run.expect_end(server)
     return contender
@@ -246,7 +243,7 @@ def ldb(run):
 # In the order of the tables. The ceilings must be named ceiling-*.
 CONTENDERS = {
     "sstferry": sstferry_with(),
-    "sstferry-rebuilt": sstferry_with("--carry", "never"),
+    "sstferry-rebuilt": sstferry_with("--method", "ingest"),
     "sstferry-tls": sstferry_with(tls=True),
     "sstferry-clone": sstferry_with("--method", "clone"),
     "sstferry-clone-tls": sstferry_with("--method", "clone", tls=True),
@@ -264,7 +261,7 @@ CONTENDERS = {
 VARIANTS = {
     "sstferry-durability-chunk": sstferry_with("--durability", "chunk"),
     "sstferry-durability-none": sstferry_with("--durability", "none"),
-    "sstferry-local-rebuilt": sstferry_local_with("--carry", "never"),
+    "sstferry-local-rebuilt": sstferry_local_with("--method", "ingest"),
 }
 
 

@@ -8,7 +8,7 @@ import shutil
 from harness.process import Failed, Process, run_to_end
 from harness.session import parse_bytes
 
-BESIDE = ("lanes", "chunk_bytes", "carry", "compact_rate", "max_rate",
+BESIDE = ("lanes", "chunk_bytes", "compact_rate", "max_rate",
           "pipeline_nice")
 KINDS = ("get", "scan", "write")
 CPU = ("process", "load", "load_wait", "source", "machine")

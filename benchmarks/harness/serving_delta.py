@@ -219,7 +219,7 @@ class Replicas:
             for contender in order:
                 self.restore(contender, ".before")
                 runs[contender].append(self.run(contender, (
-                    ["--carry", "never"] if contender == SEED
+                    ["--method", "ingest"] if contender == SEED
                     else ["--mode", "refresh", *words])))
         for contender in contenders:
             if contender != SEED:
@@ -368,7 +368,7 @@ def delta_text(answers):
                     ("written_bytes", 1e6))))
     return text + "\nSeconds last until the last process has ended and the " \
         "files are synced; a refresh's include its compaction. `seed` is one " \
-        "with `--carry never` of the same source. `rsync` copies a checkpoint "\
+        "with `--method ingest` of the same source. `rsync` copies a checkpoint "\
         "(hard links of the closed source); `backup-engine` adds an " \
         "incremental backup and restores it, its wire being what the backup " \
         "added. CPU is that of both sides. Written are tables: " \

@@ -104,7 +104,7 @@ CURVES = (
     ("backup-engine", "flushed", "BackupEngine, new files", "#b59a00", 1),
     ("backup-engine", "compacted", "BackupEngine, compacted source",
      "#b59a00", 2),
-    ("seed", "flushed", "seed, --carry never", "#777777", 3))
+    ("seed", "flushed", "seed, --method ingest", "#777777", 3))
 
 
 def shares(path, title, unit, measure, scale, rows):

@@ -51,7 +51,7 @@ def window_once(world, files):
     with world.server() as (_, url):
         run = world.serve(
             "window %d" % files, "--source", url, "--visibility", "all",
-            "--carry", "never", "--chunk-bytes",
+            "--chunk-bytes",
             max(65536,
                 int(CHUNK_OVER_FILE * world.made["sst_bytes"] / files)),
             "--lanes", settings.lanes, "--rate", 1000, "--mix", "90/10",

@@ -1,6 +1,5 @@
 """One session: databases, alternating runs, checks of every result."""
 
-import csv
 import os
 import re
 import shutil
@@ -144,21 +143,13 @@ class Session:
                     key, database.content[key], content[key]))
         return content
 
-    @staticmethod
-    def read_timeline(path):
-        if not path or not os.path.exists(path):
-            return None
-        with open(path, encoding="utf-8", newline="") as text:
-            return list(csv.DictReader(text))
-
     def figures(self, run, database):
         processes = [process.facts() for process in run.processes]
         cpu = sum((p["cpu_user_seconds"] or 0) + (p["cpu_system_seconds"] or 0)
                   for p in processes)
         out = {"processes": processes, "seconds": run.seconds,
                "sync_seconds": run.sync_seconds, "cpu_seconds": cpu,
-               "target_bytes": run.target_bytes, "series": run.series,
-               "timeline": self.read_timeline(run.timeline)}
+               "target_bytes": run.target_bytes, "series": run.series}
         if run.seconds:
             content = database.content
             out["payload_bytes_per_second"] = (

@@ -7,8 +7,6 @@
 #include "format/read_ahead.h"
 #include "format/sst/sst_block.h"
 #include "format/sst/sst_reader.h"
-#include "format/sst/sst_tail.h"
-#include "format/sst/sst_tail_names.h"
 
 namespace sstferry {
 namespace {
@@ -76,19 +74,19 @@ class FileChecker {
       if (!status.ok()) {
         return status;
       }
-      if (meta.name == kPropertiesName) {
+      if (meta.name == kSstPropertiesName) {
         Add(meta.handle);
         continue;
       }
       status = Verify(meta.handle);
       if (status.ok() && meta.name.starts_with(kPartitionedFilterPrefix)) {
-        status = ForEachSstPartition(reader_, meta.handle, each);
+        status = reader_.ForEachPartition(meta.handle, each);
       }
     }
     if (status.ok()) status = Verify(reader_.index_handle());
     if (status.ok() &&
         reader_.properties().index_type == SstIndexType::kTwoLevel) {
-      status = ForEachSstPartition(reader_, reader_.index_handle(), each);
+      status = reader_.ForEachPartition(reader_.index_handle(), each);
     }
     return status;
   }

@@ -1,7 +1,6 @@
 // Fields of the messages of any connection and of the control connection,
 // in wire order with their bounds. Normative text: format/FORMAT.md,
 // "Messages"; keep both in step.
-// Over 250 lines because it is one list with one line per field.
 #pragma once
 
 #include "format/fields.h"
@@ -24,17 +23,6 @@ inline const char* PurposeName(Purpose purpose) {
       return "plan";
     case Purpose::kVerify:
       return "verify";
-  }
-  return "unknown";
-}
-inline const char* CarryModeName(CarryMode mode) {
-  switch (mode) {
-    case CarryMode::kAuto:
-      return "auto";
-    case CarryMode::kNever:
-      return "never";
-    case CarryMode::kOnly:
-      return "only";
   }
   return "unknown";
 }
@@ -122,8 +110,6 @@ inline const char* PlanActionName(PlanAction action) {
   switch (action) {
     case PlanAction::kRebuild:
       return "rebuild";
-    case PlanAction::kCarry:
-      return "carry";
     case PlanAction::kSkip:
       return "skip";
     case PlanAction::kLookup:
@@ -254,8 +240,6 @@ void Fields(A& a, M& m) {
   a.Bytes("software", m.software, kMaxIdentifierBytes);
   a.Bytes("rocksdb_version", m.rocksdb_version, kMaxIdentifierBytes);
   Number(a, "max_format_version", m.max_format_version);
-  a.List("compressions", m.compressions, kMaxCompressions, 1,
-         [](auto& archive, auto& item) { Number(archive, "type", item); });
 }
 
 template <typename A, FieldsOf<HelloAck> M>
@@ -303,7 +287,6 @@ void Fields(A& a, M& m) {
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
   Number(a, "format_version", m.format_version);
   Number(a, "max_rate_bytes_per_sec", m.max_rate_bytes_per_sec);
-  a.Enum("carry", m.carry, 2, CarryModeName);
   a.Enum("compression", m.compression, 2, WireCompressionName);
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
   a.Enum("snapshot_use", m.snapshot_use, 4, SnapshotUseName);
@@ -429,11 +412,8 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<Stats> M>
 void Fields(A& a, M& m) {
   Number(a, "entries", m.entries);
-  Number(a, "key_value_bytes", m.key_value_bytes);
   Number(a, "sst_bytes", m.sst_bytes);
   Number(a, "wire_bytes", m.wire_bytes);
-  Number(a, "queued_bytes", m.queued_bytes);
-  Number(a, "peak_rss_bytes", m.peak_rss_bytes);
   Number(a, "read_build_micros", m.read_build_micros);
   Number(a, "send_wait_micros", m.send_wait_micros);
   Number(a, "idle_micros", m.idle_micros);
@@ -475,6 +455,7 @@ void Fields(A& a, M& m) {
   Number(a, "bytes", m.bytes);
   Number(a, "sequence", m.sequence);
   Number(a, "age_seconds", m.age_seconds);
+  a.Bool("is_compacted", m.is_compacted);
   a.Text("problem", m.problem, kMaxMessageTextBytes);
 }
 

@@ -10,8 +10,6 @@ inline const char* ChunkKindName(ChunkKind kind) {
   switch (kind) {
     case ChunkKind::kRebuilt:
       return "rebuilt";
-    case ChunkKind::kCarried:
-      return "carried";
     case ChunkKind::kCloned:
       return "cloned";
     case ChunkKind::kDelta:

@@ -24,8 +24,6 @@ inline constexpr uint16_t kOldestProtocolVersion = 1;
 inline constexpr uint64_t kFeatureContentDigest = 1u << 0;
 // The target accepts chunks that hold wide-column entities.
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
-// The target accepts carried chunks: files of the source with a rewritten tail.
-inline constexpr uint64_t kFeatureCarry = 1u << 2;
 // ChunkData frames may be compressed if the OpenRequest asks for it.
 inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
 // The target accepts chunks with blocks that RocksDB 11.1 marks: values apart
@@ -43,7 +41,7 @@ inline constexpr uint64_t kFeatureShare = 1u << 8;
 // CompareMode::kListed of an OpenRequest.
 inline constexpr uint64_t kFeatureListed = 1u << 9;
 inline constexpr uint64_t kSupportedFeatures =
-    kFeatureContentDigest | kFeatureEntities | kFeatureCarry |
+    kFeatureContentDigest | kFeatureEntities |
     kFeatureWireCompression | kFeatureMarkedBlocks | kFeatureClone |
     kFeatureFacts | kFeatureDelta | kFeatureShare |
     kFeatureListed;
@@ -75,7 +73,6 @@ struct Hello {
   std::string software;         // "sstferry 0.1.0"
   std::string rocksdb_version;  // "7.8.3"
   uint32_t max_format_version = 0;   // of SST files, that this side can read
-  std::vector<uint8_t> compressions; // rocksdb::CompressionType values
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Hello&, const Hello&) = default;

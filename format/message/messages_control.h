@@ -49,7 +49,6 @@ struct OpenRequest {
   // Limit of the SST bytes that the source sends per second. 0: no limit, or
   // the target enforces one itself.
   uint64_t max_rate_bytes_per_sec = 0;
-  CarryMode carry = CarryMode::kAuto;
   WireCompression compression = WireCompression::kNone;
   uint32_t compression_level = 0;       // 0: the source's choice
   SnapshotUse snapshot_use = SnapshotUse::kNew;
@@ -154,13 +153,12 @@ struct Ranges {
 // kLookup, kDelta and kReplace: of a refresh, by feature bit.
 enum class PlanAction : uint8_t {
   kRebuild = 0,
-  kCarry = 1,
-  kSkip = 2,
-  kLookup = 3,   // the keys that may have changed
-  kDelta = 4,    // the entries that differ, after a comparison
-  kReplace = 5,  // everything
+  kSkip = 1,
+  kLookup = 2,   // the keys that may have changed
+  kDelta = 3,    // the entries that differ, after a comparison
+  kReplace = 4,  // everything
 };
-inline constexpr uint8_t kMaxPlanAction = 5;
+inline constexpr uint8_t kMaxPlanAction = 4;
 
 struct PlanItem {
   uint32_t family = 0;
@@ -199,15 +197,12 @@ struct Ping {
   friend bool operator==(const Ping&, const Ping&) = default;
 };
 
-// The source's columns of the timeline and its stage clock, since the start.
-// Stages are lane-microseconds, summed over lanes.
+// The source's counters and its stage clock, since the start. Stages are
+// lane-microseconds, summed over lanes.
 struct Stats {
   uint64_t entries = 0;
-  uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;
   uint64_t wire_bytes = 0;
-  uint64_t queued_bytes = 0;
-  uint64_t peak_rss_bytes = 0;
   uint64_t read_build_micros = 0;
   uint64_t send_wait_micros = 0;
   uint64_t idle_micros = 0;

@@ -28,13 +28,12 @@ struct RangeRequest {
 
 enum class ChunkKind : uint8_t {
   kRebuilt = 0,
-  kCarried = 1,
-  kCloned = 2,  // a unit of a clone: no table file, and without entries
+  kCloned = 1,  // a unit of a clone: no table file, and without entries
   // Single puts and deletions; the only chunk of its range, which it leaves as
   // it is otherwise.
-  kDelta = 3,
+  kDelta = 2,
 };
-inline constexpr uint8_t kMaxChunkKind = 3;
+inline constexpr uint8_t kMaxChunkKind = 2;
 
 // True if the source makes the chunk while it sends it, so that it cannot read
 // the same bytes a second time.

@@ -41,6 +41,9 @@ struct FactsReply {
   uint64_t bytes = 0;  // of these files
   uint64_t sequence = 0;
   uint64_t age_seconds = 0;  // since it was last written to
+  // Nearly all of these bytes are tables that a compaction wrote into the last
+  // level, whose entries are all at sequence 0.
+  bool is_compacted = false;
   std::string problem;  // why a pull would fail now; empty: nothing is known
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);

@@ -66,7 +66,6 @@ struct JournalTransfer {
   KeyInterval interval;
   uint64_t chunk_bytes = 0;
   uint32_t format_version = 0;
-  CarryMode carry = CarryMode::kAuto;
   // True if a chunk is durable before its record is. If false, the records are
   // valid only until the machine restarts.
   bool durable = true;

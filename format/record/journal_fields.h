@@ -19,7 +19,6 @@ void Fields(A& a, M& m) {
   Fields(a, m.interval);
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
   Number(a, "format_version", m.format_version);
-  a.Enum("carry", m.carry, 2, CarryModeName);
   a.Bool("durable", m.durable);
   a.Bytes("boot_id", m.boot_id, kMaxIdentifierBytes);
   Number(a, "range_count", m.range_count, kMaxRanges);

@@ -34,9 +34,8 @@ struct ChunkExpectation {
   // Any entry may be a deletion; the first is `smallest`, the last `largest`.
   bool is_delta = false;
   uint64_t num_entries = 0;  // entries with values
-  // Sums over these entries, user keys without trailers. Unset: not compared.
+  // Sum over these entries, user keys without trailers. Unset: not compared.
   std::optional<uint64_t> key_bytes;
-  std::optional<uint64_t> value_bytes;
   // Accept wide-column entities as well as plain values.
   bool allow_entities = false;
   // Accept blocks with marks that only newer RocksDB reads: values apart from

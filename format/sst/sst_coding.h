@@ -84,4 +84,15 @@ inline std::string HexKey(const rocksdb::Slice& key) {
   return text;
 }
 
+// Formats a text for a message: as it is, or as hex if a character would not
+// print.
+inline std::string TextOrHex(const std::string& text) {
+  for (const char c : text) {
+    if (c < 0x20 || c == 0x7f) {
+      return HexKey(text);
+    }
+  }
+  return text;
+}
+
 }  // namespace sstferry::sst

@@ -19,48 +19,20 @@ struct NumberRow {
 };
 
 constexpr NumberRow kNumbers[] = {
-    {"rocksdb.column.family.id", &SstProperties::column_family_id},
-    {"rocksdb.creation.time", &SstProperties::creation_time},
     {"rocksdb.data.size", &SstProperties::data_bytes},
     {"rocksdb.deleted.keys", &SstProperties::num_deletions},
-    {"rocksdb.file.creation.time", &SstProperties::file_creation_time},
-    {"rocksdb.filter.size", &SstProperties::filter_bytes},
-    {"rocksdb.fixed.key.length", &SstProperties::fixed_key_bytes},
-    {"rocksdb.format.version", &SstProperties::property_format_version},
     {"rocksdb.index.key.is.user.key", &SstProperties::index_key_is_user_key},
-    {"rocksdb.index.partitions", &SstProperties::index_partitions},
-    {"rocksdb.index.size", &SstProperties::index_bytes},
     {"rocksdb.index.value.is.delta.encoded",
      &SstProperties::index_value_is_delta_encoded},
     {"rocksdb.merge.operands", &SstProperties::num_merge_operands},
     {"rocksdb.num.data.blocks", &SstProperties::num_data_blocks},
     {"rocksdb.num.entries", &SstProperties::num_entries},
-    {"rocksdb.num.filter_entries", &SstProperties::num_filter_entries},
     {"rocksdb.num.range-deletions", &SstProperties::num_range_deletions},
     {"rocksdb.num.uniform.blocks", &SstProperties::num_uniform_blocks},
-    {"rocksdb.oldest.key.time", &SstProperties::oldest_key_time},
     {"rocksdb.original.file.number", &SstProperties::original_file_number},
     {"rocksdb.raw.key.size", &SstProperties::raw_key_bytes},
-    {"rocksdb.raw.value.size", &SstProperties::raw_value_bytes},
     {"rocksdb.separate.key.value.in.data.block",
      &SstProperties::has_separated_values},
-    {"rocksdb.top-level.index.size", &SstProperties::top_level_index_bytes},
-};
-
-// Numeric properties that are only displayed.
-constexpr const char* kShownNumbers[] = {
-    "rocksdb.data.block.restart.interval",
-    "rocksdb.index.block.restart.interval",
-    "rocksdb.key.largest.seqno",
-    "rocksdb.key.smallest.seqno",
-    "rocksdb.newest.key.time",
-    "rocksdb.num.data.blocks.compression.bypassed",
-    "rocksdb.num.data.blocks.compression.rejected",
-    "rocksdb.sample_for_compression.fast.data.size",
-    "rocksdb.sample_for_compression.slow.data.size",
-    "rocksdb.tail.start.offset",
-    "rocksdb.udi.is.primary.index",
-    "rocksdb.user.defined.timestamps.persisted",
 };
 
 struct TextRow {
@@ -69,17 +41,11 @@ struct TextRow {
 };
 
 constexpr TextRow kTexts[] = {
-    {"rocksdb.column.family.name", &SstProperties::column_family_name},
     {"rocksdb.comparator", &SstProperties::comparator},
     {"rocksdb.compression", &SstProperties::compression},
     {"rocksdb.compression_options", &SstProperties::compression_options},
     {"rocksdb.creating.db.identity", &SstProperties::db_id},
-    {"rocksdb.creating.host.identity", &SstProperties::db_host_id},
     {"rocksdb.creating.session.identity", &SstProperties::db_session_id},
-    {"rocksdb.filter.policy", &SstProperties::filter_policy},
-    {"rocksdb.merge.operator", &SstProperties::merge_operator},
-    {"rocksdb.prefix.extractor.name", &SstProperties::prefix_extractor},
-    {"rocksdb.property.collectors", &SstProperties::property_collectors},
 };
 
 constexpr std::string_view kIndexTypeName =
@@ -92,20 +58,6 @@ constexpr std::string_view kExternalSeqnoName =
 Status BadProperties(const std::string& what, uint64_t offset) {
   return MakeStatus(EndState::kCorrupt, "properties: " + what + ", offset " +
                                             std::to_string(offset));
-}
-
-bool IsVarint(const std::string& name) {
-  for (const NumberRow& row : kNumbers) {
-    if (name == row.name) {
-      return true;
-    }
-  }
-  for (const char* shown : kShownNumbers) {
-    if (name == shown) {
-      return true;
-    }
-  }
-  return false;
 }
 
 // Decodes a property that SstProperties has a member for. Returns false if the
@@ -149,20 +101,6 @@ bool DecodeKnown(const std::string& name, const Slice& value,
 
 }  // namespace
 
-const char* SstIndexTypeName(SstIndexType type) {
-  switch (type) {
-    case SstIndexType::kBinarySearch:
-      return "binary search";
-    case SstIndexType::kHashSearch:
-      return "hash search";
-    case SstIndexType::kTwoLevel:
-      return "two-level";
-    case SstIndexType::kBinarySearchWithFirstKey:
-      return "binary search with first key";
-  }
-  return "unknown";
-}
-
 Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
                            SstProperties* out) {
   SstProperties decoded;
@@ -194,38 +132,11 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
                      sst::HexKey(cursor.value()),
                  file_offset);
     }
-    decoded.all.emplace_hint(decoded.all.end(), cursor.key(),
-                             cursor.value().ToString());
   }
   if (s.ok()) {
     *out = std::move(decoded);
   }
   return s;
-}
-
-std::string DescribeSstProperty(const std::string& name,
-                                const std::string& value) {
-  Slice input(value);
-  uint64_t number = 0;
-  if (IsVarint(name) && sst::GetVarint64(&input, &number) && input.empty()) {
-    return std::to_string(number);
-  }
-  if (name == kIndexTypeName && value.size() == sizeof(uint32_t)) {
-    return SstIndexTypeName(
-        static_cast<SstIndexType>(sst::DecodeLittle32(value.data())));
-  }
-  if (name == kExternalVersionName && value.size() == sizeof(uint32_t)) {
-    return std::to_string(sst::DecodeLittle32(value.data()));
-  }
-  if (name == kExternalSeqnoName && value.size() == sizeof(uint64_t)) {
-    return std::to_string(sst::DecodeLittle64(value.data()));
-  }
-  for (const char c : value) {
-    if (c < 0x20 || c == 0x7f) {
-      return sst::HexKey(value);
-    }
-  }
-  return value;
 }
 
 }  // namespace sstferry

@@ -12,11 +12,9 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr char kPropertiesBlockName[] = "rocksdb.properties";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
-constexpr char kGlobalSeqnoName[] = "rocksdb.external_sst_file.global_seqno";
-// Suffix of kGlobalSeqnoName that is always stored: a block shares prefixes of its
-// keys.
+// Suffix of the property "rocksdb.external_sst_file.global_seqno" that is always
+// stored: a block shares prefixes of its keys.
 constexpr std::string_view kStampName = "_sst_file.global_seqno";
 constexpr size_t kStampBytes = 8;
 
@@ -149,7 +147,7 @@ Status SstReader::ReadMetaindex() {
 }
 
 Status SstReader::ReadProperties() {
-  const SstMetaBlock* meta = FindMetaBlock(kPropertiesBlockName);
+  const SstMetaBlock* meta = FindMetaBlock(kSstPropertiesName);
   if (meta == nullptr) {
     meta = FindMetaBlock(kOldPropertiesName);
   }
@@ -194,7 +192,6 @@ bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
     return false;
   }
   properties_.external_global_seqno = sst::DecodeLittle64(stamp.data());
-  properties_.all[kGlobalSeqnoName] = stamp;
   return true;
 }
 
@@ -213,7 +210,7 @@ Status SstReader::FindIndex() {
       !Slice(properties_.compression).starts_with(kNoCompressions)) {
     return MakeStatus(EndState::kRefused,
                       "compression: expected built-in types, found " +
-                          DescribeSstProperty("", properties_.compression));
+                          sst::TextOrHex(properties_.compression));
   }
   return Status::OK();
 }
@@ -327,6 +324,31 @@ Status SstReader::ForEachIndexEntry(const IndexVisitor& visitor) const {
                         &walk);
 }
 
+// Both kinds of top-level blocks have the format of an index block.
+Status SstReader::ForEachPartition(const SstBlockHandle& top,
+                                   const BlockVisitor& visitor) const {
+  SstBlockLayout layout;
+  layout.values_are_handles = true;
+  layout.delta_handles = properties_.index_value_is_delta_encoded != 0;
+  SstBlock block;
+  SstBlockCursor cursor;
+  Status s = ReadSstBlock(*source_, footer_, top, kMaxSstBlockBytes, Slice(),
+                          &block);
+  if (s.ok()) {
+    s = cursor.Init(block.contents(), layout, top.offset);
+  }
+  if (s.ok()) {
+    s = cursor.Next();
+  }
+  while (s.ok() && cursor.valid()) {
+    s = visitor(cursor.handle());
+    if (s.ok()) {
+      s = cursor.Next();
+    }
+  }
+  return s;
+}
+
 Status SstReader::OpenDataBlock(const SstBlockHandle& handle, SstBlock* block,
                                 SstBlockCursor* cursor) const {
   const Status s = ReadSstBlock(*source_, footer_, handle, kMaxSstBlockBytes,
@@ -356,51 +378,6 @@ Status SstReader::ForEachEntry(const SstBlockHandle& handle,
     if (!s.ok()) {
       return s;
     }
-  }
-  return s;
-}
-
-Status SstReader::ReadBoundKeys(std::string* first, std::string* last) const {
-  bool any = false;
-  SstBlockHandle first_block;
-  SstBlockHandle last_block;
-  Status s = ForEachIndexEntry([&](const SstIndexEntry& entry) {
-    if (!any) {
-      first_block = entry.handle;
-      any = true;
-    }
-    last_block = entry.handle;
-    return Status::OK();
-  });
-  if (!s.ok()) {
-    return s;
-  }
-  if (!any) {
-    return BadTable("index: expected a data block, found none",
-               index_handle_.offset);
-  }
-  uint64_t entries = 0;
-  s = ForEachEntry(first_block, [&](const Slice& key, const Slice&) {
-    if (entries++ == 0) {
-      first->assign(key.data(), key.size());
-    }
-    return Status::OK();
-  });
-  if (s.ok() && entries == 0) {
-    return BadTable("first data block: expected entries, found none",
-               first_block.offset);
-  }
-  entries = 0;
-  if (s.ok()) {
-    s = ForEachEntry(last_block, [&](const Slice& key, const Slice&) {
-      ++entries;
-      last->assign(key.data(), key.size());
-      return Status::OK();
-    });
-  }
-  if (s.ok() && entries == 0) {
-    return BadTable("last data block: expected entries, found none",
-               last_block.offset);
   }
   return s;
 }

@@ -33,6 +33,10 @@ inline constexpr uint8_t kSstTypeValue = 0x01;
 inline constexpr uint8_t kSstTypeRangeDeletion = 0x0f;
 inline constexpr uint8_t kSstTypeWideColumnEntity = 0x16;
 
+inline constexpr char kSstPropertiesName[] = "rocksdb.properties";
+// Prefix of the name of a filter block that lists others.
+inline constexpr char kPartitionedFilterPrefix[] = "partitionedfilter.";
+
 struct SstMetaBlock {
   std::string name;
   SstBlockHandle handle;
@@ -61,6 +65,8 @@ class SstReader {
  public:
   using IndexVisitor =
       std::function<rocksdb::Status(const SstIndexEntry& entry)>;
+  using BlockVisitor =
+      std::function<rocksdb::Status(const SstBlockHandle& handle)>;
   // `key` is an internal key. Called in file order.
   using EntryVisitor = std::function<rocksdb::Status(
       const rocksdb::Slice& key, const rocksdb::Slice& value)>;
@@ -84,6 +90,11 @@ class SstReader {
   [[nodiscard]] rocksdb::Status ForEachIndexEntry(
       const IndexVisitor& visitor) const;
 
+  // Visits the blocks that the block at `top` lists: partitions of the index or
+  // of a filter. Stops at the visitor's first failure and returns it.
+  [[nodiscard]] rocksdb::Status ForEachPartition(
+      const SstBlockHandle& top, const BlockVisitor& visitor) const;
+
   // Reads a data block into *block, and sets *cursor in front of its first
   // entry; the cursor borrows the block. The cursor does not check that keys
   // have the 8 bytes of an internal key's trailer.
@@ -95,11 +106,6 @@ class SstReader {
   // Corruption.
   [[nodiscard]] rocksdb::Status ForEachEntry(const SstBlockHandle& handle,
                                              const EntryVisitor& visitor) const;
-
-  // Returns the internal keys of the file's first and last entries. Corruption:
-  // no entry.
-  [[nodiscard]] rocksdb::Status ReadBoundKeys(std::string* first,
-                                              std::string* last) const;
 
   // Returns at most max_count anchors, spread evenly over the bytes of the data
   // blocks; the last one is the file's last block. Keeps at most max_count keys

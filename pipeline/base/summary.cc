@@ -125,7 +125,6 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["bytes_written"] = summary.bytes_written;
   json["chunks"] = summary.chunks;
   json["chunks_built"] = summary.chunks_built;
-  json["chunks_carried"] = summary.chunks_carried;
   json["chunks_delta"] = summary.chunks_delta;
   json["chunks_resumed"] = summary.chunks_resumed;
   json["chunks_cloned"] = summary.chunks_cloned;
@@ -136,7 +135,6 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["entries"] = summary.entries;
   json["key_value_bytes"] = summary.key_value_bytes;
   json["sst_bytes"] = summary.sst_bytes;
-  json["sst_bytes_carried"] = summary.sst_bytes_carried;
   json["sst_bytes_resumed"] = summary.sst_bytes_resumed;
   json["wire_bytes"] = summary.wire_bytes;
   json["compressed"] = {{"frames", summary.compressed_frames},

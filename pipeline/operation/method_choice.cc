@@ -17,9 +17,7 @@ std::string WhyNoClone(const PullOptions& options) {
   if (options.mode == PullMode::kRefresh && !IsSwap(options)) {
     return "--visibility all and chunk never clone";
   }
-  return options.format_version != 0 || options.carry != CarryMode::kAuto
-             ? "--format-version and --carry ask for chunks"
-             : "";
+  return options.format_version != 0 ? "--format-version asks for chunks" : "";
 }
 
 MethodChoice FirstChoice(const PullOptions& options) {
@@ -51,22 +49,26 @@ MethodChoice FirstChoice(const PullOptions& options) {
   return choice;
 }
 
-MethodChoice CloneInstead(const Status& refusal) {
+MethodChoice CloneInstead(const Status& refusal, bool compacted) {
   MethodChoice choice;
   choice.method = PullMethod::kClone;
   choice.reason = "auto: " + MessageOf(refusal);
-  choice.note = "clones the database, since chunks cannot hold all of it: " +
-                MessageOf(refusal);
+  if (!compacted) {
+    choice.note = "clones the database, since chunks cannot hold all of it: " +
+                  MessageOf(refusal);
+  }
   choice.starts_over = true;
   return choice;
 }
 
-MethodChoice ChunksNevertheless(const Status& no_clone) {
+MethodChoice ChunksNevertheless(const Status& no_clone, bool leaves_out) {
   MethodChoice choice;
   choice.method = PullMethod::kIngest;
   choice.reason = "auto: a clone is refused: " + MessageOf(no_clone);
-  choice.note = "moves the database as chunks, which leave something out, "
-                "since a clone is refused: " + MessageOf(no_clone);
+  if (leaves_out) {
+    choice.note = "moves the database as chunks, which leave something out, "
+                  "since a clone is refused: " + MessageOf(no_clone);
+  }
   choice.starts_over = true;
   return choice;
 }

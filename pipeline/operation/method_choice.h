@@ -9,7 +9,7 @@ namespace sstferry {
 
 // One attempt of a pull.
 struct MethodChoice {
-  // kAuto: as chunks, unless they cannot hold what the database holds.
+  // kAuto: as chunks, unless a clone turns out to be better.
   PullMethod method = PullMethod::kAuto;
   std::string reason;  // for Summary::method_reason
   std::string note;    // for the operator; empty: none
@@ -23,12 +23,14 @@ std::string WhyNoClone(const PullOptions& options);
 // Returns the first attempt. An unfinished pull in the workspace decides.
 MethodChoice FirstChoice(const PullOptions& options);
 
-// Returns the attempt after chunks were refused with `refusal`.
-MethodChoice CloneInstead(const rocksdb::Status& refusal);
+// Returns the attempt after chunks were refused with `refusal`. `compacted`:
+// they hold what the database holds, but a clone is cheaper.
+MethodChoice CloneInstead(const rocksdb::Status& refusal, bool compacted);
 
-// Returns the attempt after a clone was refused, too, for a database of which
-// chunks would leave out something: as chunks nevertheless.
-MethodChoice ChunksNevertheless(const rocksdb::Status& no_clone);
+// Returns the attempt after a clone was refused, too, where chunks do
+// nevertheless, or `leaves_out` only a part.
+MethodChoice ChunksNevertheless(const rocksdb::Status& no_clone,
+                                bool leaves_out);
 
 // Returns `refusal` with the reason why no clone was made instead.
 rocksdb::Status WithoutClone(const rocksdb::Status& refusal,

@@ -29,17 +29,12 @@ void FillSeconds(uint32_t lanes, MethodSummary* method) {
 MethodSummary EstimateChunks(const SourcePlan& plan, uint64_t bytes) {
   MethodSummary method;
   method.method = "ingest";
-  uint64_t carried = 0;
   for (const PlanItem& item : plan.items) {
     method.files += item.file.empty() ? 0 : 1;
-    carried += item.action == PlanAction::kCarry ? item.bytes : 0;
   }
   method.bytes = bytes;
-  carried = std::min(carried, method.bytes);
   method.source_cpu_seconds =
-      (static_cast<double>(carried) * kCarriedCpuSeconds +
-       static_cast<double>(method.bytes - carried) * kRebuiltCpuSeconds) /
-      kGigabyte;
+      static_cast<double>(method.bytes) * kRebuiltCpuSeconds / kGigabyte;
   FillSeconds(plan.opened.lanes, &method);
   return method;
 }
@@ -57,8 +52,9 @@ MethodSummary EstimateClone(const SourcePlan& plan, uint64_t bytes) {
   return method;
 }
 
-// REQUIRES: summary->methods are ingest and clone.
-void Advise(Summary* summary) {
+// `clones_compacted`: auto clones, because the source is compacted. REQUIRES:
+// summary->methods are ingest and clone.
+void Advise(bool clones_compacted, Summary* summary) {
   const MethodSummary& ingest = summary->methods.front();
   const MethodSummary& clone = summary->methods.back();
   std::string* const reason = &summary->advised_reason;
@@ -75,20 +71,11 @@ void Advise(Summary* summary) {
               std::string(kCloneBrings);
     return;
   }
-  const bool is_cheaper =
-      2 * clone.source_cpu_seconds < ingest.source_cpu_seconds;
-  // On the slowest link the bytes count, and those of a clone stay on disk.
-  const bool is_quick = clone.seconds.begin()->second <=
-                        1.5 * ingest.seconds.begin()->second;
-  summary->advised_method = is_cheaper && is_quick ? "clone" : "ingest";
-  *reason = is_cheaper && is_quick
-                ? "it takes less than half of the source's CPU, which would "
-                  "rebuild files; " + std::string(kCloneBrings)
-            : is_cheaper
-                ? "a clone takes less of the source's CPU, but sends much "
-                  "more; " + std::string(kCloneBrings)
-                : "most files are sent as they are, and the new database is "
-                  "compacted; " + std::string(kCloneBrings);
+  summary->advised_method = clones_compacted ? "clone" : "ingest";
+  *reason = clones_compacted
+                ? "the source is compacted, and so is a clone, which takes "
+                  "less of the source's CPU"
+                : "the new database is compacted; " + std::string(kCloneBrings);
 }
 
 const char* NameOf(PullMethod method) {
@@ -134,7 +121,7 @@ void MethodPlans::FillItems(Summary* summary) const {
     summary->sst_bytes += family.estimated_bytes;
   }
   static constexpr const char* kActions[] = {
-      "rebuild", "carry", "skip", "lookup", "delta", "replace"};
+      "rebuild", "skip", "lookup", "delta", "replace"};
   for (const PlanItem& item : plan_.items) {
     PlanItemSummary line;
     line.column_family = plan_.families[item.family].description.name;
@@ -156,7 +143,7 @@ void MethodPlans::FillSummary(Summary* summary) const {
     }
   }
   if (summary->methods.size() == 2) {
-    Advise(summary);
+    Advise(clones_compacted_, summary);
   }
 }
 

@@ -14,7 +14,6 @@ namespace sstferry {
 // CPU seconds of the source for 1e9 bytes of its files, without TLS and without
 // compression on the wire. Measured; docs/methods.md says on what.
 inline constexpr double kRebuiltCpuSeconds = 3.0;  // merged and built anew
-inline constexpr double kCarriedCpuSeconds = 0.4;
 inline constexpr double kClonedCpuSeconds = 0.7;
 
 // What the attempts of a pull that is only planned found out.
@@ -28,6 +27,9 @@ class MethodPlans {
             const SourcePlan& plan, uint64_t bytes_to_come);
   // Records that there was no attempt by `method`, and why.
   void TakeWhyNot(PullMethod method, const std::string& why);
+  // After an attempt by PullMethod::kAuto that was refused only because a clone
+  // of a compacted source is cheaper.
+  void set_clones_compacted() { clones_compacted_ = true; }
   bool has(PullMethod method) const { return of(method).has_value(); }
 
   // Sets items, methods, the advice, and the estimates of entries and bytes.
@@ -41,6 +43,7 @@ class MethodPlans {
 
   std::optional<MethodSummary> chunks_;
   std::optional<MethodSummary> clone_;
+  bool clones_compacted_ = false;
   SourcePlan plan_;  // of chunks; empty: none came
 };
 

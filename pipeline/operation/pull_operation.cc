@@ -29,6 +29,7 @@ struct Outcome {
   Status status;
   std::string where;
   bool left_out = false;  // refused only for what chunks would leave out
+  bool is_compacted = false;  // refused only because a clone is better
 };
 
 bool IsRefusal(const Status& status) {
@@ -154,17 +155,19 @@ class PullOperation : public Operation {
   // After a refusal that is marked as one of chunks.
   Outcome TryClone(const Outcome& refused, Summary* summary) {
     Summary of_clone;
-    Outcome outcome = Try(CloneInstead(refused.status), &of_clone);
+    Outcome outcome =
+        Try(CloneInstead(refused.status, refused.is_compacted), &of_clone);
     if (!IsRefusal(outcome.status)) {
       *summary = std::move(of_clone);
       return outcome;
     }
-    if (!refused.left_out) {
+    if (!refused.left_out && !refused.is_compacted) {
       return {WithoutClone(refused.status, MessageOf(outcome.status)),
               refused.where};
     }
     *summary = Summary();
-    outcome = Try(ChunksNevertheless(outcome.status), summary);
+    outcome =
+        Try(ChunksNevertheless(outcome.status, refused.left_out), summary);
     return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
   }
 
@@ -201,7 +204,10 @@ class PullOperation : public Operation {
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
     outcome.where = puller.error_where();
     outcome.left_out = puller.left_out();
-    if (plans_) {
+    outcome.is_compacted = puller.is_compacted();
+    if (plans_ && outcome.is_compacted) {
+      methods_.set_clones_compacted();
+    } else if (plans_) {
       methods_.Take(choice.method, outcome.status, outcome.left_out,
                     puller.plan(), puller.BytesToCome());
     }

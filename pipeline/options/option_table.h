@@ -1,6 +1,5 @@
 // The table behind option_rules.h, one line per option. Only option_rules.cc
 // includes it.
-// Over 250 lines because it is one table.
 #pragma once
 
 #include <cstdint>

@@ -245,41 +245,18 @@ TEST_CASE("Pull refuses keys outside the range and chunks that overlap",
   }
 }
 
-TEST_CASE("Pull refuses carried chunks that were not agreed on",
+TEST_CASE("Pull refuses chunks of a kind or size that was not agreed on",
           "[bad_input][peer][corruption]") {
   SourceLies lies;
-  SECTION("a second chunk beside a carried one") {
+  SECTION("a delta in a new database") {
     lies.chunk_begin = [](ChunkBegin* begin) {
-      begin->kind = ChunkKind::kCarried;
+      begin->kind = ChunkKind::kDelta;
     };
-    lies.repeat_chunk = true;
-    RequireFound(lies, EndState::kCorrupt, "the only one of its range");
+    RequireFound(lies, EndState::kCorrupt, "a rebuilt one as agreed");
   }
   SECTION("another size than it began with") {
     lies.chunk_begin = [](ChunkBegin* begin) { begin->file_bytes = 17; };
     RequireFound(lies, EndState::kCorrupt, "bytes of the chunk as it began");
-  }
-  SECTION("value bytes that are not the file's") {
-    lies.chunk_begin = [](ChunkBegin* begin) {
-      begin->kind = ChunkKind::kCarried;
-    };
-    lies.chunk_end = [](ChunkEnd* end) { end->value_bytes++; };
-    RequireFound(lies, EndState::kCorrupt, "raw value bytes");
-  }
-  SECTION("carrying is switched off") {
-    lies.chunk_begin = [](ChunkBegin* begin) {
-      begin->kind = ChunkKind::kCarried;
-    };
-    ScratchDir dir;
-    const std::unique_ptr<FakeSource> source = LyingSource(lies);
-    PullOptions options = PullFromPeer(*source, dir);
-    options.carry = CarryMode::kNever;
-    const Summary summary = RunPull(options);
-    INFO(summary.status.ToString());
-    REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
-    REQUIRE(summary.status.ToString().find("a rebuilt one as agreed") !=
-            std::string::npos);
-    REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
   }
 }
 

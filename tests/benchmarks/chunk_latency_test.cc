@@ -19,7 +19,7 @@ TEST_CASE("The time from a finished chunk to its ingestion is measured of all",
       dir / "target"};
   for (const std::string& word :
        Sstferry({"pull", dir / "source", dir / "target", "--method", "ingest",
-                 "--carry", "never", "--chunk-bytes", "64Ki"})) {
+                 "--chunk-bytes", "64Ki"})) {
     words.push_back(word);
   }
   Process process(words);

@@ -101,7 +101,7 @@ TEST_CASE("A served replica reports a refresh and what it cost",
   INFO(visibility);
   const json run = served.Run(
       {"--source", source.url(), "--visibility", visibility, "--chunk-bytes",
-       "64Ki", "--carry", "never", "--source-pid",
+       "64Ki", "--source-pid",
        std::to_string(source.process().pid())});
   RequireAddsUp(run);
   REQUIRE(run.at("status") == "OK");

@@ -13,7 +13,7 @@
 
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/journal/pull_identity.h"
-#include "tests/support/carried.h"
+#include "tests/support/compacted.h"
 #include "tests/support/catch.h"
 #include "tests/support/power_loss_file_system.h"
 #include "tests/support/process.h"
@@ -95,7 +95,7 @@ void MakeRefresh(const std::string& hooks, PullOptions* options) {
   options->after_swap = [note](const SwapEvent&) { return note("start"); };
 }
 
-// Files that are carried, and some that overlap and are rebuilt.
+// Files in the last level, and some that overlap.
 void MakeSource(const std::string& path) {
   const test::Families families = test::OneFamily(test::SmallFiles());
   test::OpenDb db(path, families);
@@ -112,7 +112,7 @@ void MakeSource(const std::string& path) {
 // What a night changes: keys that go, among them the last ones, and new ones.
 void ChangeSource(const std::string& path) {
   test::OpenDb db(path, test::OneFamily(test::SmallFiles()));
-  // Each in a file of its own, beside which others can be carried.
+  // Each in a file of its own.
   db.DeleteRange(test::NumberedKey(100), test::NumberedKey(140));
   db.Flush();
   for (uint64_t i = 5600; i < 5800; ++i) {
@@ -289,7 +289,6 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
     REQUIRE((reuses || summary.chunks_cloned > summary.files_cloned));
     return hits;
   }
-  REQUIRE((summary.chunks_carried > 0 || Refreshes(scenario)));
   REQUIRE((summary.chunks_delta > 0) == SendsDelta(scenario));
   REQUIRE((summary.chunks_built > 0 || SendsDelta(scenario)));
   return hits;

@@ -47,7 +47,6 @@ TEST_CASE("Pulls survive kill -9 of source, relay and target in any order",
   RunCycles(Setting("SSTFERRY_CRASH_CYCLES", 20),
             {{"a", "a", "ingest"}, {"b", "b", "clone"}},
             [](const KillWorld& world) {
-              REQUIRE(world.chunks_carried() > 0);
               REQUIRE(world.chunks_built() > 0);
               REQUIRE(world.chunks_cloned() > 0);
             });

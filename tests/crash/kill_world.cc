@@ -12,7 +12,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/carried.h"
+#include "tests/support/compacted.h"
 #include "tests/support/catch.h"
 #include "tests/support/relay.h"
 #include "tests/support/sample_database.h"
@@ -122,7 +122,6 @@ uint64_t WrittenDatabase::RequireEqualSnapshot(const std::string& target,
       nlohmann::json::parse(BytesOf(target + "/last_transfer.json"));
   const uint64_t sequence = last["snapshot_sequence"];
   INFO(target << " at sequence " << sequence);
-  chunks_carried_ += last["chunks_carried"].get<uint64_t>();
   chunks_built_ += last["chunks_built"].get<uint64_t>();
   chunks_cloned_ += last["chunks_cloned"].get<uint64_t>();
   REQUIRE(sequence >= sequence_at_rest_);
@@ -349,14 +348,6 @@ void KillWorld::Finish() {
   REQUIRE(left.empty());
 }
 
-uint64_t KillWorld::chunks_carried() const {
-  uint64_t chunks = 0;
-  for (const auto& [name, database] : databases_) {
-    chunks += database->chunks_carried();
-  }
-  return chunks;
-}
-
 uint64_t KillWorld::chunks_built() const {
   uint64_t chunks = 0;
   for (const auto& [name, database] : databases_) {
@@ -375,13 +366,11 @@ uint64_t KillWorld::chunks_cloned() const {
 
 void KillWorld::Report() {
   printf("%llu kills: %llu of the source, %llu of the relay, %llu of a target;"
-         " %llu chunks carried, %llu rebuilt, %llu cloned in the targets "
-         "compared; %llu of these had the snapshot of another one\n",
+         " %llu chunks rebuilt, %llu cloned in the targets compared; %llu of these had the snapshot of another one\n",
          static_cast<unsigned long long>(cycles_),
          static_cast<unsigned long long>(kills_[0]),
          static_cast<unsigned long long>(kills_[1]),
          static_cast<unsigned long long>(kills_[2]),
-         static_cast<unsigned long long>(chunks_carried()),
          static_cast<unsigned long long>(chunks_built()),
          static_cast<unsigned long long>(chunks_cloned()),
          static_cast<unsigned long long>(shared_));

@@ -22,8 +22,8 @@
 
 namespace sstferry {
 
-// A database with a family that is at rest and can be carried, and two that a
-// thread of this process writes: what it held at any sequence number is known.
+// A database with a family that is at rest, and two that a thread of this
+// process writes: what it held at any sequence number is known.
 class WrittenDatabase {
  public:
   explicit WrittenDatabase(const std::string& path);
@@ -36,7 +36,6 @@ class WrittenDatabase {
   // may share an older snapshot. Returns that number.
   uint64_t RequireEqualSnapshot(const std::string& target, bool shares);
   // Of all targets compared.
-  uint64_t chunks_carried() const { return chunks_carried_; }
   uint64_t chunks_built() const { return chunks_built_; }
   uint64_t chunks_cloned() const { return chunks_cloned_; }
 
@@ -49,7 +48,6 @@ class WrittenDatabase {
   uint64_t sequence_at_rest_ = 0;
   HistoryModel model_{2};
   uint64_t compared_ = 0;  // sequence number of model_
-  uint64_t chunks_carried_ = 0;
   uint64_t chunks_built_ = 0;
   uint64_t chunks_cloned_ = 0;
   std::mutex mu_;
@@ -112,7 +110,6 @@ class KillWorld {
   // compare. Requires that the server's end leaves no snapshot.
   void Finish();
   uint64_t cycles() const { return cycles_; }
-  uint64_t chunks_carried() const;
   uint64_t chunks_built() const;
   uint64_t chunks_cloned() const;
   // Targets that were complete with the snapshot of another one.

@@ -29,7 +29,6 @@ Status ParseAny(const std::string& command, const Words& words) {
   if (command == "verify") return Parsed(ParseVerify, words);
   if (command == "status") return Parsed(ParseStatus, words);
   if (command == "release") return Parsed(ParseRelease, words);
-  if (command == "inspect") return Parsed(ParseInspect, words);
   return Status::InvalidArgument("there is no command " + command);
 }
 

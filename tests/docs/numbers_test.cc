@@ -141,9 +141,9 @@ std::set<std::string> FirstCells(const std::string& text) {
 
 TEST_CASE("A feature bit that the list does not have is found", "[docs]") {
   const Names bits = FeatureBits(
-      "| 9 | no list |\n**Feature bits**:\n| Bit | Name |\n| 2 | carry | x |\n"
+      "| 9 | no list |\n**Feature bits**:\n| Bit | Name |\n| 2 | wide | x |\n"
       "| 3 | zip | y |\n");
-  REQUIRE(bits == Names{{2, "carry"}, {3, "zip"}});
+  REQUIRE(bits == Names{{2, "wide"}, {3, "zip"}});
   REQUIRE(BadFeatureBits("if feature bit 3\n  (zip) was agreed on", bits) ==
           "");
   REQUIRE(BadFeatureBits("feature bit 2 (zip)", bits) ==
@@ -159,7 +159,6 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
   const std::map<uint64_t, std::string> code = {
       {kFeatureContentDigest, "content digests"},
       {kFeatureEntities, "wide-column entities"},
-      {kFeatureCarry, "carried chunks"},
       {kFeatureWireCompression, "compressed chunk data"},
       {kFeatureMarkedBlocks, "marked blocks"},
       {kFeatureClone, "clones"},

@@ -6,7 +6,7 @@
 
 #include "format/coding.h"
 #include "format/limits.h"
-#include "format/record/annotate.h"
+#include "tests/support/annotate.h"
 #include "format/record/lease.h"
 #include "format/record/sealed_file.h"
 #include "tests/format/golden_files.h"

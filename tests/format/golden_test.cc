@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "format/coding.h"
-#include "format/record/annotate.h"
+#include "tests/support/annotate.h"
 #include "format/record/lease.h"
 #include "tests/format/golden_files.h"
 #include "tests/format/samples.h"

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "format/limits.h"
-#include "format/record/annotate.h"
+#include "tests/support/annotate.h"
 #include "tests/format/allocations.h"
 #include "tests/format/samples.h"
 #include "tests/support/catch.h"

@@ -46,7 +46,6 @@ Hello SampleHello() {
   m.software = "sstferry 0.1.0";
   m.rocksdb_version = "7.8.3";
   m.max_format_version = 5;
-  m.compressions = {0, 1, 4, 7};
   return m;
 }
 
@@ -76,7 +75,6 @@ OpenRequest SampleOpenRequest() {
   m.chunk_bytes = 64000000;
   m.format_version = 5;
   m.max_rate_bytes_per_sec = 20000000;
-  m.carry = CarryMode::kOnly;
   m.compression = WireCompression::kZstd;
   m.compression_level = 3;
   m.snapshot_use = SnapshotUse::kShare;
@@ -133,14 +131,14 @@ Ranges SampleRanges() {
 PlanItems SamplePlanItems() {
   PlanItems m;
   m.items.push_back(PlanItem{1, {"a", "b"}, "000012.sst", 4096,
-                             PlanAction::kCarry, "whole file fits"});
+                             PlanAction::kSkip, "backed by the same files"});
   m.items.push_back(PlanItem{});
   return m;
 }
 
 PlanEnd SamplePlanEnd() { return PlanEnd{3, 6000, 2}; }
 Ping SamplePing() { return Ping{0x0123456789abcdefu}; }
-Stats SampleStats() { return Stats{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}; }
+Stats SampleStats() { return Stats{1, 2, 3, 4, 5, 6, 7, 8}; }
 
 Finish SampleFinish() {
   return Finish{{{1, 2, 3, 4}, {5, 6, 7, 8}}, SampleStats()};
@@ -158,7 +156,7 @@ StatusRequest SampleStatusRequest() { return StatusRequest{"orders"}; }
 FactsRequest SampleFactsRequest() { return FactsRequest{"orders"}; }
 
 FactsReply SampleFactsReply() {
-  return FactsReply{2, 17, 1'000'000'007, 3'000'000, 90, "no MANIFEST"};
+  return FactsReply{2, 17, 1'000'000'007, 3'000'000, 90, true, "no MANIFEST"};
 }
 
 StatusReply SampleStatusReply() {
@@ -210,7 +208,7 @@ RangeRequest SampleRangeRequest() {
 ChunkAck SampleChunkAck() { return ChunkAck{7, 2, 1048576}; }
 
 ChunkBegin SampleChunkBegin() {
-  return ChunkBegin{7, 2, ChunkKind::kCarried, 65536, 4096};
+  return ChunkBegin{7, 2, ChunkKind::kDelta, 65536, 4096};
 }
 
 ChunkEnd SampleChunkEnd() {
@@ -265,7 +263,6 @@ JournalTransfer SampleJournalTransfer() {
   m.interval = {"a", std::nullopt};
   m.chunk_bytes = 64'000'000;
   m.format_version = 5;
-  m.carry = CarryMode::kNever;
   m.durable = false;
   m.boot_id = "d0c9e9a4-5b2f";
   m.range_count = 1;
@@ -278,7 +275,7 @@ JournalRange SampleJournalRange() {
 }
 
 JournalChunk SampleJournalChunk() {
-  return JournalChunk{SampleChunkEnd(), ChunkKind::kCarried, "db-id",
+  return JournalChunk{SampleChunkEnd(), ChunkKind::kDelta, "db-id",
                       "SESSIONID0123456789", 12, true};
 }
 
@@ -433,7 +430,6 @@ Lease SampleLease() {
   lease.request.chunk_bytes = 64'000'000;
   lease.target.software = "sstferry 0.1.0";
   lease.target.max_format_version = 5;
-  lease.target.compressions = {0, 1, 4};
   lease.owner_subject = "CN=replica-2";
   lease.owner_names = {"replica-2", "replica-2.example"};
   lease.plan_lanes = 4;

@@ -1,6 +1,6 @@
 // Input: scripts that a source says on the connections of a lane, one after the
 // other, to a target that asked for three ranges of two column families:
-// handshake, then chunks, rebuilt, carried and compressed, and totals.
+// handshake, then chunks, rebuilt and compressed, deltas, and totals.
 // What passes the checks is ingested by RocksDB, which must not abort.
 #include <filesystem>
 
@@ -103,7 +103,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       {rocksdb::BytewiseComparator(), 5, std::nullopt, std::nullopt},
       {rocksdb::ReverseBytewiseComparator(), 5, std::nullopt, std::nullopt}};
   state.chunk_bytes = 1u << 20;
-  state.takes_carried = true;
   state.staging_dir = world.scratch / "staging";
   state.file_system = world.files.get();
   state.sync_chunks = false;

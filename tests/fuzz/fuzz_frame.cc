@@ -1,5 +1,5 @@
 // Input: bytes as they come from a socket, one frame.
-#include "format/record/annotate.h"
+#include "tests/support/annotate.h"
 #include "tests/format/samples.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // Input: a whole journal.
-#include "format/record/annotate.h"
+#include "tests/support/annotate.h"
 #include "format/record/journal.h"
 #include "pipeline/target/journal/journal_state.h"
 

@@ -9,7 +9,6 @@
 #include "format/message/wire_compression.h"
 #include "format/record/sealed_file.h"
 #include "format/rocksdb/log_follower.h"
-#include "format/sst/sst_tail.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/session/source_session.h"
 #include "rocksdb/db.h"
@@ -410,9 +409,6 @@ void AddChunk(uint32_t range, uint32_t ordinal, Chunk chunk, const How& how,
   begin.range_id = range;
   begin.ordinal = ordinal;
   begin.kind = how.kind;
-  if (how.kind == ChunkKind::kCarried) {
-    begin.file_bytes = chunk.file.size();
-  }
   AddStep(FrameType::kChunkBegin, 0, Encode(begin), script);
   WireCompressor compressor(1);
   for (size_t at = 0; at < chunk.file.size(); at += how.frame_bytes) {
@@ -466,11 +462,11 @@ void MakeClientLaneSeeds(const fs::path& directory) {
   Write(directory / "cut", CutScript());
   end.range_id = 0;
   for (const bool zstd : {false, true}) {
-    std::string carried = AckScript();
+    std::string delta = AckScript();
     AddChunk(0, 0, MakeChunk({}, 100, 110),
-             {.kind = ChunkKind::kCarried, .zstd = zstd}, &carried);
-    AddStep(FrameType::kRangeEnd, kMend, Encode(end), &carried);
-    Write(directory / (zstd ? "carried-zstd" : "carried"), carried);
+             {.kind = ChunkKind::kDelta, .zstd = zstd}, &delta);
+    AddStep(FrameType::kRangeEnd, kMend, Encode(end), &delta);
+    Write(directory / (zstd ? "delta-zstd" : "delta"), delta);
   }
   std::string packed = AckScript();
   AddChunk(0, 0, MakeChunk({}, 100, 110), {.frame_bytes = 900, .zstd = true},
@@ -505,10 +501,10 @@ void MakeBlobSeeds(const fs::path& directory) {
   Write(directory / "blob" / "one", Whole("/db/" + *blob, env.get()));
 }
 
-// --- blob files, carried files, compressed data ----------------------------
+// --- blob files, table files, compressed data -------------------------------
 
-// The golden table files, the same carried, and as files of a clone: two bytes
-// name the part that arrives, all blocks or those in the middle.
+// The golden table files as files of a clone: two bytes name the part that
+// arrives, all blocks or those in the middle.
 void MakeGoldenTableSeeds(const fs::path& directory) {
   const fs::path tables =
       fs::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
@@ -518,14 +514,6 @@ void MakeGoldenTableSeeds(const fs::path& directory) {
     }
     const std::string name = entry.path().stem().string();
     const std::string file = Whole(entry.path());
-    const SliceSource source(file);
-    SstReader reader;
-    SstTail tail;
-    MustWork(reader.Open(&source));
-    MustWork(RewriteSstTail(reader, &tail));
-    Write(directory / "sst_tail" / name, file);
-    Write(directory / "sst_tail" / (name + "-carried"),
-          file.substr(0, tail.body_bytes) + tail.bytes);
     Write(directory / "clone_table" / (name + "-begin"), "\1\x60" + file);
     Write(directory / "clone_table" / (name + "-middle"), "\x20\x40" + file);
   }

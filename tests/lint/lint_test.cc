@@ -21,10 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRoots[] = {"format", "pipeline", "tools", "tests",
                                   "benchmarks", "examples"};
-constexpr size_t kMaxHeaderLines = 250;
-constexpr size_t kMaxSourceLines = 600;
-constexpr size_t kHeadLines = 20;
-constexpr int kMaxFilesInRoom = 25;
 
 struct File {
   std::string path;  // from the repository's root
@@ -331,23 +327,6 @@ std::string SleepRule(const File& file, const std::string& line) {
   return "";
 }
 
-std::string BudgetRule(const File& file) {
-  const size_t most = file.is_header() ? kMaxHeaderLines : kMaxSourceLines;
-  if (file.lines.size() <= most) {
-    return "";
-  }
-  const std::string reason =
-      "Over " + std::to_string(most) + " lines because";
-  for (size_t i = 0; i < std::min(kHeadLines, file.lines.size()); ++i) {
-    if (file.lines[i].find(reason) != std::string::npos) {
-      return "";
-    }
-  }
-  return file.path + ": " + std::to_string(file.lines.size()) +
-         " lines, at most " + std::to_string(most) +
-         " without a reason in its head\n";
-}
-
 bool HasPragmaOnce(const File& file) {
   return std::find(file.lines.begin(), file.lines.end(), "#pragma once") !=
          file.lines.end();
@@ -390,7 +369,7 @@ TEST_CASE("The include rule sees every wrong direction", "[lint]") {
   }
 }
 
-TEST_CASE("The text, sleep and budget rules see what they forbid", "[lint]") {
+TEST_CASE("The text and sleep rules see what they forbid", "[lint]") {
   const File test{"tests/a.cc", {}};
   REQUIRE_FALSE(TextRule(test, "// caf\xc3\xa9").empty());
   REQUIRE_FALSE(TextRule(test, "\tint a;").empty());
@@ -402,12 +381,6 @@ TEST_CASE("The text, sleep and budget rules see what they forbid", "[lint]") {
   REQUIRE_FALSE(SleepRule(test, sleep).empty());
   REQUIRE(SleepRule(File{"pipeline/a.cc", {}}, sleep).empty());
 
-  File file = MakeFile("a.h", std::string(251, '\n'));
-  REQUIRE_FALSE(BudgetRule(file).empty());
-  file.lines[0] = "// Over 250 lines because a table is one idea.";
-  REQUIRE(BudgetRule(file).empty());
-  REQUIRE(BudgetRule(MakeFile("a.cc", std::string(600, '\n'))).empty());
-  REQUIRE_FALSE(BudgetRule(MakeFile("a.cc", std::string(601, '\n'))).empty());
   REQUIRE_FALSE(HasPragmaOnce(MakeFile("a.h", "// #pragma once\n")));
 }
 
@@ -451,18 +424,6 @@ TEST_CASE("Arrows between rooms are those of pipeline/README.md", "[lint]") {
   REQUIRE(found.empty());
 }
 
-TEST_CASE("No room is a drawer", "[lint]") {
-  std::map<std::string, int> files;
-  for (const File& file : SourceFiles()) {
-    const std::string room = RoomOf(file.path);
-    files[room] += HouseRooms().count(room) != 0 ? 1 : 0;
-  }
-  for (const auto& [room, count] : files) {
-    INFO(room);
-    CHECK(count <= kMaxFilesInRoom);
-  }
-}
-
 TEST_CASE("Sources are ASCII without using directives or promises",
           "[lint]") {
   const std::string found = Violations(SourceFiles(), TextRule);
@@ -476,11 +437,9 @@ TEST_CASE("Tests do not sleep", "[lint]") {
   REQUIRE(found.empty());
 }
 
-TEST_CASE("Files keep to their budget and headers guard themselves",
-          "[lint]") {
+TEST_CASE("Headers guard themselves", "[lint]") {
   std::string found;
   for (const File& file : SourceFiles()) {
-    found += BudgetRule(file);
     if (file.is_header() && !HasPragmaOnce(file)) {
       found += file.path + ": no #pragma once\n";
     }

@@ -145,13 +145,10 @@ ChunkExpectation Expect(const SstShape& shape, const KeyValues& entries) {
   expected.largest = entries.back().first;
   expected.num_entries = entries.size();
   uint64_t key_bytes = 0;
-  uint64_t value_bytes = 0;
   for (const auto& [key, value] : entries) {
     key_bytes += key.size();
-    value_bytes += value.size();
   }
   expected.key_bytes = key_bytes;
-  expected.value_bytes = value_bytes;
   expected.comparator = "leveldb.BytewiseComparator";
   expected.format_version = shape.format_version;
   expected.allow_marked_blocks = true;

@@ -102,7 +102,6 @@ TEST_CASE("Wrong usage ends with 2, a hint and nothing on standard output",
        "see sstferry serve --help"},
       {{"verify", source, "--json"}, "see sstferry verify --help"},
       {{"plan", "--json"}, "see sstferry plan --help"},
-      {{"inspect", "--json"}, "see sstferry inspect --help"},
   };
   for (const auto& [arguments, hint] : rows) {
     const Outcome outcome = runner.Run(arguments);
@@ -146,17 +145,3 @@ TEST_CASE("A result that standard output cannot take is not reported as OK",
   REQUIRE(outcome.err.find("standard output") != std::string::npos);
 }
 
-TEST_CASE("Inspect of a file that is neither kind fails with one object",
-          "[tools]") {
-  Runner runner;
-  const std::string path = runner.directory() / "noise";
-  std::ofstream(path) << std::string(1000, 'n');
-  const Outcome outcome = runner.Run({"inspect", path, "--json"});
-  INFO(outcome.out << outcome.err);
-  REQUIRE(outcome.exit_code == 1);
-  const auto json = nlohmann::json::parse(outcome.out);
-  REQUIRE(json["exit_code"] == 1);
-  REQUIRE(json["error"]["where"] == path);
-  REQUIRE(runner.Run({"inspect", path + ".missing"}).exit_code == 1);
-  REQUIRE(runner.Run({"inspect", runner.directory()}).exit_code == 1);
-}

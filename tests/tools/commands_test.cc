@@ -59,7 +59,6 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(options.max_rate_bytes_per_sec == 0);
   REQUIRE(options.durability == Durability::kChunk);
   REQUIRE(options.method == PullMethod::kAuto);
-  REQUIRE(options.carry == CarryMode::kAuto);
   REQUIRE(options.compression == WireCompression::kAuto);
   REQUIRE(options.compression_level == 0);
   REQUIRE(options.format_version == 0);
@@ -69,7 +68,6 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE_FALSE(options.replace);
   REQUIRE_FALSE(options.restart);
   REQUIRE_FALSE(options.verify);
-  REQUIRE(options.timeline_file.empty());
   REQUIRE_FALSE(pull.common.json);
   REQUIRE(pull.common.progress == ProgressMode::kAuto);
   REQUIRE(pull.common.progress_interval.count() == 10'000);
@@ -104,8 +102,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE_OK(ParsePull(
       {"--replace", "--restart", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end=", "--verify",
-       "--durability", "none", "--carry", "only", "--format-version", "5",
-       "--timeline", "t.csv",
+       "--durability", "none", "--format-version", "5",
        "--snapshot-dir", "/snap", "--json", "--progress", "json",
        "--progress-interval", "500ms", "--log-level", "debug", "/source",
        "/target"},
@@ -115,8 +112,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE_OK(ParsePull(
       {"--replace", "--restart", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end", "", "--verify",
-       "--durability", "none", "--carry", "only", "--format-version", "5",
-       "--timeline", "t.csv",
+       "--durability", "none", "--format-version", "5",
        "--snapshot-dir", "/snap", "--json", "--progress", "json",
        "--progress-interval", "500ms", "--log-level", "debug", "/source",
        "/target"},
@@ -133,9 +129,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE(*options.selection.interval.begin == std::string(1, '\0'));
   REQUIRE(options.selection.interval.end->empty());
   REQUIRE(options.durability == Durability::kNone);
-  REQUIRE(options.carry == CarryMode::kOnly);
   REQUIRE(options.format_version == 5);
-  REQUIRE(options.timeline_file == "t.csv");
   REQUIRE(options.snapshot_dir == "/snap");
   REQUIRE(pull.common.json);
   REQUIRE(pull.common.progress == ProgressMode::kJson);
@@ -228,7 +222,6 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--chunk-bytes", "5Gi"}, "--chunk-bytes: "},
       {{"s", "t", "--max-rate", "0"}, "--max-rate: "},
       {{"s", "t", "--durability", "all"}, "--durability: "},
-      {{"s", "t", "--carry", "all"}, "--carry: "},
       {{"s", "t", "--method", "files"}, "--method: expected auto, ingest or "},
       {{"s", "t", "--method", "clone", "--cf", "a"}, "--cf: "},
       {{"s", "t", "--keep-identity"}, "--method clone"},
@@ -240,7 +233,6 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--begin", "--verify"}, "--begin: "},
       {{"s", "t", "--cf", ""}, "--cf: "},
       {{"s", "t", "--cf", "a", "--cf", "a"}, "--cf: "},
-      {{"s", "t", "--timeline", ""}, "--timeline: "},
       {{"s", "t", "--progress", "maybe"}, "--progress: "},
       {{"s", "t", "--progress-interval", "10"}, "--progress-interval: "},
       {{"s", "t", "--log-level", "trace"}, "--log-level: "},
@@ -490,7 +482,7 @@ TEST_CASE("Plan needs neither a target nor a name", "[tools]") {
               .find("pull runs at the target") != std::string::npos);
 }
 
-TEST_CASE("Verify and inspect read their operands", "[tools]") {
+TEST_CASE("Verify reads its operands", "[tools]") {
   VerifyArguments verify;
   REQUIRE_OK(ParseVerify({"/a", "sst://h/b", "--cf", "x", "--begin", "k"},
                          &verify));
@@ -520,11 +512,6 @@ TEST_CASE("Verify and inspect read their operands", "[tools]") {
   REQUIRE(Refusal(ParseVerify({"/a"}, &verify)).find("right: ") == 0);
   REQUIRE(Refusal(ParseVerify({"/a", "sst://h"}, &verify)).find("right: ") ==
           0);
-  InspectArguments inspect;
-  REQUIRE_OK(ParseInspect({"file.sst", "--json"}, &inspect));
-  REQUIRE(inspect.file == "file.sst");
-  REQUIRE(inspect.common.json);
-  REQUIRE(Refusal(ParseInspect({}, &inspect)).find("file: ") == 0);
 }
 
 TEST_CASE("The WAL directory is said for a source directory, by serve for each",

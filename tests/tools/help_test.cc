@@ -94,10 +94,10 @@ TEST_CASE("Help says how the other options are shown", "[tools][help]") {
   REQUIRE(help.find("sstferry pull --help=GROUP") != std::string::npos);
   REQUIRE(HelpGroupNames(pull) ==
           "common, refresh, network, limits, output, advanced or all");
-  REQUIRE(HelpGroupNames(*FindCommand("inspect")) ==
+  REQUIRE(HelpGroupNames(*FindCommand("release")) ==
           "common, output, advanced or all");
   std::string text;
-  REQUIRE_FALSE(CommandHelp(*FindCommand("inspect"), "refresh", &text));
+  REQUIRE_FALSE(CommandHelp(*FindCommand("release"), "refresh", &text));
   REQUIRE_FALSE(CommandHelp(pull, "", &text));
 }
 

@@ -72,15 +72,13 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
   VerifyArguments verify;
   StatusArguments status;
   ReleaseArguments release;
-  InspectArguments inspect;
   return command == "serve"     ? ParseServe(words, &serve)
          : command == "pull"    ? ParsePull(words, &pull)
          : command == "plan"    ? ParsePlan(words, &pull)
          : command == "verify"  ? ParseVerify(words, &verify)
          : command == "status"  ? ParseStatus(words, &status)
          : command == "ls"      ? ParseLs(words, &status)
-         : command == "release" ? ParseRelease(words, &release)
-                                : ParseInspect(words, &inspect);
+                                : ParseRelease(words, &release);
 }
 
 // What bash offers for a line up to its end. An `sstferry` that knows two
@@ -204,7 +202,7 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   std::filesystem::create_directories(dir / "data");
   WriteFile(dir / "dump.sst", "");
   const std::vector<std::pair<std::string, std::string>> rows = {
-      {"sstferry ", "help inspect ls plan pull release serve status verify"},
+      {"sstferry ", "help ls plan pull release serve status verify"},
       {"sstferry pl", "plan"},
       {"sstferry help ve", "verify"},
       {"sstferry pull --vis", "--visibility"},
@@ -219,7 +217,7 @@ TEST_CASE("bash completes commands, options, values, names and directories",
       {"sstferry pull d", "data"},
       {"sstferry pull --json d", "data"},
       {"sstferry pull x d", "data"},
-      {"sstferry inspect d", "data dump.sst"},
+      {"sstferry pull --tls-ca d", "data dump.sst"},
       {"sstferry release x ", ""},
       {"sstferry pull --wal-dir d", "data"},
       {"sstferry pull --tls-ca c sst://h:1/", "1/orders 1/users"},

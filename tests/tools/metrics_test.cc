@@ -285,7 +285,7 @@ TEST_CASE("A pull that fails keeps in its metrics file when one succeeded",
   REQUIRE(Has(good, "sstferry_pull_consecutive_failures" + label + " 0"));
   REQUIRE(Has(good, "sstferry_pull_running" + label + " 0"));
   REQUIRE(Has(good, "sstferry_pull_entries" + label + " 2000"));
-  REQUIRE(good.find("sstferry_pull_bytes{kind=\"carried\"") !=
+  REQUIRE(good.find("sstferry_pull_bytes{kind=\"rebuilt\"") !=
           std::string::npos);
 
   REQUIRE(pull(dir / "none") != 0);

@@ -303,9 +303,9 @@ TEST_CASE("A reporter of a command without a plan takes its line away",
 TEST_CASE("A progress line names entries only where they are counted",
           "[tools]") {
   ProgressFormatter formatter;
-  Progress carried = At(100'000'000);
-  carried.entries = 0;
-  formatter.Observe(carried, 1);
+  Progress cloned = At(100'000'000);
+  cloned.entries = 0;
+  formatter.Observe(cloned, 1);
   REQUIRE(formatter.Line().find("entries/s") == std::string::npos);
   REQUIRE(formatter.Line().ends_with("  4 lanes"));
 }

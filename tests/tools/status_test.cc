@@ -68,8 +68,7 @@ struct Bench {
     return {"--db", std::string("db=").append(dir / "source")};
   }
   Words Pull(const std::string& url) const {
-    return {"pull", url, dir / "target", "--chunk-bytes", "64Ki",
-            "--carry", "never"};
+    return {"pull", url, dir / "target", "--chunk-bytes", "64Ki"};
   }
   Words Slow(const std::string& url) const {
     Words words = Pull(url);
@@ -115,7 +114,7 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   REQUIRE(state["target"]["unfinished"]["percent"] > 0);
   REQUIRE(state["target"]["next"] ==
           Sstferry({})[0] + " pull " + server.url() + " " + target +
-              " --chunk-bytes 64Ki --carry never --max-rate 200K");
+              " --chunk-bytes 64Ki --max-rate 200K");
   AskUntil({"status", server.url()}, [](const json& answer) {
     return answer["source"]["snapshots"][0]["readers"] == 0;
   });

@@ -107,8 +107,7 @@ class MeteredDialer : public Dialer {
 
 // Pulls dir/"source" into dir/`target` with four lanes over TCP.
 Summary PullMetered(const TempDir& dir, const std::string& target,
-                    uint64_t pull_rate, uint64_t serve_rate, Meter* meter,
-                    CarryMode carry = CarryMode::kAuto) {
+                    uint64_t pull_rate, uint64_t serve_rate, Meter* meter) {
   ServeOptions serve = ServeSample(dir / "source");
   serve.max_rate_bytes_per_sec = serve_rate;
   TestServer server(serve);
@@ -117,7 +116,7 @@ Summary PullMetered(const TempDir& dir, const std::string& target,
   options.target_dir = dir / target;
   options.chunk_bytes = 256u << 10;
   options.max_rate_bytes_per_sec = pull_rate;
-  options.carry = carry;
+  options.method = PullMethod::kIngest;
   MeteredDialer dialer(server.address(), meter);
   Summary summary;
   Puller puller(options, &dialer, [](const PullContext* context) {
@@ -132,7 +131,6 @@ TEST_CASE("Lanes carry the same payload whatever the shape of the source",
   const TempDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compression = rocksdb::kNoCompression;
-  CarryMode carry = CarryMode::kAuto;
   {
     OpenDb db(dir / "source", OneFamily(options));
     SECTION("values of very unequal sizes, the large ones together") {
@@ -149,7 +147,6 @@ TEST_CASE("Lanes carry the same payload whatever the shape of the source",
       db.Flush();
       db.Compact();
       REQUIRE(FileCount(dir / "source", ".sst") == 1);
-      carry = CarryMode::kNever;  // a carried file is not cut
     }
     SECTION("all in level 0, each file over all keys") {
       for (uint64_t file = 0; file < 6; ++file) {
@@ -165,7 +162,7 @@ TEST_CASE("Lanes carry the same payload whatever the shape of the source",
   // As over a network that is the narrowest place: who holds up a lane is the
   // wire, not the scheduler of a small machine.
   const Summary summary =
-      PullMetered(dir, "target", 8'000'000, 0, &meter, carry);
+      PullMetered(dir, "target", 8'000'000, 0, &meter);
   REQUIRE(summary.lanes == 4);
   REQUIRE(meter.bytes().size() == 5);
   uint64_t sum = 0;

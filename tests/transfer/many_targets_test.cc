@@ -46,7 +46,6 @@ struct Fleet {
     PullOptions options =
         PullFrom(where, dir / ("target" + std::to_string(target)));
     options.latest_snapshot = true;
-    options.carry = CarryMode::kNever;
     options.chunk_bytes = 512u << 10;
     options.lanes = 2;
     options.peer_timeout = milliseconds(10'000);
@@ -79,9 +78,6 @@ TEST_CASE("Targets that pull the latest snapshot at once get equal databases",
       PullOptions options = fleet.Options(
           i, i == 0 ? relay.address() : fleet.server->address());
       options.method = clones ? PullMethod::kClone : PullMethod::kIngest;
-      if (clones) {
-        options.carry = CarryMode::kAuto;
-      }
       summaries[i] = RunPull(options);
       --running;
     });
@@ -164,7 +160,6 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   const auto options = [&](int target, const HostPort& where) {
     PullOptions pull = fleet.Options(target, where);
     pull.method = clones ? PullMethod::kClone : PullMethod::kIngest;
-    pull.carry = clones ? CarryMode::kAuto : CarryMode::kNever;
     return pull;
   };
   Relay relay(server.address());
@@ -180,7 +175,6 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   request.database = "db";
   request.lanes = 1;
   request.chunk_bytes = 512u << 10;
-  request.carry = clones ? CarryMode::kAuto : CarryMode::kNever;
   request.mode = clones ? TransferMode::kClone : TransferMode::kSeed;
   request.snapshot_use = SnapshotUse::kLatest;
   StalledTarget stalled(server.address(), request, wants_little);

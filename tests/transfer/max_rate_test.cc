@@ -155,7 +155,6 @@ TEST_CASE("Lanes that wait their turn under a cap are not too slow",
   options.source.host = "in-process";
   options.source.name = "db";
   options.lanes = 16;
-  options.carry = CarryMode::kNever;
   Puller puller(options, transport.dialer.get(), [](const PullContext* context) {
     return std::make_unique<SeedTarget>(context);
   });

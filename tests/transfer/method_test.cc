@@ -1,5 +1,5 @@
 // --method auto: chunks, or a clone where chunks cannot hold what the database
-// holds.
+// holds, or where it is compacted.
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +14,7 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/compacted.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/test_db.h"
 
@@ -111,6 +112,115 @@ TEST_CASE("Auto moves a database that chunks can hold as chunks",
           "auto: chunks hold all that the database holds");
   REQUIRE(moved.summary.files_cloned == 0);
   ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("Auto clones a compacted database into a new directory",
+          "[transfer][method]") {
+  const TempDir dir;
+  const Families families = OneFamily(SmallFiles());
+  {
+    OpenDb db(dir / "source", families);
+    FillCompacted(&db, 0, 2000);
+    db.Put(NumberedKey(1), "newer");
+    db.Put(NumberedKey(9000), "in the WAL");
+  }
+  const Via via = GENERATE(Via::kDirectory, Via::kTcp);
+  const Ferried moved = Ferry(dir / "source", dir / "target", {}, via);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.method == "clone");
+  REQUIRE(moved.summary.method_reason ==
+          "auto: the source's database is compacted, and so is a clone of it");
+  REQUIRE_FALSE(moved.notes_mention("clones the database"));
+  RequireUsable(dir / "source", dir / "target", families);
+  // And a copy of what chunks made.
+  PullOptions chunks;
+  chunks.method = PullMethod::kIngest;
+  REQUIRE_OK(Ferry(dir / "source", dir / "seed", chunks, via).status);
+  const Ferried copied = Ferry(dir / "seed", dir / "copy", {}, via);
+  REQUIRE_OK(copied.status);
+  REQUIRE(copied.summary.method == "clone");
+  ExpectSameEntries(dir / "source", dir / "copy");
+}
+
+TEST_CASE("Auto sends chunks of a compacted database unless it is cloned whole "
+          "into a new directory",
+          "[transfer][method]") {
+  const TempDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily(SmallFiles()));
+    FillCompacted(&db, 0, 2000);
+  }
+  PullOptions options;
+  std::string why = "auto: chunks hold all that the database holds";
+  SECTION("since a part was asked for") {
+    options.selection.interval.begin = NumberedKey(0);
+    why = "--begin";
+  }
+  SECTION("since a format was asked for") {
+    options.format_version = 5;
+    why = "--format-version";
+  }
+  SECTION("since it replaces a directory") { options.replace = true; }
+  SECTION("since it is a refresh") {
+    options.mode = PullMode::kRefresh;
+    options.visibility = Visibility::kSwap;
+  }
+  SECTION("since others have the snapshot") { options.latest_snapshot = true; }
+  SECTION("since a tenth of it is newer") {
+    OpenDb db(dir / "source", OneFamily(SmallFiles()));
+    for (uint64_t i = 3000; i < 3220; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(200, i));
+    }
+    db.Flush();
+  }
+  SECTION("since a clone is refused") {
+    fs::create_directory(dir / "source" + "/titandb");
+    why = "auto: a clone is refused: ";
+  }
+  const Ferried moved =
+      Ferry(dir / "source", dir / "target", options, Via::kTcp);
+  INFO(moved.message());
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.summary.method == "ingest");
+  INFO(moved.summary.method_reason);
+  REQUIRE(moved.summary.method_reason.find(why) != std::string::npos);
+  REQUIRE_FALSE(moved.notes_mention("leave something out"));
+  ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A plan advises what auto takes, and lists every file",
+          "[transfer][method][plan]") {
+  const TempDir dir;
+  const Families families = OneFamily(SmallFiles());
+  {
+    OpenDb db(dir / "source", families);
+    FillCompacted(&db, 0, 2000);
+  }
+  REQUIRE(PlanOf(dir / "source").advised_method == "clone");
+  PullOptions replace;
+  replace.replace = true;
+  REQUIRE(PlanOf(dir / "source", replace).advised_method == "ingest");
+  std::set<std::string> names;
+  {
+    OpenDb db(dir / "source", families);
+    for (uint64_t i = 1000; i < 3000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(200, i));
+    }
+    db.Flush();
+    std::vector<rocksdb::LiveFileMetaData> live;
+    db->GetLiveFilesMetaData(&live);
+    for (const auto& file : live) names.insert(file.relative_filename);
+  }
+  const Summary plan = PlanOf(dir / "source");
+  REQUIRE(plan.advised_method == "ingest");
+  std::set<std::string> planned;
+  for (const PlanItemSummary& item : plan.items) {
+    REQUIRE(item.action == "rebuild");
+    planned.insert(item.file);
+  }
+  REQUIRE(planned == names);
+  REQUIRE(names.size() > 5);
 }
 
 TEST_CASE("Auto clones a database of a comparator that nobody here knows",
@@ -287,8 +397,8 @@ TEST_CASE("What chunks refuse stays refused where auto may not clone",
     why = "--end";
   }
   SECTION("since it is about chunks") {
-    options.carry = CarryMode::kNever;
-    why = "--carry";
+    options.format_version = 5;
+    why = "--format-version";
   }
   SECTION("since the visibility is not that of a swap") {
     options.mode = PullMode::kRefresh;
@@ -506,8 +616,7 @@ TEST_CASE("A plan tells of both methods and advises one",
   }
   REQUIRE(ingest.files == 1);
   REQUIRE(clone.files >= 4);
-  // One file that overlaps no other but has sequence numbers is rebuilt.
-  REQUIRE(plan.advised_method == "clone");
+  REQUIRE(plan.advised_method == "ingest");
   REQUIRE(plan.advised_reason.find("compaction debt") != std::string::npos);
   REQUIRE_FALSE(plan.items.empty());
 }

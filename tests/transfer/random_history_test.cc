@@ -23,7 +23,6 @@ struct History {
   bool tcp;
   bool verify;
   bool no_durability;
-  bool never_carry;
   uint32_t compact_from;  // a random part, compacted before a second pull
 };
 
@@ -32,9 +31,8 @@ void showValue(const History& history, std::ostream& os) {
   for (const uint32_t kind : history.kinds) os << " " << kind;
   os << " lanes " << history.lanes << " chunk_bytes " << history.chunk_bytes
      << " tcp " << history.tcp << " verify " << history.verify
-     << " no durability " << history.no_durability << " never carry "
-     << history.never_carry << " compact from " << history.compact_from
-     << " steps";
+     << " no durability " << history.no_durability << " compact from "
+     << history.compact_from << " steps";
   for (const Step& step : history.steps) {
     os << " ";
     showValue(step, os);
@@ -57,8 +55,6 @@ rc::Gen<History> HistoryGen() {
       rc::gen::set(&History::tcp, rc::gen::arbitrary<bool>()),
       rc::gen::set(&History::verify, rc::gen::arbitrary<bool>()),
       rc::gen::set(&History::no_durability, rc::gen::arbitrary<bool>()),
-      rc::gen::set(&History::never_carry,
-                   rc::gen::map(inRange(0, 5), [](int i) { return i == 0; })),
       rc::gen::set(&History::compact_from, inRange<uint32_t>(0, 700)));
 }
 
@@ -78,8 +74,6 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
   uint64_t entries = 0;
   uint64_t chunks = 0;
   uint64_t most_chunks = 0;
-  uint64_t carried = 0;
-  uint64_t mixed = 0;
   const bool held = rc::check("a history arrives entry by entry", [&] {
     const History history = *HistoryGen();
     const TempDir dir;
@@ -92,8 +86,7 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
     options.durability =
         history.no_durability ? Durability::kNone : Durability::kChunk;
     options.registry.comparators = {ByLengthComparator()};
-    options.carry =
-        history.never_carry ? CarryMode::kNever : CarryMode::kAuto;
+    options.method = PullMethod::kIngest;
     // As it is, after a compaction of a part, and that copy once more.
     for (const char* const names : {"source target", "source second",
                                     "second third"}) {
@@ -113,21 +106,15 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
       ExpectEqual(from, to, expected);
       entries += moved.summary.entries;
       chunks += moved.summary.chunks;
-      carried += moved.summary.chunks_carried;
-      mixed += moved.summary.chunks_carried > 0 &&
-               moved.summary.chunks_built > 0;
       most_chunks = std::max(most_chunks, moved.summary.chunks);
     }
   });
   // Other cases of this process start children, which count for themselves.
   REQUIRE(setenv("RC_PARAMS", given.c_str(), 1) == 0);
   std::cerr << "moved " << entries << " entries in " << chunks
-            << " chunks, at most " << most_chunks << " at once, " << carried
-            << " carried, " << mixed << " transfers of both kinds\n";
+            << " chunks, at most " << most_chunks << " at once\n";
   REQUIRE(held);
   REQUIRE(most_chunks > 4);
-  REQUIRE(carried > 0);
-  REQUIRE(mixed > 0);
 }
 
 }  // namespace sstferry::test

@@ -32,7 +32,7 @@ std::string Value(uint64_t seed) {
                        : RandomBytes(1000, seed);
 }
 
-// The first half of the keys is rebuilt, the second carried in one file.
+// The first half of the keys lies in two files, the second is compacted.
 void MakeSource(const std::string& directory, uint64_t entries) {
   OpenDb db(directory, OneFamily(SourceOptions()));
   for (uint64_t i = entries / 2; i < entries; ++i) {
@@ -93,12 +93,10 @@ TEST_CASE("A pull whose connections are all cut goes on by itself",
           "[transfer][reconnect]") {
   const TempDir dir;
   MakeSource(dir / "source", 24'000);
-  const CarryMode carry = GENERATE(CarryMode::kAuto, CarryMode::kNever);
   TestServer server(ServeKept(dir / "source"));
   Relay relay(server.address());
   relay.SetRate(Relay::kToClient, 40'000'000);
   PullOptions options = PullOver(relay, dir / "target");
-  options.carry = carry;
   options.verify = true;
   std::atomic<bool> done{false};
   std::thread cutter([&relay, &done] {
@@ -141,7 +139,6 @@ TEST_CASE("A pull that was cut is resumed with more lanes",
     Relay relay(server.address());
     relay.SetRate(Relay::kToClient, 40'000'000);
     PullOptions options = PullOver(relay, dir / "target");
-    options.carry = CarryMode::kNever;
     options.chunk_bytes = 512u << 10;
     options.lanes = lanes.before;
     options.retry_for = milliseconds(0);
@@ -167,10 +164,9 @@ struct Night {
   uint64_t chunk_bytes = 2u << 20;
 };
 
-// Carried or rebuilt, as it is or compressed, plain or TLS: by the seed.
+// As it is or compressed, plain or TLS: by the seed.
 void PullThroughNight(const TempDir& dir, Night night, uint64_t seed) {
   CAPTURE(seed);
-  const bool only_rebuilt = seed % 2 == 0;
   const bool compressed = seed / 2 % 2 == 0;
   const bool tls = seed % 3 == 0;
   TestServer server(ServeKept(dir / "source"),
@@ -185,7 +181,6 @@ void PullThroughNight(const TempDir& dir, Night night, uint64_t seed) {
   options.lanes = 4;
   options.chunk_bytes = night.chunk_bytes;
   options.log = lines.log("target");
-  options.carry = only_rebuilt ? CarryMode::kNever : CarryMode::kAuto;
   options.compression =
       compressed ? WireCompression::kZstd : WireCompression::kNone;
   options.verify = true;
@@ -197,10 +192,9 @@ void PullThroughNight(const TempDir& dir, Night night, uint64_t seed) {
   const Relay::Damage damage = relay.damage();
   const uint64_t passed = relay.bytes(Relay::kToClient);
   if (std::getenv("SSTFERRY_NIGHT_SEED") != nullptr) {
-    printf("seed %llu%s%s%s: %.1f s, %llu cuts, %llu flips, %llu stalls, %llu "
+    printf("seed %llu%s%s: %.1f s, %llu cuts, %llu flips, %llu stalls, %llu "
            "retries, %llu MB of %llu MB\n",
            static_cast<unsigned long long>(seed),
-           only_rebuilt ? ", rebuilt" : ", carried",
            compressed ? ", zstd" : "", tls ? ", TLS" : "", took.count(),
            static_cast<unsigned long long>(damage.cuts),
            static_cast<unsigned long long>(damage.flips),

@@ -21,7 +21,6 @@ void PutAll(const std::string& dir, uint64_t seed) {
 
 TEST_CASE("SingleDelete of every key of a refreshed family leaves nothing",
           "[transfer][refresh]") {
-  const CarryMode carry = GENERATE(CarryMode::kAuto, CarryMode::kNever);
   const Visibility visibility =
       GENERATE(Visibility::kAll, Visibility::kChunk);
   const TempDir dir;
@@ -31,14 +30,11 @@ TEST_CASE("SingleDelete of every key of a refreshed family leaves nothing",
   options.visibility = visibility;
   options.chunk_bytes = 64 << 10;
   options.lanes = 2;
-  options.carry = carry;
   options.adopt = true;
   options.compact = false;
   const Ferried refreshed =
       Refresh(dir / "source", dir / "target", options);
   REQUIRE_OK(refreshed.status);
-  REQUIRE((refreshed.summary.chunks_carried > 0) ==
-          (carry == CarryMode::kAuto));
   ExpectSameEntries(dir / "source", dir / "target");
   {
     OpenDb target(dir / "target", OneFamily(Quiet()));
@@ -59,7 +55,6 @@ class LastKey {
       : last_(std::move(last)) {
     family_.comparator = order;
     options_.registry.comparators = {&kOwn};
-    options_.carry = CarryMode::kNever;
     options_.compact = false;  // nothing merges the older one away
     OpenDb db(source(), families());
     db.Put("a", "first");

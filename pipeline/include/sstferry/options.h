@@ -1,6 +1,5 @@
 // Options and results shared by the source and the target. Plain structs with
 // their defaults; sizes in bytes, durations as std::chrono.
-// Over 250 lines because options and results are read side by side.
 #pragma once
 
 #include <chrono>
@@ -61,7 +60,9 @@ enum class Durability {
 
 // How a pull moves data into a new database.
 enum class PullMethod {
-  kAuto,    // kIngest; kClone if chunks cannot hold what the database holds
+  // kIngest; kClone if chunks cannot hold what the database holds, and into a
+  // new directory if the database is compacted.
+  kAuto,
   kIngest,  // as chunks, which RocksDB ingests
   kClone,   // as the files of the source's snapshot, which stay as they are
 };
@@ -87,8 +88,8 @@ struct PullOptions {
   std::string target_dir;
   PullMode mode = PullMode::kSeed;
   // kClone: seeds and Visibility::kSwap only, without a selection and
-  // `format_version`. kAuto clones only where kClone may, and without a `carry`
-  // mode that was asked for; an unfinished pull keeps its method.
+  // `format_version`. kAuto clones only where kClone may; an unfinished pull
+  // keeps its method.
   PullMethod method = PullMethod::kAuto;
   // Clones only: the new database keeps the id of its source, which it is to
   // replace. Otherwise it gets an id of its own.
@@ -160,8 +161,6 @@ struct PullOptions {
   Durability durability = Durability::kChunk;
   bool verify = false;          // compare with the source before the rename
   uint32_t format_version = 0;  // of SST files; 0: same as the source's files
-  CarryMode carry = CarryMode::kAuto;
-  std::string timeline_file;    // CSV, one line a second; empty: none
   std::string snapshot_dir;     // for a directory source; empty: beside it
   std::string wal_dir;          // of a directory source; empty: from OPTIONS
   TlsFiles tls;                 // for a source over TCP; empty: plain
@@ -345,11 +344,10 @@ struct Summary {
   uint64_t ranges = 0;
   uint64_t chunks = 0;
   uint64_t chunks_built = 0;
-  uint64_t chunks_carried = 0;
   uint64_t chunks_delta = 0;
   uint64_t chunks_resumed = 0;
   uint64_t chunks_cloned = 0;     // units of files
-  uint64_t chunks_unchecked = 0;  // carried or cloned, without checksums
+  uint64_t chunks_unchecked = 0;  // cloned, without checksums
   // Finished clones only: files that came, and those that were linked.
   uint64_t files_cloned = 0;
   uint64_t files_reused = 0;
@@ -357,7 +355,6 @@ struct Summary {
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;
-  uint64_t sst_bytes_carried = 0;
   // Parts of both that an earlier, unfinished pull had received.
   uint64_t sst_bytes_resumed = 0;
   uint64_t key_value_bytes_resumed = 0;

@@ -43,6 +43,10 @@ struct DatabaseFacts {
   uint64_t files = 0;  // tables and blob files
   uint64_t bytes = 0;  // of these files
   uint64_t sequence = 0;
+  // At least 95 % of these bytes are tables whose entries are all at sequence
+  // 0: a compaction wrote them into the last level, without deletions and
+  // obsolete versions.
+  bool is_compacted = false;
   // When its MANIFEST or a WAL was last written to, since 1970.
   uint64_t written_seconds = 0;
 };

@@ -17,12 +17,6 @@ constexpr uint64_t kLookInterval = 64;
 
 }  // namespace
 
-Status RefuseEntity(const std::string& entry) {
-  return MakeStatus(EndState::kRefused,
-                    entry + ": wide-column entities need RocksDB 8.6 or later "
-                            "on the target");
-}
-
 std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
                             const Slice& key) {
   return "column family '" + family.GetName() + "' key " + KeyForMessage(key);
@@ -42,7 +36,10 @@ Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
   }
   return target_takes_entities || !reader.is_entity()
              ? Status::OK()
-             : RefuseEntity(EntryForMessage(family, reader.key()));
+             : MakeStatus(EndState::kRefused,
+                          EntryForMessage(family, reader.key()) +
+                              ": wide-column entities need RocksDB 8.6 or "
+                              "later on the target");
 }
 
 ChunkBuilder::ChunkBuilder(rocksdb::DB* db,
@@ -132,7 +129,6 @@ Status ChunkBuilder::FinishChunk(ChunkWriter* writer, ChunkEnd* chunk) {
 Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
                                 ChunkEnd* chunk) {
   uint64_t reported_entries = 0;
-  uint64_t reported_bytes = 0;
   uint64_t bytes_to_look = 0;
   while (reader->Valid()) {
     const Slice key = reader->key();
@@ -173,21 +169,16 @@ Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
       continue;
     }
     bytes_to_look = 0;
-    const uint64_t now_bytes = chunk->key_bytes + chunk->value_bytes;
     if (options_.on_progress) {
-      options_.on_progress(chunk->entries - reported_entries,
-                           now_bytes - reported_bytes);
+      options_.on_progress(chunk->entries - reported_entries);
       reported_entries = chunk->entries;
-      reported_bytes = now_bytes;
     }
     if (options_.cancelled && options_.cancelled()) {
       return MakeStatus(EndState::kCancelled, "build: stopped on request");
     }
   }
   if (options_.on_progress) {
-    options_.on_progress(
-        chunk->entries - reported_entries,
-        chunk->key_bytes + chunk->value_bytes - reported_bytes);
+    options_.on_progress(chunk->entries - reported_entries);
   }
   // Valid() is false also after an error: a range that could not be read must
   // not end as if it were complete.

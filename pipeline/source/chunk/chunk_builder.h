@@ -12,16 +12,12 @@
 #include "format/message/messages.h"
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/source/chunk/sink_file_system.h"
-#include "pipeline/source/plan/carry_rules.h"
+#include "pipeline/read/table_file.h"
 #include "pipeline/source/plan/replaced_family.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 
 namespace sstferry {
-
-// Returns the kRefused for `entry` ("key 0x6B"), a wide-column entity that the
-// target cannot accept.
-[[nodiscard]] rocksdb::Status RefuseEntity(const std::string& entry);
 
 // Names an entry in a message.
 std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
@@ -67,8 +63,8 @@ struct ChunkBuilderOptions {
   // Refresh only: each chunk replaces its interval (pipeline/base/tile.h).
   std::optional<ReplacedFamily> replaces;
   std::function<bool()> cancelled;  // polled; may be null
-  // Receives counts as entries are built, for the timeline; may be null.
-  std::function<void(uint64_t entries, uint64_t key_value_bytes)> on_progress;
+  // Receives counts as entries are built, may be null.
+  std::function<void(uint64_t entries)> on_progress;
 };
 
 // Builds chunks of one family.

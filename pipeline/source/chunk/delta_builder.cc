@@ -166,7 +166,7 @@ Status DeltaBuilder::Put(EntryReader* reader) {
     chunk_.value_bytes += value.size();
     chunk_.largest.assign(key.data(), key.size());
     if (options_.on_progress) {
-      options_.on_progress(1, key.size() + value.size());
+      options_.on_progress(1);
     }
   }
   return status;

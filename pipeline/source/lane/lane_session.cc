@@ -3,7 +3,6 @@
 #include "format/limits.h"
 #include "pipeline/base/blocked_time.h"
 #include "pipeline/read/interval_reader.h"
-#include "pipeline/source/chunk/file_carrier.h"
 #include "pipeline/source/chunk/read_failure.h"
 #include "pipeline/source/chunk/unit_sender.h"
 
@@ -83,7 +82,7 @@ Status LaneSession::Serve(LanePort* port) {
     } else if (status.ok()) {
       clock_.Enter(Stage::kReadBuild);
       status = Answer(request, port, &done);
-      // A carried file is read again, if it is requested.
+      // A unit of a clone is read again, if it is requested.
       if (!status.ok() && link_->lost() && !sink_->empty()) {
         status = sink_->GoOn();
       }
@@ -182,14 +181,12 @@ Status LaneSession::SendRange(const RangeRequest& request) {
                           ", found " + std::to_string(request.range_id));
   }
   const Range& range = transfer_->ranges()[request.range_id];
-  const bool carried = transfer_->carried(range.id) != nullptr;
   const TransferFamily& family = transfer_->families()[range.family];
-  sink_->BeginRange(request, /*rebuilt=*/!carried && !transfer_->is_clone(),
+  sink_->BeginRange(request, /*rebuilt=*/!transfer_->is_clone(),
                     family.replaces.has_value()
                         ? family.handle->GetComparator()
                         : nullptr);
   Status status = transfer_->is_clone() ? CloneRange(range, request)
-                  : carried             ? CarryRange(range, request)
                                         : BuildRange(range, request);
   if (status.ok()) {
     status = sink_->EndRange();
@@ -198,11 +195,10 @@ Status LaneSession::SendRange(const RangeRequest& request) {
   return sink_->TakeSuperseded() ? Status::OK() : status;
 }
 
-std::function<void(uint64_t, uint64_t)> LaneSession::Counter() {
+std::function<void(uint64_t)> LaneSession::Counter() {
   TransferCounters* counters = transfer_->counters();
-  return [counters](uint64_t entries, uint64_t bytes) {
+  return [counters](uint64_t entries) {
     counters->entries.fetch_add(entries, std::memory_order_relaxed);
-    counters->key_value_bytes.fetch_add(bytes, std::memory_order_relaxed);
   };
 }
 
@@ -255,7 +251,7 @@ Status LaneSession::SendCached(const Range& range, const TransferFamily& family,
   // In place of the resend buffer, which these chunks do not need.
   read->newest_bytes = transfer_->pace()->shares()->lane_bytes();
   read->on_chunk = [count = Counter()](const ChunkEnd& end) {
-    count(end.entries, end.key_bytes + end.value_bytes);
+    count(end.entries);
   };
   return cache->Send(read, sink_);
 }
@@ -318,27 +314,7 @@ Status LaneSession::CloneRange(const Range& range,
   return SendUnit(transfer_->unit_path(unit), unit, range.id,
                   first_byte < unit.bytes ? first_byte : 0,
                   [this] { return transfer_->ended(); }, sink_,
-                  &carry_buffer_);
-}
-
-Status LaneSession::CarryRange(const Range& range,
-                               const RangeRequest& request) {
-  const CarriedFile& file = *transfer_->carried(range.id);
-  if (request.held.chunks == 1 && request.after.has_value()) {
-    return Status::OK();  // only the range's end was missing
-  }
-  if (request.after.has_value() || request.held.chunks != 0) {
-    return MakeStatus(EndState::kRefused,
-                      "lane: range " + std::to_string(range.id) +
-                          " is one carried file and has no second chunk");
-  }
-  FileCarrierOptions options;
-  options.target_takes_entities = transfer_->target_takes_entities();
-  options.cancelled = [this] { return transfer_->ended(); };
-  options.on_progress = Counter();
-  FileCarrier carrier(options, sink_, &carry_buffer_);
-  const uint64_t first_byte = sink_->FirstByte(request);
-  return carrier.Carry(range, file, first_byte < file.bytes ? first_byte : 0);
+                  &unit_buffer_);
 }
 
 Status LaneSession::SendDigest(const DigestRequest& request, LanePort* port) {
@@ -375,7 +351,7 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request,
   };
   DigestReply reply;
   Status status = DigestUnit(transfer_->unit_path(unit), unit, stopped,
-                             &carry_buffer_, &reply.content);
+                             &unit_buffer_, &reply.content);
   // In a pull, the target checked what it has.
   if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
       transfer_->is_last_unit(request.range_id)) {

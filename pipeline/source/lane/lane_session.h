@@ -46,10 +46,8 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
   [[nodiscard]] rocksdb::Status CloneRange(const Range& range,
                                            const RangeRequest& request);
-  [[nodiscard]] rocksdb::Status CarryRange(const Range& range,
-                                           const RangeRequest& request);
-  // Counts entries as they are sent, for the timeline.
-  std::function<void(uint64_t entries, uint64_t bytes)> Counter();
+  // Counts entries as they are sent, for the progress.
+  std::function<void(uint64_t entries)> Counter();
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request,
                                            LanePort* port);
   [[nodiscard]] rocksdb::Status SendUnitDigest(
@@ -64,7 +62,7 @@ class LaneSession {
   LaneSink* sink_ = nullptr;
   const uint32_t lane_;
   StageClock clock_;
-  std::vector<char> carry_buffer_;
+  std::vector<char> unit_buffer_;
   LaneCompressor compressor_;
   LaneDeltas deltas_;
   uint64_t requests_ = 0;  // for ranges and digests

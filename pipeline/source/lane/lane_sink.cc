@@ -41,11 +41,11 @@ Status LaneSink::Append(const Slice& data) {
   Slice rest = data;
   while (!rest.empty()) {
     size_t bytes = std::min<size_t>(rest.size(), kMaxPayloadBytes);
-    if (!superseded_ && !window_.carrying()) {
+    if (!superseded_ && !window_.sends_unit()) {
       window_.SetMost(transfer_->pace()->shares()->lane_bytes());
       bytes = std::min<size_t>(bytes, window_.most() / 4);
     }
-    if (window_.carrying()) {
+    if (window_.sends_unit()) {
       bytes = window_.chunk().FrameBytes(bytes);
     }
     const Status status = AppendPiece(Slice(rest.data(), bytes));
@@ -62,7 +62,7 @@ Status LaneSink::AppendPiece(const Slice& piece) {
     // Data of a writer that is destroyed early.
     return MakeStatus(EndState::kCancelled, "lane: the chunk was given up");
   }
-  if (window_.carrying()) {
+  if (window_.sends_unit()) {
     return SendPiece(piece, &window_.chunk().frames);
   }
   Status status = TakeAcks(/*wait=*/false);
@@ -132,7 +132,7 @@ Status LaneSink::Deliver() {
         return status;
       }
     }
-    if (window_.carrying()) {
+    if (window_.sends_unit()) {
       return MakeStatus(EndState::kDeadPeer, "lane: the connection was lost");
     }
     const Status status = Recover();

@@ -16,7 +16,7 @@ namespace sstferry {
 // connection is lost, the current call waits (and the builder with it) until
 // the lane has another connection and the target says how far it came. The sink
 // sends the rest again from the window, completely sent chunks and ranges
-// included. A carried chunk is read again instead: its calls fail at once, and
+// included. A unit of a clone is read again instead: its calls fail at once, and
 // the answer to the next request resumes it.
 //
 // Ownership: borrows all. Threads: the lane's serving thread.
@@ -51,7 +51,7 @@ class LaneSink : public ChunkSink {
   rocksdb::Status Append(const rocksdb::Slice& data) override;
   rocksdb::Status End(const ChunkEnd& end) override;
 
-  // Returns where to resume the carried chunk of the request.
+  // Returns where to resume the unit of the request.
   uint64_t FirstByte(const RangeRequest& request) const {
     return window_.FirstByte(request);
   }

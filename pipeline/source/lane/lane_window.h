@@ -17,7 +17,7 @@
 namespace sstferry {
 
 // Keeps the bytes of rebuilt chunks, and only the frames' digests of those that
-// can be read again: carried ones, and those of a chunk cache.
+// can be read again: units of a clone, and those of a chunk cache.
 //
 // Memory: kBytes or SetMost(), because a caller waits for acknowledgements before it adds
 //   more, kSpareBytes that are used again while they are in the cache, and 16
@@ -77,7 +77,7 @@ class LaneWindow {
   };
 
   void BeginRange(const RangeRequest& request);
-  // A resumed carried chunk has the frames that Rewind() kept.
+  // A resumed unit has the frames that Rewind() kept.
   void BeginChunk(const ChunkBegin& begin);
   // Sets how many bytes the window keeps at most: its share of the memory of
   // all lanes.
@@ -102,7 +102,7 @@ class LaneWindow {
 
   enum class Found {
     kAll,        // the unsent data now follows what the target has
-    kToBeRead,   // only the frames of a carried chunk, to be read again
+    kToBeRead,   // only the frames of a unit, to be read again
     kNothing,    // the window is now empty
   };
   // Sets the target's position to that of `request`, its first one on another
@@ -110,7 +110,7 @@ class LaneWindow {
   // `building`: resume the last range, which has not ended; otherwise the
   // window drops it, and the lane answers its request anew.
   Found Rewind(const RangeRequest& request, bool building);
-  // Returns where to resume a carried chunk that Rewind() found.
+  // Returns where to resume a unit that Rewind() found.
   uint64_t FirstByte(const RangeRequest& request) const;
   void Clear();
 
@@ -128,8 +128,8 @@ class LaneWindow {
   // Drops the ranges that were not requested on the current connection.
   void ForgetUnasked();
   Chunk& chunk() { return ranges_.back().chunks.back(); }
-  // True if the last range is a carried file without its end.
-  bool carrying() const {
+  // True if the last range is a unit of a clone without its end.
+  bool sends_unit() const {
     return !ranges_.empty() && !ranges_.back().ended &&
            !ranges_.back().chunks.empty() &&
            !ranges_.back().chunks.back().rebuilt();
@@ -153,7 +153,7 @@ class LaneWindow {
   const KeptChunk* read_of_ = nullptr;  // whose they are; null: nobody's
   uint64_t read_at_ = 0;
   std::string read_;
-  std::optional<uint32_t> kept_range_;  // of a carried chunk:
+  std::optional<uint32_t> kept_range_;  // of a unit:
   FrameList kept_frames_;
 };
 

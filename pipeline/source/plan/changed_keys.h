@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "format/types.h"
-#include "pipeline/source/plan/carry_rules.h"
+#include "pipeline/source/plan/file_plan.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"

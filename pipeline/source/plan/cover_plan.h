@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "format/message/messages.h"
-#include "pipeline/source/plan/carry_rules.h"
+#include "pipeline/source/plan/file_plan.h"
 #include "rocksdb/comparator.h"
 
 namespace sstferry {

@@ -1,7 +1,6 @@
 #include "pipeline/source/plan/planner.h"
 
 #include <algorithm>
-#include <random>
 
 #include "format/end_state.h"
 #include "format/limits.h"
@@ -18,28 +17,16 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// Makes a session id as RocksDB does: 20 base-36 characters.
-std::string NewSessionId() {
-  constexpr char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  std::random_device device;
-  std::string id;
-  for (int i = 0; i < 20; ++i) {
-    id.push_back(kDigits[device() % 36]);
-  }
-  return id;
-}
-
 // A key with the bytes between it and the previous cut point.
 struct Weight {
   std::string key;
   uint64_t bytes = 0;
 };
 
-// Neighbouring files that are rebuilt, and the interval that contains them.
+// An interval, and the weights of the files in it.
 struct Region {
   KeyInterval interval;
   uint64_t bytes = 0;
-  std::string largest;  // largest key of its files
   std::vector<Weight> weights;
 };
 
@@ -56,7 +43,7 @@ class FamilyCutter {
         plan_(plan),
         ranges_(ranges) {}
 
-  [[nodiscard]] Status Cut(std::vector<CarriedFile>* carried);
+  [[nodiscard]] Status Cut();
 
  private:
   void CutEmptyKey(Region* region);
@@ -64,11 +51,6 @@ class FamilyCutter {
   // Cuts at keys where the target's files end, then evenly between these.
   void CutRegion(Region* region);
   void CutEvenly(const Region& region);
-  CarriedFile Carry(const FilePlan& file, const Range& range) const;
-  std::optional<std::string> EndOf(const Region& region,
-                                   const FilePlan& next) const;
-  std::optional<std::string> EndBehind(const FilePlan& file,
-                                       size_t index) const;
   void AddRange(std::optional<std::string> begin,
                 std::optional<std::string> end, uint64_t bytes);
 
@@ -80,58 +62,17 @@ class FamilyCutter {
   std::vector<Range>* const ranges_;
 };
 
-Status FamilyCutter::Cut(std::vector<CarriedFile>* carried) {
+Status FamilyCutter::Cut() {
   Region region;
-  region.interval.begin = options_.interval.begin;
+  region.interval = options_.interval;
   CutEmptyKey(&region);
-  bool has_rest = true;  // the rest of the interval is in no range yet
-  bool has_files = false;
-  for (size_t i = 0; i < plan_->files.size(); ++i) {
-    const FilePlan& file = plan_->files[i];
-    if (!file.carry) {
-      const Status status = WeighFile(file, &region);
-      if (!status.ok()) {
-        return status;
-      }
-      has_files = true;
-      has_rest = true;
-      continue;
+  for (const FilePlan& file : plan_->files) {
+    const Status status = WeighFile(file, &region);
+    if (!status.ok()) {
+      return status;
     }
-    if (has_files) {
-      region.interval.end = EndOf(region, file);
-      // Files that hold only the empty key are wholly in that key's range.
-      const bool is_empty =
-          region.interval.begin.has_value() &&
-          comparator_->Compare(*region.interval.begin,
-                               *region.interval.end) >= 0;
-      if (!is_empty) {
-        CutRegion(&region);
-      }
-      const std::optional<std::string> begin =
-          is_empty ? region.interval.begin : region.interval.end;
-      region = Region{};
-      region.interval.begin = begin;
-      has_files = false;
-    }
-    // The range of a carried file extends to the next file, because there are
-    // no entries between. In a refresh another range clears that gap.
-    const bool last =
-        i + 1 == plan_->files.size() && !options_.replaces.has_value();
-    std::optional<std::string> end = options_.interval.end;
-    if (!last) {
-      end = EndBehind(file, i);
-    }
-    AddRange(region.interval.begin, end, file.carried_bytes);
-    carried->push_back(Carry(file, ranges_->back()));
-    plan_->estimated_bytes += file.carried_bytes;
-    plan_->estimated_entries += file.entries;
-    region.interval.begin = end;
-    has_rest = options_.replaces.has_value() && end != options_.interval.end;
   }
-  if (has_rest) {
-    region.interval.end = options_.interval.end;
-    CutRegion(&region);
-  }
+  CutRegion(&region);
   return Status::OK();
 }
 
@@ -150,46 +91,6 @@ void FamilyCutter::CutEmptyKey(Region* region) {
     AddRange(begin, next, 0);
     region->interval.begin = next;
   }
-}
-
-// Returns the end of the region before a carried file: behind the region's last
-// key if that is possible, so that the intervals do not touch.
-std::optional<std::string> FamilyCutter::EndOf(const Region& region,
-                                               const FilePlan& next) const {
-  const std::string end = ClosedEnd(comparator_, region.largest);
-  const bool between = comparator_->Compare(region.largest, end) < 0 &&
-                       comparator_->Compare(end, next.smallest) < 0 &&
-                       end.size() <= kMaxKeyBytes;
-  return between ? end : next.smallest;
-}
-
-// Returns the end of the range of the carried file with this index.
-std::optional<std::string> FamilyCutter::EndBehind(const FilePlan& file,
-                                                   size_t index) const {
-  std::string end;
-  if (FirstKeyAfter(comparator_, file.largest, &end) &&
-      end.size() <= kMaxKeyBytes) {
-    return end;
-  }
-  return index + 1 == plan_->files.size() ? options_.interval.end
-                                          : plan_->files[index + 1].smallest;
-}
-
-CarriedFile FamilyCutter::Carry(const FilePlan& file,
-                                const Range& range) const {
-  CarriedFile carried = {range.id, file.path, file.carried_bytes, std::nullopt};
-  if (!options_.replaces.has_value()) {
-    return carried;
-  }
-  // A range without a begin clears from the target's first key.
-  std::string begin = range.interval.begin.value_or(file.smallest);
-  const auto& first = options_.replaces->first;
-  if (!range.interval.begin.has_value() && first.has_value() &&
-      comparator_->Compare(*first, begin) < 0) {
-    begin = *first;
-  }
-  carried.stamp = SstStamp{begin, *range.interval.end, NewSessionId()};
-  return carried;
 }
 
 // Adds the file's weights, fine enough for ranges of target_bytes_.
@@ -223,10 +124,6 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
     }
   }
   region->bytes += inside;
-  if (region->largest.empty() ||
-      comparator_->Compare(file.largest, region->largest) > 0) {
-    region->largest = file.largest;
-  }
   plan_->estimated_bytes += inside;
   if (file.bytes != 0) {
     plan_->estimated_entries += static_cast<uint64_t>(
@@ -321,7 +218,7 @@ void FamilyCutter::AddRange(std::optional<std::string> begin,
 uint64_t RebuiltBytes(const FamilyPlan& plan) {
   uint64_t bytes = 0;
   for (const FilePlan& file : plan.files) {
-    bytes += file.carry ? 0 : file.bytes;
+    bytes += file.bytes;
   }
   return static_cast<uint64_t>(bytes * (1.0 + plan.blob_factor));
 }
@@ -426,10 +323,8 @@ Status CheckReplaceable(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
 
 Status CutFamily(const PlannerFamily& family, const PlannerOptions& options,
                  uint64_t target_bytes, FamilyPlan* plan,
-                 std::vector<Range>* ranges,
-                 std::vector<CarriedFile>* carried) {
-  return FamilyCutter(family, options, target_bytes, plan, ranges)
-      .Cut(carried);
+                 std::vector<Range>* ranges) {
+  return FamilyCutter(family, options, target_bytes, plan, ranges).Cut();
 }
 
 }  // namespace sstferry

@@ -1,14 +1,13 @@
 // Cuts a pinned snapshot into ranges: half-open key intervals that tile the
-// requested interval. Each carried file is a range of its own; the rest is cut
-// into ranges of about equal payload, far more of them than lanes.
+// requested interval, of about equal payload, far more of them than lanes.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "format/message/messages.h"
-#include "format/sst/sst_tail.h"
 #include "pipeline/source/plan/file_plan.h"
 #include "pipeline/source/plan/replaced_family.h"
 #include "rocksdb/db.h"
@@ -20,11 +19,11 @@ struct PlannerOptions {
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
   bool all_files = false;  // also list files outside the interval
-  // Refresh only: what carried files clear at the target.
+  // Refresh only: what chunks replace at the target.
   std::optional<ReplacedFamily> replaces;
   // Preferred ends of ranges, in order; or null.
   const std::vector<std::string>* bounds = nullptr;
-  RangeNeed need = RangeNeed::kSend;  // only kSend carries files
+  RangeNeed need = RangeNeed::kSend;
 };
 
 struct PlannerFamily {
@@ -41,14 +40,6 @@ struct FamilyPlan {
   uint32_t sorted_runs = 0;      // maximum of iterators in one range
   double blob_factor = 0;        // live blob bytes per SST byte
   TableSums tables;
-};
-
-// A range that is one carried file of the source.
-struct CarriedFile {
-  uint32_t range_id = 0;
-  std::string path;
-  uint64_t bytes = 0;  // with its new tail, without a stamp
-  std::optional<SstStamp> stamp;  // refresh only
 };
 
 // Lists the family's live files in the interval.
@@ -70,17 +61,16 @@ struct CarriedFile {
     const KeyInterval& interval, const ReplacedFamily& target,
     bool single_deletes);
 
-// Makes the ranges of one family: one for each file that plan->files says to
-// carry, and others cut by the keys and offsets in index blocks. The ranges
-// tile the interval in order; their ids continue from ranges->size().
+// Makes the ranges of one family, cut by the keys and offsets in index blocks.
+// The ranges tile the interval in order; their ids continue from
+// ranges->size().
 [[nodiscard]] rocksdb::Status CutFamily(const PlannerFamily& family,
                                         const PlannerOptions& options,
                                         uint64_t target_bytes,
                                         FamilyPlan* plan,
-                                        std::vector<Range>* ranges,
-                                        std::vector<CarriedFile>* carried);
+                                        std::vector<Range>* ranges);
 
-// Returns the bytes of one family that are to be rebuilt, for the total before
+// Returns the bytes of one family's files and live blobs, for the total before
 // any range is cut.
 uint64_t RebuiltBytes(const FamilyPlan& plan);
 
@@ -94,8 +84,4 @@ inline constexpr uint64_t kMinRangeBytes = 256u << 10;
 // 0 and the last (families up to 256 MB with default options), each chunk
 // becomes a file in level 0, and 20 such files slow down writers.
 inline constexpr uint64_t kMinReplacedBytes = 16u << 20;
-// Leaves as many ranges for the gaps between carried files, and twice that for
-// ranges cut by weight.
-inline constexpr uint64_t kMaxCarriedFiles = kMaxRanges / 5;
-
 }  // namespace sstferry

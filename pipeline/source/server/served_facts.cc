@@ -24,6 +24,7 @@ FactsReply FactsOf(ServedDatabase database, const std::string& snapshot_dir) {
   reply.files = facts.files;
   reply.bytes = facts.bytes;
   reply.sequence = facts.sequence;
+  reply.is_compacted = facts.is_compacted;
   reply.age_seconds = now - std::min(now, facts.written_seconds);
   return reply;
 }

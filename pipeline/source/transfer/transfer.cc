@@ -186,8 +186,7 @@ Status Transfer::CheckSame(const OpenRequest& request,
                           ": expected the value that the transfer was opened "
                           "with, found another");
   };
-  constexpr uint64_t kPlanFeatures =
-      kFeatureEntities | kFeatureCarry | kFeatureMarkedBlocks;
+  constexpr uint64_t kPlanFeatures = kFeatureEntities | kFeatureMarkedBlocks;
   if (request.database != request_.database) return differs("database");
   if (request.purpose != request_.purpose) return differs("purpose");
   if (request.families != request_.families) return differs("families");
@@ -198,7 +197,6 @@ Status Transfer::CheckSame(const OpenRequest& request,
   if (request.format_version != request_.format_version) {
     return differs("format_version");
   }
-  if (request.carry != request_.carry) return differs("carry");
   if (request.mode != request_.mode) return differs("mode");
   if (request.compare != request_.compare) return differs("compare");
   if ((target.features & kPlanFeatures) != (target_.features & kPlanFeatures)) {
@@ -206,9 +204,6 @@ Status Transfer::CheckSame(const OpenRequest& request,
   }
   if (target.max_format_version != target_.max_format_version) {
     return differs("max_format_version");
-  }
-  if (target.compressions != target_.compressions) {
-    return differs("compressions");
   }
   return Status::OK();
 }
@@ -419,10 +414,8 @@ Finish Transfer::FinalTotals() const {
 Stats Transfer::CurrentStats() const {
   Stats stats;
   stats.entries = counters_.entries;
-  stats.key_value_bytes = counters_.key_value_bytes;
   stats.sst_bytes = counters_.sst_bytes;
   stats.wire_bytes = counters_.wire_bytes;
-  stats.peak_rss_bytes = PeakRssBytes();
   stats.read_build_micros = counters_.stages.micros(Stage::kReadBuild);
   stats.send_wait_micros = counters_.stages.micros(Stage::kSendWait);
   stats.idle_micros = counters_.stages.micros(Stage::kIdle);

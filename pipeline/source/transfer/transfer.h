@@ -163,10 +163,6 @@ class Transfer {
     return plan_->families;
   }
   const std::vector<Range>& ranges() const { return plan_->ranges; }
-  // The carried file of a range; null if the range is rebuilt.
-  const CarriedFile* carried(uint32_t range_id) const {
-    return plan_->CarriedAt(range_id);
-  }
   // Clone only: the unit of a range, and the file that it is a part of.
   const CloneUnit& unit(uint32_t range_id) const {
     return plan_->units[range_id];

@@ -18,7 +18,6 @@ namespace sstferry {
 // Counters of the lanes. Threads: any.
 struct TransferCounters {
   std::atomic<uint64_t> entries{0};
-  std::atomic<uint64_t> key_value_bytes{0};
   std::atomic<uint64_t> sst_bytes{0};
   std::atomic<uint64_t> wire_bytes{0};
   std::atomic<uint64_t> acks{0};  // that lanes have taken

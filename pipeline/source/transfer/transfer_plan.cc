@@ -18,8 +18,7 @@ Digest128 TransferPlan::Digest() const {
     one.ranges.push_back(exact);
     std::string bytes;
     one.EncodeTo(&bytes);
-    const CarriedFile* const file = CarriedAt(range.id);
-    add(bytes + (file == nullptr ? "" : file->path));
+    add(bytes);
   }
   if (clone.has_value()) {
     std::string bytes;

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "format/digest.h"
@@ -51,7 +50,6 @@ struct TransferPlan {
   std::vector<NamedValue> database_options;
   std::vector<TransferFamily> families;
   std::vector<Range> ranges;  // by id
-  std::unordered_map<uint32_t, CarriedFile> carried;  // by range id
   // Only a clone has these: its files, and the unit of each range by id.
   std::optional<ClonePlan> clone;
   std::vector<CloneUnit> units;
@@ -60,11 +58,6 @@ struct TransferPlan {
   std::string source_record;       // for the target to keep; may be empty
   std::vector<std::string> notes;  // of the snapshot, then of the plan
 
-  // The carried file of a range; null if the range is rebuilt.
-  const CarriedFile* CarriedAt(uint32_t range_id) const {
-    const auto found = carried.find(range_id);
-    return found == carried.end() ? nullptr : &found->second;
-  }
   // Digest of the plan: two plans of one snapshot with the same digest are
   // equal.
   Digest128 Digest() const;

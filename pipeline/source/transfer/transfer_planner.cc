@@ -26,8 +26,7 @@ std::string OwnSessionId(rocksdb::DB* db) {
   return db->GetDbSessionId(id).ok() ? id : "";
 }
 
-PlanAction ActionOf(const PlanSegment& segment, bool takes_delta,
-                    bool carried) {
+PlanAction ActionOf(const PlanSegment& segment, bool takes_delta) {
   switch (segment.need) {
     case RangeNeed::kUnchanged:
       return PlanAction::kSkip;
@@ -38,9 +37,7 @@ PlanAction ActionOf(const PlanSegment& segment, bool takes_delta,
     case RangeNeed::kSend:
       break;
   }
-  return takes_delta ? PlanAction::kReplace
-         : carried   ? PlanAction::kCarry
-                     : PlanAction::kRebuild;
+  return takes_delta ? PlanAction::kReplace : PlanAction::kRebuild;
 }
 
 }  // namespace
@@ -173,8 +170,8 @@ PlannerFamily TransferPlanner::planner_family(const TransferFamily& family) cons
   return planned;
 }
 
-// Decides what is carried in all families before it cuts any: the sizes of
-// ranges depend on the bytes that are left to rebuild.
+// Lists the files of all families before it cuts any: the sizes of ranges
+// depend on the bytes of all.
 Status TransferPlanner::PlanFamilies() {
   Status status;
   uint64_t rebuilt_bytes = 0;
@@ -212,7 +209,9 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
               : PlanFiles(snapshot_.db(), planner_family(family), planner_options(),
                           &family.plan);
   if (status.ok()) {
-    status = DecideCarryingOf(index);
+    status = ReadProperties(OwnSessionId(snapshot_.db()),
+                            [this] { return asked_.ended(); },
+                            &family.plan.tables, &family.plan.files);
   }
   if (status.ok()) {
     status = ChooseFormat(&family);
@@ -227,67 +226,6 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
             "', which this process does not have");
   }
   return status;
-}
-
-Status TransferPlanner::DecideCarryingOf(size_t index) {
-  TransferFamily& family = plan_->families[index];
-  CarryRules rules;
-  // A verify compares the entries of intervals, so carrying does not matter.
-  rules.mode = asked_.request.purpose == Purpose::kVerify ? CarryMode::kNever
-                                                    : asked_.request.carry;
-  rules.target_takes_carried = (asked_.target.features & kFeatureCarry) != 0;
-  rules.reads_marked_blocks =
-      kReadsMarkedBlocks && target_reads_marked_blocks();
-  rules.wal_not_flushed = entries_are_in_memory();
-  rules.plain_tables = planner_family(family).one_range;
-  rules.comparator = family.handle->GetComparator();
-  rules.replaces = is_refresh();
-  rules.own_session_id = OwnSessionId(snapshot_.db());
-  rules.asked_format_version = asked_.request.format_version;
-  rules.max_format_version =
-      std::min(asked_.target.max_format_version, MaxReadableFormatVersion());
-  rules.compressions.insert(asked_.target.compressions.begin(),
-                            asked_.target.compressions.end());
-  // The shape does not depend on the format version, which is chosen later.
-  rocksdb::Options built;
-  Status status =
-      ChunkOptions(family.chunk_options, kPortableTableFormatVersion,
-                   target_reads_marked_blocks(), &built);
-  if (!status.ok()) {
-    return status;
-  }
-  rules.shape = ShapeOf(built);
-  status = DecideCarrying(rules, family.wire.description.name,
-                          [this] { return asked_.ended(); }, &family.plan.tables,
-                          &family.plan.files);
-  return status.ok() ? BoundCarried(&family.plan) : status;
-}
-
-// Bounds the number of carried files, because each is a range.
-Status TransferPlanner::BoundCarried(FamilyPlan* plan) {
-  uint64_t waived = 0;
-  for (FilePlan& file : plan->files) {
-    if (!file.carry) {
-      continue;
-    }
-    if (carried_files_ >= kMaxCarriedFiles) {
-      file.carry = false;
-      file.reason = "more than " + std::to_string(kMaxCarriedFiles) +
-                    " files to carry";
-      if (asked_.request.carry == CarryMode::kOnly) {
-        return MakeStatus(EndState::kRefused, "--carry only: " + file.reason);
-      }
-      continue;
-    }
-    carried_files_++;
-    waived += file.reason.empty() ? 0 : 1;
-  }
-  if (waived > 0) {
-    plan_->notes.push_back(
-        "carried as requested, although a rebuild would change them: " +
-        std::to_string(waived) + " files of one column family");
-  }
-  return Status::OK();
 }
 
 Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
@@ -327,11 +265,8 @@ Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
 
 // True if the files hold all entries, and are few enough to be kept in memory.
 bool TransferPlanner::CanMerge(const FamilyPlan& plan) const {
-  const auto is_rebuilt = [](const FilePlan& file) { return !file.carry; };
   return asked_.request.purpose == Purpose::kPull &&
-         !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles &&
-         (is_refresh() ||  // compares, whatever could be carried
-          std::any_of(plan.files.begin(), plan.files.end(), is_rebuilt));
+         !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles;
 }
 
 // Adds a plan item for each file, with its first and its last key.
@@ -345,9 +280,7 @@ void TransferPlanner::AddPlanItems(const TransferFamily& family) {
       item.interval.end = file.largest;
     }
     item.file = file.name;
-    item.bytes = file.carry ? file.carried_bytes : file.bytes;
-    item.action = file.carry ? PlanAction::kCarry : PlanAction::kRebuild;
-    item.reason = file.reason;
+    item.bytes = file.bytes;
     if (plan_->items.size() < kMaxRanges) {
       plan_->items.push_back(std::move(item));
     }
@@ -419,15 +352,10 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
     CutLookup(segment, family);
     return Status::OK();
   }
-  const rocksdb::Comparator* const order = family->handle->GetComparator();
   FamilyPlan part;
   part.blob_factor = family->plan.blob_factor;
   for (const FilePart& one : files) {
     part.files.push_back(*one.file);
-    FilePlan& mine = part.files.back();
-    mine.carry = mine.carry && segment.need == RangeNeed::kSend &&
-                 HoldsSpan(segment.interval, order, mine.smallest,
-                           mine.largest);
   }
   PlannerOptions options = planner_options();
   options.interval = segment.interval;
@@ -437,7 +365,6 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
   if (segment.need == RangeNeed::kCompare) {
     target_bytes = ComparedBytes(*family);
   }
-  std::vector<CarriedFile> carried;
   Status status;
   if (family->replaces.has_value()) {
     status = CheckReplaceable(snapshot_.db(), family->handle, segment.interval,
@@ -445,10 +372,7 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
   }
   if (status.ok()) {
     status = CutFamily(planner_family(*family), options, target_bytes, &part,
-                       &plan_->ranges, &carried);
-  }
-  for (CarriedFile& file : carried) {
-    plan_->carried.emplace(file.range_id, std::move(file));
+                       &plan_->ranges);
   }
   family->plan.estimated_bytes += part.estimated_bytes;
   family->plan.estimated_entries += part.estimated_entries;
@@ -488,14 +412,10 @@ void TransferPlanner::AddSegmentItem(const TransferFamily& family,
     item.family = family.wire.index;
     item.interval = plan_->ranges[i].interval;
     item.bytes = plan_->ranges[i].estimated_bytes;
-    const CarriedFile* const file = plan_->CarriedAt(plan_->ranges[i].id);
-    item.action = ActionOf(segment, family.takes_delta, file != nullptr);
+    item.action = ActionOf(segment, family.takes_delta);
     item.reason = segment.need == RangeNeed::kCompare
                       ? "if digests differ: " + segment.reason
                       : segment.reason;
-    if (file != nullptr) {
-      item.file = file->path.substr(file->path.rfind('/') + 1);
-    }
     plan_->items.push_back(std::move(item));
   }
 }

@@ -1,5 +1,4 @@
-// Plans a transfer: its families, its ranges, the files to carry, and what a
-// refresh leaves out.
+// Plans a transfer: its families, its ranges, and what a refresh leaves out.
 #pragma once
 
 #include <functional>
@@ -50,8 +49,6 @@ class TransferPlanner {
   [[nodiscard]] rocksdb::Status DescribeFamilies();
   [[nodiscard]] rocksdb::Status PlanFamilies();
   [[nodiscard]] rocksdb::Status PlanFilesOf(size_t index);
-  [[nodiscard]] rocksdb::Status DecideCarryingOf(size_t index);
-  [[nodiscard]] rocksdb::Status BoundCarried(FamilyPlan* plan);
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
   [[nodiscard]] rocksdb::Status CutFamilyAt(size_t index,
                                             uint64_t target_bytes);
@@ -110,7 +107,6 @@ class TransferPlanner {
   const Snapshot& snapshot_;
   const PlanOrder& asked_;
   TransferPlan* const plan_;
-  uint64_t carried_files_ = 0;
   uint64_t nonce_ = 0;  // of this plan; 0: not yet made
   SourceRecord then_;   // that the target gave back
   SourceRecord record_; // for the target to keep

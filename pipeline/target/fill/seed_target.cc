@@ -107,7 +107,7 @@ Status SeedTarget::CheckFileCount() const {
     files += level.second;
   }
   std::lock_guard<std::mutex> lock(state()->mu);
-  const uint64_t chunks = state()->chunks_built + state()->chunks_carried;
+  const uint64_t chunks = state()->chunks_built;
   if (files != chunks) {
     return MakeStatus(EndState::kInternal,
                       "files of the new database: expected one for each of " +

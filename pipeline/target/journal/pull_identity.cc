@@ -67,12 +67,6 @@ std::string Bounds(const KeyInterval& interval) {
 
 }  // namespace
 
-const char* CarryText(CarryMode mode) {
-  return mode == CarryMode::kAuto    ? "auto"
-         : mode == CarryMode::kNever ? "never"
-                                     : "only";
-}
-
 JournalTransfer MakeJournalHead(const PullOptions& options,
                                 const std::string& mode,
                                 const OpenRequest& asked,
@@ -88,7 +82,6 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
   head.interval = asked.interval;
   head.chunk_bytes = asked.chunk_bytes;
   head.format_version = asked.format_version;
-  head.carry = asked.carry;
   head.durable = options.durability == Durability::kChunk;
   head.boot_id = BootId();
   head.range_count = static_cast<uint32_t>(plan.ranges.size());
@@ -113,10 +106,6 @@ Status CheckSameRequest(const PullOptions& options, const std::string& mode,
     return Another(dir, "with another --format-version (" +
                             std::to_string(head.format_version) + "; now " +
                             std::to_string(options.format_version) + ")");
-  }
-  if (options.carry != head.carry) {
-    return Another(dir, std::string("with --carry ") + CarryText(head.carry) +
-                            " (now " + CarryText(options.carry) + ")");
   }
   if (head.mode != mode) {
     return Another(dir, "in mode '" + head.mode + "' (now '" + mode + "')");

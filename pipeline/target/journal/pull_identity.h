@@ -35,9 +35,6 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
                                             const JournalState& unfinished,
                                             const std::string& dir);
 
-// Returns the value of --carry for a mode.
-const char* CarryText(CarryMode mode);
-
 // Returns the plan that the source announced, from the journal.
 SourcePlan PlanOf(const JournalState& unfinished);
 

@@ -25,12 +25,7 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
   expected.allow_marked_blocks = kReadsMarkedBlocks;
   expected.comparator = family.comparator->Name();
   expected.is_delta = record.kind == ChunkKind::kDelta;
-  if (record.kind == ChunkKind::kCarried) {
-    // A carried file keeps the version it was written in.
-    expected.value_bytes = end.value_bytes;
-  } else {
-    expected.format_version = family.format_version;
-  }
+  expected.format_version = family.format_version;
   expected.order = [&family](const Slice& a, const Slice& b) {
     return family.comparator->Compare(a, b);
   };
@@ -51,15 +46,6 @@ Status CheckStagedChunk(rocksdb::FileSystem* file_system,
   expected.all_blocks = all_blocks;
   ChunkFacts facts;
   status = CheckChunk(*source, expected, &facts);
-  if (status.ok() && chunk->record.kind == ChunkKind::kCarried &&
-      (facts.format_version < kMinTableFormatVersion ||
-       facts.format_version > MaxReadableFormatVersion())) {
-    status = MakeStatus(EndState::kCorrupt,
-                        "chunk: format version at most: expected " +
-                            std::to_string(MaxReadableFormatVersion()) +
-                            ", found " +
-                            std::to_string(facts.format_version));
-  }
   chunk->deletions = facts.deletions;
   chunk->record.unchecked = facts.checksum == SstChecksum::kNone;
   chunk->record.creating_database_id = facts.db_id;

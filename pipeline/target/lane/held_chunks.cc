@@ -124,8 +124,7 @@ class Finder {
     start.end = kept.empty() ? TileEnd() : EndOf(kept.back().chunk);
     start.whole = journal_.whole[range.id] && at == chunks.size();
     if (!start.whole && !kept.empty() &&
-        (kept.back().kind == ChunkKind::kCarried ||
-         kept.back().kind == ChunkKind::kDelta ||
+        (kept.back().kind == ChunkKind::kDelta ||
          IsFamilysLast(range, kept.back().chunk))) {
       start.whole = true;
       held_->ended.push_back({range.id, start.held});
@@ -143,17 +142,8 @@ class Finder {
   }
 
   void Count(const JournalChunk& record) {
-    if (record.kind == ChunkKind::kRebuilt) {
-      held_->chunks_built++;
-      return;
-    }
-    if (record.kind == ChunkKind::kDelta) {
-      held_->chunks_delta++;
-      return;
-    }
-    held_->chunks_carried++;
-    held_->chunks_unchecked += record.unchecked ? 1 : 0;
-    held_->sst_bytes_carried += record.chunk.file_bytes;
+    (record.kind == ChunkKind::kDelta ? held_->chunks_delta
+                                      : held_->chunks_built)++;
   }
 
   const JournalState& journal_;

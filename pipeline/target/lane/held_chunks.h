@@ -19,14 +19,12 @@ struct HeldChunks {
   std::vector<RangeStart> starts;  // by range id
   // Recorded, checked again and not yet in the database.
   std::vector<StagedChunk> staged;
-  // A carried chunk is all of its range: those whose end was not recorded.
+  // A delta, or a unit, is all of its range: those whose end was not recorded.
   std::vector<JournalRangeDone> ended;
   uint64_t chunks_built = 0;
   uint64_t chunks_delta = 0;
-  uint64_t chunks_carried = 0;
   uint64_t chunks_cloned = 0;
   uint64_t chunks_unchecked = 0;
-  uint64_t sst_bytes_carried = 0;
   uint64_t chunks_lost = 0;  // recorded, but not there or damaged
   Totals totals;
 };

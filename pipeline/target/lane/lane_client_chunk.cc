@@ -135,12 +135,7 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
     return;
   }
   state_->chunks_unchecked += chunk.record.unchecked ? 1 : 0;
-  if (state_->clone != nullptr) {
-    state_->chunks_cloned++;
-    return;
-  }
-  state_->chunks_carried++;
-  state_->sst_bytes_carried += end.file_bytes;
+  state_->chunks_cloned++;
 }
 
 Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,

@@ -71,8 +71,7 @@ struct PullState {
   std::function<rocksdb::Status(const Range& range, GroupIndex* index)> index;
   TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
-  bool takes_carried = false;  // agreed on with the source
-  bool takes_delta = false;    // the same; a refresh in place
+  bool takes_delta = false;  // agreed on with the source; a refresh in place
   // Of a clone: where its units lie; else null.
   CloneLayout* clone = nullptr;
   std::string staging_dir;
@@ -102,14 +101,12 @@ struct PullState {
   std::vector<HeldRange> ended;       // under mu: ranges that are whole
   std::vector<Totals> family_compared;  // under mu: by groups; bytes estimated
   uint64_t chunks_built = 0;          // under mu
-  uint64_t chunks_carried = 0;        // under mu
   uint64_t chunks_cloned = 0;         // under mu
   uint64_t chunks_delta = 0;          // under mu
   uint64_t ranges_delta = 0;          // under mu: by comparison
   uint64_t entries_put = 0;           // under mu: by deltas
   uint64_t entries_deleted = 0;       // under mu: the same
   uint64_t chunks_unchecked = 0;      // under mu
-  uint64_t sst_bytes_carried = 0;     // under mu
 };
 
 }  // namespace sstferry

@@ -79,19 +79,15 @@ Status CheckTurn(const PullState& state, const Range& range,
   if (begin.kind == ChunkKind::kCloned || state.clone != nullptr) {
     return CheckUnitTurn(state.clone, begin, ordinal);
   }
-  const bool carried = begin.kind == ChunkKind::kCarried;
   const bool delta = begin.kind == ChunkKind::kDelta;
-  if ((carried && !state.takes_carried) ||
-      (delta && (!state.takes_delta || range.need == RangeNeed::kSend))) {
+  if (delta && (!state.takes_delta || range.need == RangeNeed::kSend)) {
     return MakeStatus(EndState::kCorrupt,
-                      std::string("chunk: expected a rebuilt one as agreed, "
-                                  "found a ") +
-                          (delta ? "delta" : "carried one"));
+                      "chunk: expected a rebuilt one as agreed, found a delta");
   }
-  if (whole || ((carried || delta) && ordinal != 0)) {
+  if (whole || (delta && ordinal != 0)) {
     return MakeStatus(EndState::kCorrupt,
-                      "chunk: expected a carried one, or a delta, to be the "
-                      "only one of its range, found another");
+                      "chunk: expected a delta to be the only one of its "
+                      "range, found another");
   }
   return Status::OK();
 }

@@ -30,6 +30,11 @@ bool IsDamage(const Status& status) {
 
 }  // namespace
 
+bool MayCloneCompacted(const PullOptions& options) {
+  return options.mode == PullMode::kSeed && !options.replace &&
+         !options.latest_snapshot && !options.snapshot_of.has_value();
+}
+
 PullOpener::PullOpener(const PullContext* context,
                        PullCompression* compression, SourcePlan* plan)
     : context_(context), compression_(compression), plan_(plan) {}
@@ -143,6 +148,12 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   if (!status.ok()) {
     return status;
   }
+  if (use == SnapshotUse::kNew) {
+    status = CheckNotCompacted();
+    if (!status.ok()) {
+      return status;
+    }
+  }
   context_->report->SetPhase("snapshot");
   asked_ = MakeRequest(use);
   context_->state->chunk_bytes = asked_.chunk_bytes;
@@ -203,6 +214,27 @@ Status PullOpener::CheckNothingLeftOut() const {
   return RefuseAsChunks(EndState::kRefused,
                         notes.empty() ? "chunks would leave something out"
                                       : notes.front());
+}
+
+Status PullOpener::CheckNotCompacted() {
+  SourceLink* const link = context_->link;
+  constexpr uint64_t kNeeded = kFeatureFacts | kFeatureClone;
+  if (options().method != PullMethod::kAuto || !MayCloneCompacted(options()) ||
+      context_->work->is_resuming() ||
+      (link->session()->source().features & kNeeded) != kNeeded) {
+    return Status::OK();
+  }
+  FactsReply facts;
+  const Status status =
+      link->session()->AskFacts({options().source.name}, &facts);
+  if (!status.ok() || !facts.is_compacted) {
+    return status;
+  }
+  link->End(Status::OK(), "");
+  context_->report->result()->is_compacted = true;
+  return RefuseAsChunks(EndState::kRefused,
+                        "the source's database is compacted, and so is a "
+                        "clone of it");
 }
 
 // A new snapshot of the same source.
@@ -272,9 +304,6 @@ Status PullOpener::PrepareTarget() {
   state->family_compared = state->family_totals;
   state->ranges = &plan_->ranges;
   state->starts.assign(plan_->ranges.size(), RangeStart());
-  state->takes_carried = options().carry != CarryMode::kNever &&
-                         session != nullptr &&
-                         (session->source().features & kFeatureCarry) != 0;
   state->takes_delta = state->replaces && session != nullptr &&
                        (session->source().features & kFeatureDelta) != 0;
   state->transfer_id = plan_->opened.transfer_id;
@@ -398,10 +427,8 @@ void PullOpener::CountHeld(const HeldChunks& held) {
   }
   state->chunks_built = held.chunks_built;
   state->chunks_delta = held.chunks_delta;
-  state->chunks_carried = held.chunks_carried;
   state->chunks_cloned = held.chunks_cloned;
   state->chunks_unchecked = held.chunks_unchecked;
-  state->sst_bytes_carried = held.sst_bytes_carried;
   context_->report->result()->held = held.totals;
   context_->report->Say(
       "resumes the unfinished pull " +

@@ -16,6 +16,10 @@
 
 namespace sstferry {
 
+// True if PullMethod::kAuto clones a database that is compacted: into a new
+// directory, and with a snapshot of its own.
+bool MayCloneCompacted(const PullOptions& options);
+
 // Ownership: borrows all it gets.
 // Threads:   the pull's own.
 // Crash:     see "crash table" in pipeline/README.md.
@@ -43,6 +47,9 @@ class PullOpener {
   // kRefused, marked as one of chunks: a clone holds more, and is asked for
   // first.
   [[nodiscard]] rocksdb::Status CheckNothingLeftOut() const;
+  // The same if MayCloneCompacted() and the source is compacted. Asks before a
+  // snapshot is taken; ends the link with the refusal.
+  [[nodiscard]] rocksdb::Status CheckNotCompacted();
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Announces what is in the journal: no source is needed.
   void UsePlanOfJournal();

@@ -109,47 +109,6 @@ ProgressStages PullReporter::Stages() const {
   return stages;
 }
 
-Status PullReporter::StartTimeline() {
-  if (context_->options->timeline_file.empty()) {
-    return Status::OK();
-  }
-  timeline_ = std::make_unique<Timeline>(
-      context_->options->timeline_file,
-      std::vector<std::string>{
-          "entries", "key_value_bytes", "sst_bytes", "receive_micros",
-          "stage_write_micros", "check_micros", "ingest_micros",
-          "sync_micros", "source_entries", "source_key_value_bytes",
-          "source_sst_bytes", "source_read_build_micros",
-          "source_send_wait_micros", "source_idle_micros",
-          "source_queued_bytes"},
-      [this] { return TimelineSample(); });
-  return timeline_->Start();
-}
-
-Status PullReporter::StopTimeline() {
-  return timeline_ != nullptr ? timeline_->Stop() : Status::OK();
-}
-
-std::vector<uint64_t> PullReporter::TimelineSample() const {
-  const PullCounters& ours = context_->state->counters;
-  const Stats theirs = context_->link->session()->stats();
-  return {ours.entries,
-          ours.key_value_bytes,
-          ours.sst_bytes,
-          ours.stages.micros(Stage::kReceive),
-          ours.stages.micros(Stage::kStageWrite),
-          ours.stages.micros(Stage::kCheck),
-          ours.stages.micros(Stage::kIngest),
-          ours.stages.micros(Stage::kSync),
-          theirs.entries,
-          theirs.key_value_bytes,
-          theirs.sst_bytes,
-          theirs.read_build_micros,
-          theirs.send_wait_micros,
-          theirs.idle_micros,
-          theirs.queued_bytes};
-}
-
 uint64_t PullReporter::source_read_bytes() const {
   return std::max(result_.source_stats.read_bytes,
                   context_->link->stats().read_bytes);
@@ -218,15 +177,13 @@ void PullReporter::FillCounters(Summary* summary) const {
   const PullCounters& counters = state.counters;
   const Totals& held = result_.held;
   summary->chunks_built = state.chunks_built;
-  summary->chunks_carried = state.chunks_carried;
   summary->chunks_delta = state.chunks_delta;
   summary->entries_put = state.entries_put;
   summary->entries_deleted = state.entries_deleted;
   summary->chunks_unchecked = state.chunks_unchecked;
-  summary->sst_bytes_carried = state.sst_bytes_carried;
   summary->chunks_cloned = state.chunks_cloned;
-  summary->chunks = summary->chunks_built + summary->chunks_carried +
-                    summary->chunks_delta + summary->chunks_cloned;
+  summary->chunks = summary->chunks_built + summary->chunks_delta +
+                    summary->chunks_cloned;
   summary->chunks_resumed = held.chunks;
   summary->sst_bytes_resumed = held.sst_bytes;
   summary->key_value_bytes_resumed = held.key_value_bytes;

@@ -1,4 +1,4 @@
-// Tells how a pull gets on, and how it ended: log, progress, timeline, summary.
+// Tells how a pull gets on, and how it ended: log, progress, summary.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,6 @@
 
 #include "pipeline/target/pull/different_ranges.h"
 #include "pipeline/target/pull/pull_context.h"
-#include "pipeline/target/pull/timeline.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
@@ -24,6 +23,7 @@ struct PullResult {
   bool left_out = false;  // not begun for what chunks would leave out
   uint64_t needed_bytes = 0;  // of a plan, without a reserve
   uint64_t free_bytes = 0;    // there
+  bool is_compacted = false;  // not begun: a clone is as compacted, and cheaper
   double sync_seconds = 0;
   double verify_seconds = 0;
   double swap_seconds = 0;  // less those of a deletion
@@ -58,11 +58,6 @@ class PullReporter {
   // Why this method, for the summary, and a note; empty: none.
   void ExplainMethod(const std::string& reason, const std::string& note);
 
-  // Between them a line a second goes to options.timeline_file, if there is
-  // one.
-  [[nodiscard]] rocksdb::Status StartTimeline();
-  [[nodiscard]] rocksdb::Status StopTimeline();
-
   // What the source read from its files for this transfer.
   uint64_t source_read_bytes() const;
   Progress progress() const;
@@ -75,7 +70,6 @@ class PullReporter {
   void FillCounters(Summary* summary) const;
   void FillRanges(Summary* summary) const;
   void FillStages(Summary* summary) const;
-  std::vector<uint64_t> TimelineSample() const;
 
   const PullContext* const context_;
   const std::chrono::steady_clock::time_point started_;
@@ -83,7 +77,6 @@ class PullReporter {
   std::vector<std::string> notes_;
   std::string method_reason_;
   PullResult result_;
-  std::unique_ptr<Timeline> timeline_;
   std::atomic<uint64_t> planned_bytes_{0};
   std::atomic<uint64_t> verified_bytes_{0};
 

@@ -108,10 +108,6 @@ Status Puller::Run(Summary* summary) {
     failure_.Set(status, "target");
     status = exchange_.WorstOf(failure_.status());
   }
-  const Status stopped = report_.StopTimeline();
-  if (status.ok() && !stopped.ok()) {
-    report_.Note(MessageOf(stopped));
-  }
   link_.End(TellsSource(status), error_where());
   const bool tried = !status.ok() && !context_.plans;
   if (tried) {
@@ -243,9 +239,7 @@ Status Puller::Transfer() {
         return state_.clone != nullptr && state_.clone->IsTail(range_id);
       });
   state_.scheduler = scheduler_.get();
-  status = report_.StartTimeline();
-  return status.ok() ? link_.RunLanes([this](uint32_t lane) { RunLane(lane); })
-                     : status;
+  return link_.RunLanes([this](uint32_t lane) { RunLane(lane); });
 }
 
 void Puller::RunLane(uint32_t lane) {

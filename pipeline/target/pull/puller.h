@@ -42,6 +42,7 @@ class Puller {
   // After a refusal that is marked as one of chunks: true if they could hold
   // the database but for what they would leave out.
   bool left_out() const { return report_.result().left_out; }
+  bool is_compacted() const { return report_.result().is_compacted; }
 
   // After Run() of a pull that was only planned: the source's plan, as far as
   // it came, and the estimated bytes of it that would have to come.

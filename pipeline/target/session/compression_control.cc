@@ -25,68 +25,28 @@ bool CompressionControl::Decide(const CompressionSample& now) {
       target < kMinLaneMicros) {
     return on_;
   }
-  const double held_back = std::min(
-      Share(Since(begin_.source_blocked_micros, now.source_blocked_micros),
-            source),
-      Share(Since(begin_.target_blocked_micros, now.target_blocked_micros),
-            target));
+  const bool is_held_back =
+      std::min(Share(Since(begin_.source_blocked_micros,
+                           now.source_blocked_micros), source),
+               Share(Since(begin_.target_blocked_micros,
+                           now.target_blocked_micros), target)) >= kHeldBack;
   const double rate =
       static_cast<double>(Since(begin_.sst_bytes, now.sst_bytes)) /
       static_cast<double>(wall);
   begin_ = now;
-  if (on_) {
-    WhileOn(held_back, rate, now.wall_micros, wall);
-  } else {
-    WhileOff(held_back, rate, now.wall_micros);
+  const bool changes = on_ ? !is_held_back && rate < kMinGain * rate_before_
+                           : is_held_back &&
+                                 now.wall_micros >= rest_until_micros_;
+  windows_ = changes ? windows_ + 1 : 0;
+  if (!on_) {
+    rate_before_ = rate;
+  }
+  if (windows_ == (on_ ? kWindowsToEnd : kWindowsToBegin)) {
+    rest_until_micros_ = on_ ? now.wall_micros + kRestMicros : 0;
+    on_ = !on_;
+    windows_ = 0;
   }
   return on_;
-}
-
-void CompressionControl::WhileOff(double held_back, double rate,
-                                  uint64_t wall_micros) {
-  if (held_back < kHeldBack || wall_micros < rest_until_micros_) {
-    windows_ = 0;
-    rate_sum_ = 0;
-    return;
-  }
-  rate_sum_ += rate;
-  if (++windows_ == kWindowsToSwitch) {
-    on_ = true;
-    rate_before_ = rate_sum_ / windows_;
-    windows_ = 0;
-    rate_sum_ = 0;
-    settle_windows_ = kSettleWindows;
-    not_held_micros_ = 0;
-  }
-}
-
-void CompressionControl::WhileOn(double held_back, double rate,
-                                 uint64_t wall_micros,
-                                 uint64_t window_micros) {
-  if (settle_windows_ > 0) {
-    --settle_windows_;
-    return;
-  }
-  if (held_back >= kStillHeldBack) {
-    windows_ = 0;
-    not_held_micros_ = 0;
-    next_rest_micros_ = kFirstRestMicros;
-    return;
-  }
-  not_held_micros_ += window_micros;
-  windows_ = rate < kMinGain * rate_before_ ? windows_ + 1 : 0;
-  if (windows_ == kWindowsToSwitch) {
-    SwitchOff(wall_micros + next_rest_micros_);
-    next_rest_micros_ = std::min(2 * next_rest_micros_, kMaxRestMicros);
-  } else if (not_held_micros_ >= kTrialAfterMicros) {
-    SwitchOff(0);
-  }
-}
-
-void CompressionControl::SwitchOff(uint64_t rest_until_micros) {
-  on_ = false;
-  windows_ = 0;
-  rest_until_micros_ = rest_until_micros;
 }
 
 }  // namespace sstferry

@@ -6,7 +6,6 @@
 #include "format/limits.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/session/tell_source.h"
-#include "rocksdb/convenience.h"
 
 namespace sstferry {
 namespace {
@@ -75,9 +74,6 @@ Hello MakeHello() {
   }
   hello.rocksdb_version = RocksDbVersion();
   hello.max_format_version = MaxReadableFormatVersion();
-  for (rocksdb::CompressionType type : rocksdb::GetSupportedCompressions()) {
-    hello.compressions.push_back(static_cast<uint8_t>(type));
-  }
   return hello;
 }
 
@@ -91,7 +87,6 @@ OpenRequest MakeOpenRequest(const PullOptions& options,
   request.lanes = options.lanes;
   request.chunk_bytes = options.chunk_bytes;
   request.format_version = options.format_version;
-  request.carry = options.carry;
   if (options.method == PullMethod::kClone) {
     request.mode = TransferMode::kClone;
   }
@@ -342,17 +337,31 @@ Status SourceSession::HandleAnswer(const Frame& frame) {
 template <typename Message, typename Reply>
 Status SourceSession::Question(FrameType type, const Message& message,
                                const Reply& answer, Reply* reply) {
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    asked_at_ = Clock::now();
-  }
-  const Status sent = channel()->SendMessage(type, message,
+  Status status;
+  bool answered = false;
+  while (status.ok() && !answered) {
+    std::shared_ptr<Channel> channel;
+    uint64_t connection = 0;
+    status = AwaitChannel(&channel, &connection);
+    if (!status.ok()) {
+      return status;
+    }
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      asked_at_ = Clock::now();
+    }
+    const Status sent = channel->SendMessage(type, message,
                                              WaitLimit::Within(kSendLimit));
-  const Status status =
-      sent.ok() ? WaitFor([this] { return answers_.answered; }) : sent;
-  std::lock_guard<std::mutex> lock(mu_);
-  answers_.answered = false;  // the next one is not
-  *reply = answer;
+    if (!sent.ok() && options_.retry.give_up_after.count() == 0) {
+      return sent;
+    }  // else: the reader finds it, too, and connects again
+    status = WaitFor([this, connection] {
+      return answers_.answered || connections_ != connection;
+    });
+    std::lock_guard<std::mutex> lock(mu_);
+    answered = std::exchange(answers_.answered, false);
+    *reply = answer;
+  }
   return status;
 }
 

@@ -238,17 +238,11 @@ TEST_CASE("A request that asks for another transfer is refused by name",
   refuse("format_version", [](OpenRequest* request, Hello*) {
     request->format_version = 5;
   });
-  refuse("carry", [](OpenRequest* request, Hello*) {
-    request->carry = CarryMode::kNever;
-  });
   refuse("features", [](OpenRequest*, Hello* hello) {
-    hello->features &= ~kFeatureCarry;
+    hello->features ^= kFeatureMarkedBlocks;
   });
   refuse("max_format_version", [](OpenRequest*, Hello* hello) {
     hello->max_format_version++;
-  });
-  refuse("compressions", [](OpenRequest*, Hello* hello) {
-    hello->compressions.pop_back();
   });
   // And none of that hurt it.
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(id), &control, &opened));
@@ -314,9 +308,7 @@ TEST_CASE("A range that goes on counts with what was held before",
   std::unique_ptr<Channel> control;
   std::unique_ptr<Channel> lane;
   Announced opened;
-  OpenRequest request = SampleRequest();
-  request.carry = CarryMode::kNever;
-  REQUIRE_OK(OpenAs(server.address(), request, &control, &opened));
+  REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
   REQUIRE_OK(DialLane(server.address(), opened.opened.transfer_id, 0, &lane));
   Finish totals;
   totals.families.resize(1);

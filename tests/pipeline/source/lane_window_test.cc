@@ -226,18 +226,17 @@ TEST_CASE("LaneWindow finds nothing for a target that stands elsewhere",
   REQUIRE(sender.window.empty());
 }
 
-TEST_CASE("LaneWindow remembers the frames of a carried chunk, which is read "
-          "again",
+TEST_CASE("LaneWindow remembers the frames of a unit, which is read again",
           "[source][lane]") {
   LaneWindow window;
   window.BeginRange(RequestOf(0, 0, ""));
   ChunkBegin begin = BeginOf(0, 0);
-  begin.kind = ChunkKind::kCarried;
+  begin.kind = ChunkKind::kCloned;
   window.BeginChunk(begin);
   for (const uint64_t digest : {1, 2, 3}) {
     window.chunk().frames.Add(digest, 100);
   }
-  REQUIRE(window.carrying());
+  REQUIRE(window.sends_unit());
   RangeRequest request;
   request.open_bytes = 200;
   request.open_frames = 2;
@@ -246,7 +245,7 @@ TEST_CASE("LaneWindow remembers the frames of a carried chunk, which is read "
       ChunkEnd end;
       end.file_bytes = 300;
       window.EndChunk(end, end.largest);
-      REQUIRE_FALSE(window.carrying());
+      REQUIRE_FALSE(window.sends_unit());
     }
     REQUIRE(window.Rewind(request, false) == Found::kToBeRead);
     REQUIRE(window.empty());
@@ -284,7 +283,7 @@ TEST_CASE("LaneWindow forgets a later range that it cannot send again, to be "
   sender.Send();
   window.BeginRange(RequestOf(1, 0, ""));
   ChunkBegin begin = BeginOf(1, 0);
-  begin.kind = ChunkKind::kCarried;
+  begin.kind = ChunkKind::kCloned;
   window.BeginChunk(begin);
   window.chunk().frames.Add(1, 100);
   REQUIRE(window.Rewind(RangeRequest(), false) == Found::kAll);

@@ -58,10 +58,7 @@ void FinishAll(TestServer* server, Channel* control, const Announced& plan) {
 
 TEST_CASE("A source that restarted goes on with the same snapshot",
           "[held][lease]") {
-  OpenRequest request = SampleRequest();
-  const CarryMode mode = GENERATE(CarryMode::kAuto, CarryMode::kNever);
-  request.carry = mode;
-  StoppedBench bench(request, GENERATE(false, true));
+  StoppedBench bench(SampleRequest(), GENERATE(false, true));
   const std::string path = OnlySnapshot(bench);
   // The source's own files may go meanwhile.
   fs::rename(bench.dir / "source/db", bench.dir / "gone");
@@ -70,7 +67,6 @@ TEST_CASE("A source that restarted goes on with the same snapshot",
   TestServer server(bench.Options());
   REQUIRE(OnlySnapshot(bench) == path);
   OpenRequest again = bench.Resume();
-  again.carry = mode;
   again.lanes = 16;
   std::unique_ptr<Channel> control;
   Announced second;

@@ -57,11 +57,10 @@ TEST_CASE("Planner cuts any shape of files into many even ranges",
   planned.lanes = kLanes;
   FamilyPlan plan;
   std::vector<Range> ranges;
-  std::vector<CarriedFile> carried;
   REQUIRE_OK(PlanFiles(db.get(), family, planned, &plan));
   REQUIRE_OK(CutFamily(family, planned,
                        RangeTargetBytes(RebuiltBytes(plan), planned), &plan,
-                       &ranges, &carried));
+                       &ranges));
   RequireEvenTiles(ranges);
 }
 

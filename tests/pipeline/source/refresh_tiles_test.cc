@@ -11,7 +11,6 @@
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/tile.h"
 #include "pipeline/source/chunk/chunk_builder.h"
-#include "pipeline/source/chunk/file_carrier.h"
 #include "pipeline/source/plan/planner.h"
 #include "rocksdb/metadata.h"
 #include "tests/support/catch.h"

@@ -13,7 +13,6 @@
 #include "pipeline/target/journal/journal_state.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
-#include "tests/support/carried.h"
 
 namespace sstferry {
 namespace {
@@ -246,8 +245,6 @@ TEST_CASE("Another pull than the unfinished one is refused with a sentence",
        [](PullOptions* o) { o->selection.interval.begin = "key00"; }},
       {"with another --format-version (0; now 4)",
        [](PullOptions* o) { o->format_version = 4; }},
-      {"with --carry auto (now never)",
-       [](PullOptions* o) { o->carry = CarryMode::kNever; }},
       {"of another source (sst://", [&other](PullOptions* o) {
          o->source = AddressAt(other.address());
        }}};
@@ -356,7 +353,6 @@ TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
   PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
   server.Report(0);  // a target that is connected still keeps its snapshot
   options.restart = true;
-  options.carry = CarryMode::kNever;
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == 0);
   REQUIRE(NotesMention(summary, "dropped the unfinished pull"));
@@ -480,25 +476,6 @@ TEST_CASE("A pull killed while it verifies goes on and verifies",
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == summary.chunks);
   REQUIRE(summary.verified);
-}
-
-TEST_CASE("Carried chunks are not fetched twice", "[target][resume][carry]") {
-  ScratchDir dir;
-  {
-    test::OpenDb db(dir / "source", test::OneFamily(test::SmallFiles()));
-    test::FillCompacted(&db, 0, 6000);
-  }
-  TestServer server(ServeAndHold(dir / "source"));
-  PullOptions options = PullFrom(server.address(), dir / "target");
-  const std::string point = GENERATE(
-      as<std::string>(), "Ingestor:JournalSynced", "Ingestor:Ingested",
-      "Puller:TotalsAgreed");
-  PullAndDie(server.address(), options, point,
-             point == "Puller:TotalsAgreed" ? 1 : 3);
-  const Summary summary = PullToTheEnd(dir, options);
-  REQUIRE(summary.chunks_carried > 5);
-  REQUIRE(summary.chunks_carried + summary.chunks_built == summary.chunks);
-  REQUIRE(summary.chunks_resumed >= 5);
 }
 
 // SSTFERRY_RESUMES: how many histories (default 12).

@@ -51,7 +51,6 @@ TEST_CASE("A pull says everywhere when its snapshot was taken",
   ClockedSource source(dir / "source");
   source.clock = 1'700'000'000;
   PullOptions options = PullFrom(source.server->address(), dir / "target");
-  options.carry = CarryMode::kNever;
   const Summary cut = PullAndCancel(options, "Ingestor:Ingested", 2);
   REQUIRE(cut.snapshot_taken_seconds == 1'700'000'000);
   TargetState state;
@@ -82,7 +81,6 @@ TEST_CASE("A pull is resumed unless its snapshot is older than asked",
   ClockedSource source(dir / "source");
   source.clock -= 7200;
   PullOptions options = PullFrom(source.server->address(), dir / "target");
-  options.carry = CarryMode::kNever;
   const Summary cut = PullAndCancel(options, "Ingestor:Ingested", 2);
   source.clock += 7200;
   SECTION("not older") {

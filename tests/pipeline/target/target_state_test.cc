@@ -53,7 +53,6 @@ struct Bench {
     MakeSampleDatabase(dir / "source", shape);
     server = std::make_unique<TestServer>(ServeAndHold(dir / "source"));
     options = PullFrom(server->address(), dir / "a target");
-    options.carry = CarryMode::kNever;
     options.command_line = kCommand;
   }
   ScratchDir dir;

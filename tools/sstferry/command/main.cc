@@ -20,10 +20,9 @@ using rocksdb::Status;
 using Run = int (*)(const std::vector<std::string>& arguments);
 
 const std::map<std::string, Run> kRuns = {
-    {"serve", RunServe},     {"pull", RunPull},
-    {"verify", RunVerify},   {"plan", RunPlan},
-    {"status", RunStatus},   {"release", RunRelease},
-    {"inspect", RunInspect}, {"ls", RunLs},
+    {"serve", RunServe},   {"pull", RunPull},       {"verify", RunVerify},
+    {"plan", RunPlan},     {"status", RunStatus},   {"release", RunRelease},
+    {"ls", RunLs},
 };
 
 int Print(const std::string& text) {

@@ -52,11 +52,11 @@ bool IsRefresh(const Summary& summary) {
 // An action, and what becomes of the bytes.
 using ActionText = std::pair<const char*, const char*>;
 
-// "carry: 12 files, 800.0 MB; rebuild: 3 files, 20.0 MB"; of a refresh the
-// bytes of intervals, a line for each action.
+// "rebuild: 3 files, 20.0 MB"; of a refresh the bytes of intervals, a line for
+// each action.
 std::string Actions(const Summary& summary) {
   const bool refresh = IsRefresh(summary);
-  std::vector<ActionText> actions = {{"carry", ""}, {"rebuild", ""}};
+  std::vector<ActionText> actions = {{"rebuild", ""}};
   if (refresh) {
     actions = {{"skip", " stay as they are"},
                {"lookup", " to send, at most"},
@@ -115,6 +115,8 @@ std::string Items(const Summary& summary) {
   for (std::vector<std::string>& row : rows) {
     if (IsRefresh(summary)) {
       row.erase(row.begin() + 3);  // its intervals are of no one file
+    } else {
+      row.resize(5);  // all files are rebuilt
     }
   }
   return Table(rows);

@@ -133,24 +133,13 @@ std::string MovedLine(const Summary& summary) {
          FormatCount(summary.chunks, "chunk") + wire;
 }
 
-// Counts carried and resumed chunks in one line; empty if there are none.
-std::string SavedLine(const Summary& summary) {
-  std::string text;
-  if (summary.chunks_carried > 0) {
-    text = "carried: " + FormatCount(summary.chunks_carried, "source file") +
-           (summary.chunks_carried == 1 ? " as it was, " : " as they were, ") +
-           PullBytes(summary.sst_bytes_carried);
-    if (summary.chunks_unchecked > 0) {
-      text += ", " + std::to_string(summary.chunks_unchecked) +
-              " of them without block checksums";
-    }
-  }
-  if (summary.chunks_resumed > 0) {
-    text += (text.empty() ? "resumed: " : "; resumed: ") +
-            FormatCount(summary.chunks_resumed, "chunk") +
-            " received by earlier runs, " + PullBytes(summary.sst_bytes_resumed);
-  }
-  return text.empty() ? text : text + "\n";
+// Counts resumed chunks in one line; empty if there are none.
+std::string ResumedLine(const Summary& summary) {
+  return summary.chunks_resumed == 0
+             ? ""
+             : "resumed: " + FormatCount(summary.chunks_resumed, "chunk") +
+                   " received by earlier runs, " +
+                   PullBytes(summary.sst_bytes_resumed) + "\n";
 }
 
 }  // namespace
@@ -169,7 +158,7 @@ std::string PullReport(const Summary& summary) {
            ? std::string()
            : ", taken at " + Rfc3339(summary.snapshot_taken_seconds)) +
       "\n";
-  text += MovedLine(summary) + SavedLine(summary);
+  text += MovedLine(summary) + ResumedLine(summary);
   text += "time: " + PullSeconds(summary.seconds) + ", " +
           Rate(summary.sst_bytes - summary.sst_bytes_resumed,
                TransferSeconds(summary)) + ", " +

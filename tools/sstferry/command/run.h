@@ -14,6 +14,5 @@ int RunVerify(const std::vector<std::string>& arguments);
 int RunLs(const std::vector<std::string>& arguments);
 int RunStatus(const std::vector<std::string>& arguments);
 int RunRelease(const std::vector<std::string>& arguments);
-int RunInspect(const std::vector<std::string>& arguments);
 
 }  // namespace sstferry

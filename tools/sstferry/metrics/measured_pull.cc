@@ -19,8 +19,8 @@ constexpr const char* kSourceStages[] = {"snapshot", "plan", "read_build",
 constexpr const char* kTargetStages[] = {
     "receive", "stage_write", "check",  "ingest", "verify",
     "sync",    "swap",        "delete", "idle"};
-constexpr const char* kKinds[] = {"rebuilt", "carried", "cloned",
-                                  "resumed", "skipped", "reused"};
+constexpr const char* kKinds[] = {"rebuilt", "cloned", "resumed", "skipped",
+                                  "reused"};
 constexpr const char* kPercentiles[] = {"p50", "p99", "max"};
 
 template <typename Value>
@@ -50,11 +50,8 @@ double ReadRfc3339(const std::string& text) {
 
 double BytesOf(const Summary& summary, const std::string& kind) {
   const bool is_clone = summary.method == "clone";
-  const uint64_t carried = std::min(summary.sst_bytes_carried,
-                                    summary.sst_bytes);
   const uint64_t bytes =
-      kind == "rebuilt"   ? (is_clone ? 0 : summary.sst_bytes - carried)
-      : kind == "carried" ? carried
+      kind == "rebuilt"   ? (is_clone ? 0 : summary.sst_bytes)
       : kind == "cloned"  ? (is_clone ? summary.sst_bytes : 0)
       : kind == "resumed" ? summary.sst_bytes_resumed
       : kind == "skipped" ? summary.bytes_skipped

@@ -69,11 +69,6 @@ struct ReleaseArguments {
   std::string id;  // hex digits of a transfer's id, from its first on
 };
 
-struct InspectArguments {
-  CommonArguments common;
-  std::string file;
-};
-
 // InvalidArgument: wrong usage, as in arguments.h; nothing was touched but the
 // config file, which was read.
 [[nodiscard]] rocksdb::Status ParseServe(
@@ -92,7 +87,5 @@ struct InspectArguments {
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(
     const std::vector<std::string>& arguments, ReleaseArguments* out);
-[[nodiscard]] rocksdb::Status ParseInspect(
-    const std::vector<std::string>& arguments, InspectArguments* out);
 
 }  // namespace sstferry

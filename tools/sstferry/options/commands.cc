@@ -287,7 +287,8 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "How data moves into a new database: ingest (as sorted chunks, "
        "compacted on arrival), clone (the source's files as they are, without "
        "those that TARGET_DIR has; not with --cf, --begin, --end) or auto "
-       "(ingest, but clone what chunks cannot hold). With seed and swap.",
+       "(ingest, but clone what chunks cannot hold and, for a new TARGET_DIR, "
+       "what is compacted). With seed and swap.",
        [](auto& a) -> auto& { return a.options.method; },
        ChoiceValue<PullMethod>("auto|ingest|clone",
                                {PullMethod::kAuto, PullMethod::kIngest,
@@ -347,13 +348,6 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "Size of an SST chunk.",
        [](auto& a) -> auto& { return a.options.chunk_bytes; },
        BytesValue("", nullptr, kMinChunkBytes, kMaxChunkBytes)),
-      Row<Pull>("carry", Group::kAdvanced,
-       "Send source files as they are: auto (where that is as good as "
-       "rebuilding them), never, or only (every file, or refuse).",
-       [](auto& a) -> auto& { return a.options.carry; },
-       ChoiceValue<CarryMode>("auto|never|only",
-                              {CarryMode::kAuto, CarryMode::kNever,
-                               CarryMode::kOnly})),
       Row<Pull>("reuse", Group::kAdvanced,
        "Link files of the source that the database in DIR has already, on the "
        "file system of TARGET_DIR. With --method clone. Default: TARGET_DIR, "
@@ -383,10 +377,6 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "Permissions of the new TARGET_DIR; its files get them without the "
        "execute bits. Default: those of the TARGET_DIR that it replaces or "
        "fills, else 0755 less the umask."},
-      Row<Pull>("timeline", Group::kAdvanced,
-       "Write a line of rates and queue lengths to FILE.csv every second.",
-       [](auto& a) -> auto& { return a.options.timeline_file; },
-       PathValue("FILE.csv")),
       kMetricsOption,
       {"metrics-file", "FILE.prom", Group::kOutput,
        "Write metrics to FILE.prom at the end, also of a pull that fails, for "
@@ -403,7 +393,7 @@ std::vector<OptionSpec> PullOptionSpecs() {
 std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
   static const std::set<std::string> for_plan = {
       "adopt",         "always-swap",   "before-swap",  "begin",
-      "carry",         "cf",            "chunk-bytes",  "compare",
+      "cf",            "chunk-bytes",   "compare",
       "deadline",      "drop-missing",  "end",          "format-version",
       "keep-identity", "lanes",         "max-age",      "method",
       "min-free",      "mode",          "owner",        "permissions",
@@ -575,13 +565,6 @@ const std::vector<Command>& Commands() {
        {SnapshotDirRow<ReleaseArguments>()}, {"source", "id"},
        {{"Release the snapshot of an abandoned pull",
          "sstferry release /data/users 3f9a1c22"}}},
-      {"inspect", "FILE [options]",
-       "Explain a journal or an SST file",
-       "Explains a journal byte by byte (offset, bytes, meaning), or shows the "
-       "properties of an SST file.",
-       {}, {"file"},
-       {{"Explain the journal of an unfinished pull",
-         "sstferry inspect /data/users.sstferry/journal"}}},
   };
   return commands;
 }

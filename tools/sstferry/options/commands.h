@@ -39,7 +39,7 @@ std::vector<OptionSpec> AllOptions(const Command& command);
 // These and the unlisted ones.
 std::vector<OptionSpec> ReadableOptions(const Command& command);
 
-// "serve, pull, verify, ... or inspect".
+// "serve, pull, verify, ... or release".
 std::string CommandNames();
 
 }  // namespace sstferry

@@ -43,7 +43,6 @@ Completion CompletionOf(const Command& command, const OptionSpec& spec) {
 
 Completion CompletionOfOperand(const std::string& operand) {
   return {operand == "target" ? Completion::kDirectory
-          : operand == "file" ? Completion::kFile
           : operand == "id"   ? Completion::kNothing
                               : Completion::kDatabase};
 }

@@ -327,16 +327,4 @@ Status ParseRelease(const std::vector<std::string>& arguments,
   return status;
 }
 
-Status ParseInspect(const std::vector<std::string>& arguments,
-                    InspectArguments* out) {
-  OptionTexts texts;
-  Status status = Read("inspect", arguments, &texts, out);
-  if (status.ok() && texts.Get("file").empty()) {
-    status = Status::InvalidArgument(
-        "file: expected a journal or an SST file, found nothing");
-  }
-  out->file = texts.Get("file");
-  return status;
-}
-
 }  // namespace sstferry

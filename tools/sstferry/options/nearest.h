@@ -12,7 +12,7 @@ namespace sstferry {
 std::vector<std::string> Nearest(const std::string& word,
                                  const std::vector<std::string>& known);
 
-// "; did you mean --lanes or --carry?" with `prefix` "--"; empty: no idea.
+// "; did you mean --lanes or --cf?" with `prefix` "--"; empty: no idea.
 std::string DidYouMean(const std::string& word,
                        const std::vector<std::string>& known,
                        const std::string& prefix = "");

@@ -1,4 +1,4 @@
-#include "format/record/annotate.h"
+#include "tests/support/annotate.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Describes a table file as text, for `sstferry inspect`.
+// Describes a table file as text. Tests pin what SstReader reads with it.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 #include "rocksdb/status.h"
 
 #include "format/byte_source.h"
+#include "format/sst/sst_reader.h"
 
 namespace sstferry {
 
@@ -17,5 +18,11 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status DescribeSst(
     const ByteSource& source,
     std::vector<std::pair<std::string, std::string>>* out);
+
+// Reads the internal keys of the file's first and last entries; leaves both
+// empty if it has none.
+[[nodiscard]] rocksdb::Status ReadBoundKeys(const SstReader& reader,
+                                            std::string* first,
+                                            std::string* last);
 
 }  // namespace sstferry

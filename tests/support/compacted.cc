@@ -1,8 +1,4 @@
-#include "tests/support/carried.h"
-
-#include <algorithm>
-#include <fstream>
-#include <iterator>
+#include "tests/support/compacted.h"
 
 #include "rocksdb/table.h"
 #include "sstferry/target.h"
@@ -41,49 +37,6 @@ Summary PlanOf(const std::string& source_dir, PullOptions options) {
   REQUIRE_OK(MakePlan(options)->Run(&summary));
   REQUIRE(Fingerprint(source_dir) == before);
   return summary;
-}
-
-uint64_t ItemsOf(const Summary& plan, const std::string& action) {
-  return static_cast<uint64_t>(
-      std::count_if(plan.items.begin(), plan.items.end(),
-                    [&action](const PlanItemSummary& item) {
-                      return item.action == action;
-                    }));
-}
-
-uint64_t ItemBytesOf(const Summary& plan, const std::string& action) {
-  uint64_t bytes = 0;
-  for (const PlanItemSummary& item : plan.items) {
-    bytes += item.action == action ? item.bytes : 0;
-  }
-  return bytes;
-}
-
-std::string ItemsText(const Summary& plan) {
-  std::string text;
-  for (const PlanItemSummary& item : plan.items) {
-    text += item.column_family + " " + item.file + " " +
-            std::to_string(item.bytes) + " " + item.action + " " +
-            item.reason + "\n";
-  }
-  return text;
-}
-
-PullOptions Carrying(CarryMode mode) {
-  PullOptions options;
-  options.carry = mode;
-  return options;
-}
-
-std::vector<std::string> TableContents(const std::string& directory) {
-  std::vector<std::string> contents;
-  for (const std::string& path : PathsWith(directory, ".sst")) {
-    std::ifstream file(path, std::ios::binary);
-    contents.emplace_back(std::istreambuf_iterator<char>(file),
-                          std::istreambuf_iterator<char>());
-  }
-  std::sort(contents.begin(), contents.end());
-  return contents;
 }
 
 void RequireUsable(const std::string& source_dir,

@@ -1,8 +1,7 @@
-// Databases whose files can be carried, for end-to-end tests.
+// Compacted databases, for end-to-end tests.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "rocksdb/table.h"
 #include "tests/support/test_db.h"
@@ -22,15 +21,6 @@ void FillCompacted(OpenDb* db, uint64_t begin, uint64_t end,
 
 // What `plan` says of a source directory.
 Summary PlanOf(const std::string& source_dir, PullOptions options = {});
-// Items of one action; their bytes together.
-uint64_t ItemsOf(const Summary& plan, const std::string& action);
-uint64_t ItemBytesOf(const Summary& plan, const std::string& action);
-std::string ItemsText(const Summary& plan);
-
-PullOptions Carrying(CarryMode mode);
-
-// Contents of all SST files, sorted.
-std::vector<std::string> TableContents(const std::string& directory);
 
 // Opens the target as an application would: verifies all checksums, compacts
 // everything, reopens, and requires the source's entries after each.

@@ -1,6 +1,5 @@
 // Dumps journals and frames: one line per field with its offset, its bytes and
-// their meaning. `sstferry inspect` prints a journal this way; tests pin the
-// formats with it.
+// their meaning. Tests pin the formats with it.
 //
 //   00000008  30000000                          payload_bytes 48
 //
