@@ -56,8 +56,6 @@ inline constexpr uint32_t kMaxPlaces = 256;
 inline constexpr uint32_t kMaxLanes = 64;
 // Ranges of one transfer: bounds the memory of the plan (about 200 B each).
 inline constexpr uint32_t kMaxRanges = 1u << 18;
-// Largest keys of files that a target reports: each may cut a range in two.
-inline constexpr uint32_t kMaxTargetBounds = kMaxRanges / 16;
 // Nanoseconds since 1970 as a file system takes them: until 2262.
 inline constexpr uint64_t kMaxModifiedNs = (1ull << 63) - 1;
 // Databases that one server lists.

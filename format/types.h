@@ -29,10 +29,6 @@ enum class CompareMode : uint8_t {
   // those that are not proved unchanged and differ when both sides read them.
   kFiles = 0,
   kDigest = 1,  // intervals that differ when both sides read everything
-  kFull = 2,    // all intervals
-  // Intervals that the target lists, in the place of its interval records; it
-  // keeps all others as they are. On the wire only, with a feature bit.
-  kListed = 3,
 };
 
 // A snapshot that a source retains for a transfer.

@@ -46,7 +46,6 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kStatusReply, "StatusReply"},
     {FrameType::kTargetFamilies, "TargetFamilies"},
     {FrameType::kCovers, "Covers"},
-    {FrameType::kTargetBounds, "TargetBounds"},
     {FrameType::kCloneSet, "CloneSet"},
     {FrameType::kCloneFiles, "CloneFiles"},
     {FrameType::kFactsRequest, "FactsRequest"},

@@ -67,7 +67,6 @@ enum class FrameType : uint8_t {
   kStatusReply = 26,   // source
   kTargetFamilies = 27,  // target: its families, before a refresh is planned
   kCovers = 28,        // either: interval records
-  kTargetBounds = 29,  // target: largest keys of its last level's files
   kCloneSet = 30,      // source: precedes the list of files of a clone
   kCloneFiles = 31,    // source: some files of a clone
   kFactsRequest = 32,  // target: asks how large and how old a database is

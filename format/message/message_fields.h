@@ -69,10 +69,6 @@ inline const char* CompareModeName(CompareMode mode) {
       return "files";
     case CompareMode::kDigest:
       return "digest";
-    case CompareMode::kFull:
-      return "full";
-    case CompareMode::kListed:
-      return "listed";
   }
   return "unknown";
 }
@@ -116,8 +112,6 @@ inline const char* PlanActionName(PlanAction action) {
       return "lookup";
     case PlanAction::kDelta:
       return "delta";
-    case PlanAction::kReplace:
-      return "replace";
   }
   return "unknown";
 }
@@ -162,14 +156,7 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<TargetFamily> M>
 void Fields(A& a, M& m) {
   a.Bytes("name", m.name, kMaxFamilyNameBytes);
-  a.OptionalBytes("first", m.first, kMaxKeyBytes);
-  a.OptionalBytes("last", m.last, kMaxKeyBytes);
-}
-
-template <typename A, FieldsOf<TargetBound> M>
-void Fields(A& a, M& m) {
-  Number(a, "family", m.family, kMaxFamilies - 1);
-  a.Bytes("key", m.key, kMaxKeyBytes);
+  a.Bool("is_empty", m.is_empty);
 }
 
 template <typename A, FieldsOf<Cover> M>
@@ -292,10 +279,9 @@ void Fields(A& a, M& m) {
   a.Enum("snapshot_use", m.snapshot_use, 4, SnapshotUseName);
   a.Id("held_transfer", m.held_transfer);
   a.Enum("mode", m.mode, 2, TransferModeName);
-  a.Enum("compare", m.compare, 3, CompareModeName);
+  a.Enum("compare", m.compare, 1, CompareModeName);
   Number(a, "target_families", m.target_families, kMaxFamilies);
   Number(a, "target_covers", m.target_covers, kMaxRanges);
-  Number(a, "target_bounds", m.target_bounds, kMaxTargetBounds);
   Number(a, "waited_seconds", m.waited_seconds);
 }
 
@@ -307,19 +293,13 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<TargetFamilies> M>
 void Fields(A& a, M& m) {
-  a.List("families", m.families, kMaxFamilies, 6,
+  a.List("families", m.families, kMaxFamilies, 5,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<Covers> M>
 void Fields(A& a, M& m) {
   a.List("covers", m.covers, kMaxRanges, 48,
-         [](auto& archive, auto& item) { Fields(archive, item); });
-}
-
-template <typename A, FieldsOf<TargetBounds> M>
-void Fields(A& a, M& m) {
-  a.List("bounds", m.bounds, kMaxTargetBounds, 8,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }
 

@@ -32,6 +32,7 @@ void Fields(A& a, M& m) {
   Fields(a, m.held);
   Number(a, "open_bytes", m.open_bytes, kMaxChunkFileBytes);
   Number(a, "open_frames", m.open_frames, kMaxChunkFileBytes);
+  a.Bool("of_delta", m.of_delta);
 }
 
 template <typename A, FieldsOf<ChunkAck> M>
@@ -60,8 +61,6 @@ void Fields(A& a, M& m) {
   Number(a, "value_bytes", m.value_bytes);
   a.Bytes("smallest", m.smallest, kMaxKeyBytes);
   a.Bytes("largest", m.largest, kMaxKeyBytes);
-  a.Bool("clears", m.clears);
-  a.Bool("deletes_last", m.deletes_last);
   a.Digest("digest", m.digest);
 }
 
@@ -101,7 +100,6 @@ void Fields(A& a, M& m) {
   Number(a, "entries", m.entries);
   Number(a, "key_value_bytes", m.key_value_bytes);
   a.Digest("content", m.content);
-  a.Bool("takes_delta", m.takes_delta);
   a.List("groups", m.groups, kMaxGroups, 16,
          [](auto& archive, auto& item) { archive.Digest("group", item); });
 }
@@ -112,9 +110,26 @@ void Fields(A& a, M& m) {
   a.Digest("digest", m.digest);
 }
 
+inline const char* DeltaBasisName(DeltaBasis basis) {
+  switch (basis) {
+    case DeltaBasis::kGroups:
+      return "groups";
+    case DeltaBasis::kEntries:
+      return "entries";
+    case DeltaBasis::kOutermost:
+      return "outermost";
+  }
+  return "unknown";
+}
+
 template <typename A, FieldsOf<DeltaRequest> M>
 void Fields(A& a, M& m) {
   Number(a, "range_id", m.range_id, kMaxRanges - 1);
+  a.Bool("begins", m.begins);
+  Fields(a, m.held);
+  Fields(a, m.interval);
+  a.Enum("basis", m.basis, kMaxDeltaBasis, DeltaBasisName);
+  Number(a, "most_point_deletions", m.most_point_deletions);
   a.List("groups", m.groups, kMaxGroups, 4, [](auto& archive, auto& item) {
     Number(archive, "group", item, kMaxGroups - 1);
   });

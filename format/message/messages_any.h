@@ -33,18 +33,12 @@ inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
 inline constexpr uint64_t kFeatureClone = 1u << 5;
 // FactsRequest.
 inline constexpr uint64_t kFeatureFacts = 1u << 6;
-// Refreshes send single entries: types 34 and 51 to 53, delta chunks, and ranges
-// that are looked up.
-inline constexpr uint64_t kFeatureDelta = 1u << 7;
 // A pull reads the snapshot of another one (SnapshotUse::kLatest, kShare).
 inline constexpr uint64_t kFeatureShare = 1u << 8;
-// CompareMode::kListed of an OpenRequest.
-inline constexpr uint64_t kFeatureListed = 1u << 9;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureContentDigest | kFeatureEntities |
     kFeatureWireCompression | kFeatureMarkedBlocks | kFeatureClone |
-    kFeatureFacts | kFeatureDelta | kFeatureShare |
-    kFeatureListed;
+    kFeatureFacts | kFeatureShare;
 
 struct NamedValue {
   std::string name;

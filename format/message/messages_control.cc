@@ -21,12 +21,11 @@ size_t EncodedBytes(const Range& item) {
   return 17 + IntervalBytes(item.interval);
 }
 size_t EncodedBytes(const TargetFamily& item) {
-  return 4 + item.name.size() + IntervalBytes({item.first, item.last});
+  return 5 + item.name.size();
 }
 size_t EncodedBytes(const Cover& item) {
   return 46 + IntervalBytes(item.interval);
 }
-size_t EncodedBytes(const TargetBound& item) { return 8 + item.key.size(); }
 size_t EncodedBytes(const HeldRange&) { return kHeldRangeBytes; }
 size_t EncodedBytes(const CloneFile&) { return kCloneFileBytes; }
 size_t EncodedBytes(const PlanItem& item) {
@@ -149,13 +148,6 @@ Status SourceRecordPart::DecodeFrom(const Slice& payload) {
 void Covers::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status Covers::DecodeFrom(const Slice& payload) {
   return DecodeFields("Covers", payload, this);
-}
-
-void TargetBounds::EncodeTo(std::string* out) const {
-  EncodeFields(*this, out);
-}
-Status TargetBounds::DecodeFrom(const Slice& payload) {
-  return DecodeFields("TargetBounds", payload, this);
 }
 
 void Compress::EncodeTo(std::string* out) const { EncodeFields(*this, out); }

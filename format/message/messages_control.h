@@ -55,11 +55,9 @@ struct OpenRequest {
   TransferId held_transfer{};           // zero with kNew
   TransferMode mode = TransferMode::kSeed;
   CompareMode compare = CompareMode::kFiles;  // refresh only
-  // New refresh only: numbers of TargetFamily, Cover and TargetBound items that
-  // follow.
+  // New refresh only: numbers of TargetFamily and Cover items that follow.
   uint32_t target_families = 0;
   uint32_t target_covers = 0;
-  uint32_t target_bounds = 0;
   // With kLatest: how long ago the target was first told Busy. A snapshot that
   // was new enough then still is.
   uint64_t waited_seconds = 0;
@@ -150,15 +148,14 @@ struct Ranges {
   friend bool operator==(const Ranges&, const Ranges&) = default;
 };
 
-// kLookup, kDelta and kReplace: of a refresh, by feature bit.
+// kLookup and kDelta: of a refresh.
 enum class PlanAction : uint8_t {
   kRebuild = 0,
   kSkip = 1,
-  kLookup = 2,   // the keys that may have changed
-  kDelta = 3,    // the entries that differ, after a comparison
-  kReplace = 4,  // everything
+  kLookup = 2,  // the keys that may have changed
+  kDelta = 3,   // the entries that differ, after a comparison
 };
-inline constexpr uint8_t kMaxPlanAction = 4;
+inline constexpr uint8_t kMaxPlanAction = 3;
 
 struct PlanItem {
   uint32_t family = 0;

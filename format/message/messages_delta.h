@@ -23,15 +23,14 @@ struct GroupReply {
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   Digest128 content;  // over the digests of all entries
-  // False: the source sends chunks that replace the range, and no groups.
-  bool takes_delta = false;
-  std::vector<Digest128> groups;  // in key order
+  // In key order; none: the range has no entries, or too many to be told.
+  std::vector<Digest128> groups;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const GroupReply&, const GroupReply&) = default;
 };
 
-// An entry of the target, in a group that the source does not have.
+// An entry of the target.
 struct GroupEntry {
   std::string key;
   Digest128 digest;  // of key and value
@@ -41,12 +40,30 @@ struct GroupEntry {
 // Encoded size in bytes of the item inside a DeltaRequest payload.
 size_t EncodedBytes(const GroupEntry& item);
 
+// How a DeltaRequest tells what the target has.
+enum class DeltaBasis : uint8_t {
+  // All entries in groups that the source does not have; `groups` are the
+  // source's that the target does not have.
+  kGroups = 0,
+  kEntries = 1,  // all entries in the interval
+  // The first and the last key in the interval, of more than the target tells.
+  // The source has told that it has no entry there.
+  kOutermost = 2,
+};
+inline constexpr uint8_t kMaxDeltaBasis = 2;
+
 // Asks for the delta chunk of a range, in as many messages as needed.
 struct DeltaRequest {
   uint32_t range_id = 0;
-  // The source's groups that the target does not have, ascending; only in the
-  // first message.
-  std::vector<uint32_t> groups;
+  // Only the first message has what follows, up to `groups`.
+  bool begins = false;
+  Totals held;           // what the target has of the range
+  KeyInterval interval;  // the part of the range that the delta is for
+  DeltaBasis basis = DeltaBasis::kGroups;
+  // More neighbouring keys than that which only the target has are deleted by
+  // one range deletion; 0: each by itself.
+  uint32_t most_point_deletions = 0;
+  std::vector<uint32_t> groups;     // ascending
   std::vector<GroupEntry> entries;  // in key order
   bool complete = false;            // the last message
   void EncodeTo(std::string* out) const;

@@ -21,6 +21,9 @@ struct RangeRequest {
   // data frames in which they arrived.
   uint64_t open_bytes = 0;
   uint64_t open_frames = 0;
+  // A delta was asked for, and that chunk, or the last one, belongs to it. The
+  // source sends the rest; without it, the end of the range without a chunk.
+  bool of_delta = false;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const RangeRequest&, const RangeRequest&) = default;
@@ -29,8 +32,8 @@ struct RangeRequest {
 enum class ChunkKind : uint8_t {
   kRebuilt = 0,
   kCloned = 1,  // a unit of a clone: no table file, and without entries
-  // Single puts and deletions; the only chunk of its range, which it leaves as
-  // it is otherwise.
+  // Puts and deletions above what the target has. Where the range is compared in
+  // parts, each part has at most one; else it is the only chunk of its range.
   kDelta = 2,
 };
 inline constexpr uint8_t kMaxChunkKind = 2;
@@ -73,14 +76,10 @@ struct ChunkEnd {
   uint64_t entries = 0;
   uint64_t key_bytes = 0;
   uint64_t value_bytes = 0;
-  // User keys that bound the file. For a chunk that replaces an interval, the
-  // bounds of that interval; `largest` belongs to it unless the file holds
-  // neither an entry nor a deletion of `largest`.
+  // The first and the last user key of the file.
   std::string smallest;
   std::string largest;
-  bool clears = false;        // holds a range deletion of [smallest, largest)
-  bool deletes_last = false;  // its last key, `largest`, is a deletion
-  Digest128 digest;      // ChunkDigest over its ChunkData frames
+  Digest128 digest;  // ChunkDigest over its ChunkData frames
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const ChunkEnd&, const ChunkEnd&) = default;

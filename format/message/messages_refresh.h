@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +12,14 @@ namespace sstferry {
 
 enum class TransferMode : uint8_t {
   kSeed = 0,     // into a new database: chunks hold only entries
-  kRefresh = 1,  // into one with data: chunks replace their intervals
+  kRefresh = 1,  // into one with data: of what it has, deltas
   kClone = 2,    // the source's files as they are, in units; feature bit
 };
 
 // The target requests this for a range of the plan.
 enum class RangeNeed : uint8_t {
-  kSend = 0,       // the chunks
-  kCompare = 1,    // a digest, and the chunks if it differs
+  kSend = 0,       // the chunks; in a refresh: the target has nothing there
+  kCompare = 1,    // digests of groups, and a delta if they differ
   kUnchanged = 2,  // nothing
   kLookup = 3,     // a delta: the source knows which keys may have changed
 };
@@ -29,9 +28,7 @@ inline constexpr uint8_t kMaxRangeNeed = 3;
 // A column family of the target before a refresh.
 struct TargetFamily {
   std::string name;
-  // The family's first and last key; absent: the family is empty.
-  std::optional<std::string> first;
-  std::optional<std::string> last;
+  bool is_empty = false;  // it has no files, and no entries in WALs
   friend bool operator==(const TargetFamily&, const TargetFamily&) = default;
 };
 
@@ -79,26 +76,6 @@ struct Covers {
   friend bool operator==(const Covers&, const Covers&) = default;
 };
 
-// Largest key of a file in the target's last level. A chunk that ends there too
-// overlaps whole files, so the compaction of the neighbouring chunk rewrites
-// none of them again.
-struct TargetBound {
-  uint32_t family = 0;  // an index in TargetFamilies
-  std::string key;      // the file's largest
-  friend bool operator==(const TargetBound&, const TargetBound&) = default;
-};
-
-// Encoded size in bytes of the item inside a TargetBounds payload.
-size_t EncodedBytes(const TargetBound& item);
-
-// Follows the Covers messages of a refresh.
-struct TargetBounds {
-  std::vector<TargetBound> bounds;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const TargetBounds&, const TargetBounds&) = default;
-};
-
 // Bytes that a source leaves with a target (format/record/source_record.h), or
 // gets back from it, in as many messages as needed.
 struct SourceRecordPart {
@@ -113,8 +90,7 @@ struct SourceRecordPart {
 struct TargetMemory {
   std::vector<TargetFamily> families;
   std::vector<Cover> covers;  // Cover::family is an index in families
-  std::vector<TargetBound> bounds;  // TargetBound::family too; in any order
-  std::string source_record;        // as the source left it; may be empty
+  std::string source_record;  // as the source left it; may be empty
   friend bool operator==(const TargetMemory&, const TargetMemory&) = default;
 };
 

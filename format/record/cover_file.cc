@@ -22,28 +22,22 @@ void Fields(A& a, M& m) {
   Number(a, "deletions", m.deletions);
   Number(a, "merge_operands", m.merge_operands);
   Number(a, "range_deletions", m.range_deletions);
+  a.Bool("may_single_delete", m.may_single_delete);
 }
 
 template <typename A, FieldsOf<CoveredFamily> M>
 void Fields(A& a, M& m) {
   a.Bytes("name", m.name, kMaxFamilyNameBytes);
-  a.List("files", m.files, kMaxTargetFiles, 80,
+  a.List("files", m.files, kMaxTargetFiles, 81,
          [](auto& archive, auto& item) { Fields(archive, item); });
-}
-
-template <typename A, typename M>
-void HeadFields(A& a, M& m) {
-  a.Id("transfer_id", m.transfer_id);
-  a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
-  a.Bool("mixed", m.mixed);
-  Number(a, "sequence_old", m.sequence_old);
-  Number(a, "sequence_new", m.sequence_new);
-  a.Bytes("target_database_id", m.target_database_id, kMaxIdentifierBytes);
 }
 
 template <typename A, FieldsOf<CoverFile> M>
 void Fields(A& a, M& m) {
-  HeadFields(a, m);
+  a.Id("transfer_id", m.transfer_id);
+  a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
+  Number(a, "sequence", m.sequence);
+  a.Bytes("target_database_id", m.target_database_id, kMaxIdentifierBytes);
   a.List("families", m.families, kMaxFamilies, 8,
          [](auto& archive, auto& item) { Fields(archive, item); });
   a.List("covers", m.covers, kMaxRanges, 48,
@@ -81,8 +75,17 @@ Status DecodeOldCoverFile(const Slice& file, CoverFile* covers) {
     return status;
   }
   Decoder in("covers", payload);
-  FieldDecoder decoder(&in);
-  HeadFields(decoder, *covers);
+  FieldDecoder a(&in);
+  a.Id("transfer_id", covers->transfer_id);
+  a.Bytes("source_database_id", covers->source_database_id,
+          kMaxIdentifierBytes);
+  bool mixed = false;  // a refresh by chunks was not finished
+  uint64_t sequence_before = 0;
+  a.Bool("mixed", mixed);
+  Number(a, "sequence_old", sequence_before);
+  Number(a, "sequence_new", covers->sequence);
+  a.Bytes("target_database_id", covers->target_database_id,
+          kMaxIdentifierBytes);
   in.Raw("the rest", in.remaining());
   return in.Finish();
 }

@@ -34,6 +34,7 @@ struct CoveredTable {
   uint64_t deletions = 0;  // includes range deletions
   uint64_t merge_operands = 0;
   uint64_t range_deletions = 0;
+  bool may_single_delete = false;  // nobody has searched it for SingleDeletes
   friend bool operator==(const CoveredTable&, const CoveredTable&) = default;
 };
 
@@ -46,9 +47,7 @@ struct CoveredFamily {
 struct CoverFile {
   TransferId transfer_id{};           // the transfer that wrote this file
   std::string source_database_id;
-  bool mixed = false;                 // a refresh by chunks is unfinished
-  uint64_t sequence_old = 0;          // the source's, before that refresh
-  uint64_t sequence_new = 0;          // the source's, after it
+  uint64_t sequence = 0;              // the source's, of that transfer
   std::string target_database_id;     // that the files are of; empty: unknown
   std::vector<CoveredFamily> families;
   // Cover::family is an index in families. A record with `doubted` set was

@@ -51,8 +51,6 @@ inline constexpr char kRefreshSwapMode[] = "refresh swap";
 inline constexpr char kCloneMode[] = "clone";
 inline constexpr char kCloneSwapMode[] = "clone swap";
 inline constexpr char kRefreshAllMode[] = "refresh all";
-inline constexpr char kRefreshChunkMode[] = "refresh chunk";
-inline constexpr char kRefreshListedMode[] = "refresh of listed ranges";
 
 struct JournalTransfer {
   TransferId transfer_id{};

@@ -62,7 +62,7 @@ class ChunkChecker {
       s = CheckMetaBlocks();
     }
     if (s.ok()) {
-      s = CheckRangeDeletion();
+      s = CheckRangeDeletions();
     }
     if (s.ok()) {
       s = reader_.ForEachIndexEntry(
@@ -102,15 +102,17 @@ class ChunkChecker {
   [[nodiscard]] Status CheckPadding(uint64_t begin, uint64_t end) const;
   [[nodiscard]] Status CheckInternalKey(const Slice& key,
                                         uint64_t offset) const;
-  [[nodiscard]] Status CheckRangeDeletion() const;
-  [[nodiscard]] Status CheckFirstKey(uint64_t offset) const;
-  [[nodiscard]] Status CheckLastKey() const;
-  // Number of entries without a value.
-  uint64_t point_deletions() const {
-    return expected_.is_delta ? reader_.properties().num_deletions
-                              : uint64_t{expected_.deletes_last};
+  [[nodiscard]] Status CheckRangeDeletions() const;
+  // Returns whether a range deletion may follow one that ends at `before`.
+  bool MayDelete(const Slice& begin, const Slice& end,
+                 const std::string* before) const;
+  // RocksDB counts range deletions as deletions, too.
+  uint64_t deletions() const {
+    return expected_.is_delta ? reader_.properties().num_deletions : 0;
   }
-  uint64_t range_deletions() const { return expected_.clears ? 1 : 0; }
+  uint64_t range_deletions() const {
+    return expected_.is_delta ? reader_.properties().num_range_deletions : 0;
+  }
   [[nodiscard]] Status CheckBlock(const SstBlockHandle& handle,
                                   const Slice& separator);
 
@@ -127,7 +129,6 @@ class ChunkChecker {
   std::string separator_;
   std::string block_first_key_;  // user keys of the block checked last
   std::string block_last_key_;
-  bool last_is_deletion_ = false;  // the entry visited last
 };
 
 Status ChunkChecker::CheckProperties() const {
@@ -165,27 +166,28 @@ Status ChunkChecker::CheckProperties() const {
     return BadChunk("comparator: expected " + expected_.comparator + ", found " +
                sst::TextOrHex(properties.comparator));
   }
-  // RocksDB counts a deletion as an entry, and the end of a range deletion as
-  // its value.
-  const uint64_t deletions = point_deletions() + range_deletions();
-  if (properties.num_entries < deletions) {
-    return BadChunk("entries: expected at least " + std::to_string(deletions) +
-               ", found " + std::to_string(properties.num_entries));
+  // RocksDB counts a deletion as an entry.
+  if (properties.num_entries < deletions()) {
+    return BadChunk("entries: expected at least " +
+               std::to_string(deletions()) + ", found " +
+               std::to_string(properties.num_entries));
   }
-  const uint64_t key_bytes = point_deletions() * expected_.largest.size() +
-                             range_deletions() * expected_.smallest.size();
+  // Both bounds of a range deletion are deleted singly, too.
+  const bool has_bounds = deletions() / 3 >= range_deletions();
   const struct {
     const char* what;
     uint64_t expected;
     uint64_t found;
   } kRows[] = {
-      {"entries", expected_.num_entries, properties.num_entries - deletions},
-      {"deletions", deletions, properties.num_deletions},
+      {"entries", expected_.num_entries,
+       properties.num_entries - deletions()},
+      {"deletions", deletions(), properties.num_deletions},
       {"merge operands", 0, properties.num_merge_operands},
-      {"range deletions", range_deletions(), properties.num_range_deletions},
+      {"range deletions", has_bounds ? range_deletions() : 0,
+       properties.num_range_deletions},
       {"raw key bytes (8 more than each user key)",
        expected_.key_bytes.has_value() && !expected_.is_delta
-           ? *expected_.key_bytes + key_bytes + properties.key_trailer_bytes()
+           ? *expected_.key_bytes + properties.key_trailer_bytes()
            : properties.raw_key_bytes,
        properties.raw_key_bytes},
   };
@@ -200,10 +202,10 @@ Status ChunkChecker::CheckProperties() const {
 
 Status ChunkChecker::CheckMetaBlocks() const {
   const bool found = reader_.FindMetaBlock(kRangeDeletions) != nullptr;
-  if (found != expected_.clears) {
+  if (found != (range_deletions() != 0)) {
     return BadChunk(std::string("meta blocks: expected ") +
                (found ? "no range deletions, found their block"
-                      : "a range deletion, found none"));
+                      : "range deletions, found none"));
   }
   for (const SstMetaBlock& meta : reader_.meta_blocks()) {
     Status s = VerifySstBlock(source_, reader_.footer(), meta.handle);
@@ -232,8 +234,16 @@ Status ChunkChecker::CheckPartitions(const SstMetaBlock& meta) const {
       });
 }
 
-Status ChunkChecker::CheckRangeDeletion() const {
-  if (!expected_.clears) {
+bool ChunkChecker::MayDelete(const Slice& begin, const Slice& end,
+                             const std::string* before) const {
+  return expected_.order(begin, end) < 0 &&
+         expected_.order(expected_.smallest, begin) <= 0 &&
+         expected_.order(end, expected_.largest) <= 0 &&
+         (before == nullptr || expected_.order(*before, begin) < 0);
+}
+
+Status ChunkChecker::CheckRangeDeletions() const {
+  if (range_deletions() == 0) {
     return Status::OK();
   }
   const SstBlockHandle& handle =
@@ -245,31 +255,33 @@ Status ChunkChecker::CheckRangeDeletion() const {
   if (s.ok()) {
     s = cursor.Init(block.contents(), SstBlockLayout(), handle.offset);
   }
-  if (s.ok()) {
+  uint64_t found = 0;
+  std::string before;
+  for (; s.ok(); ++found) {
     s = cursor.Next();
+    if (!s.ok() || !cursor.valid()) {
+      break;
+    }
+    const Slice key = cursor.key();
+    const bool right =
+        key.size() >= kSstKeyTrailerBytes &&
+        sst::DecodeLittle64(key.data() + key.size() - kSstKeyTrailerBytes) ==
+            kSstTypeRangeDeletion &&
+        MayDelete(UserKey(key), cursor.value(),
+                  found == 0 ? nullptr : &before);
+    if (!right) {
+      return BadChunk("range deletion " + std::to_string(found) +
+                 ": expected one at sequence 0 inside " +
+                 sst::HexKey(expected_.smallest) + " to " +
+                 sst::HexKey(expected_.largest) +
+                 " and behind the one before it, found another" +
+                 At(handle.offset));
+    }
+    before = cursor.value().ToString();
   }
-  std::string key = expected_.smallest;
-  PutFixed64(&key, kSstTypeRangeDeletion);
-  const bool right = s.ok() && cursor.valid() && cursor.key() == key &&
-                     cursor.value() == expected_.largest;
-  if (right) {
-    s = cursor.Next();
-  }
-  if (!s.ok()) {
-    return s;
-  }
-  if (!right || cursor.valid()) {
-    return BadChunk("range deletion: expected just one, from " +
-               sst::HexKey(expected_.smallest) + " to " +
-               sst::HexKey(expected_.largest) + " at sequence 0, found " +
-               (right ? "another behind it" : "another") + At(handle.offset));
-  }
-  if (expected_.order(expected_.smallest, expected_.largest) >= 0) {
-    return BadChunk("range deletion: expected a begin before its end, found " +
-               sst::HexKey(expected_.smallest) + " to " +
-               sst::HexKey(expected_.largest));
-  }
-  return s;
+  return s.ok() ? ExpectNumber("range deletions in their block",
+                               range_deletions(), found)
+                : s;
 }
 
 Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
@@ -311,8 +323,7 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
   const bool allowed =
       trailer == kSstTypeValue ||
       (trailer == kSstTypeDeletion &&
-       (expected_.is_delta ||
-        (expected_.deletes_last && UserKey(key) == expected_.largest))) ||
+       expected_.is_delta) ||
       (expected_.allow_entities && trailer == kSstTypeWideColumnEntity);
   if (!allowed) {
     return BadChunk("internal key: expected sequence 0 and a value's type, found "
@@ -348,7 +359,8 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   }
   s = CheckBlock(entry.handle, entry.separator);
   if (s.ok() && first) {
-    s = CheckFirstKey(entry.handle.offset);
+    s = ExpectKey("first key", expected_.smallest, block_first_key_,
+                  entry.handle.offset);
   }
   if (s.ok() && !entry.first_key.empty()) {
     s = ExpectKey("first key of a block", UserKey(entry.first_key),
@@ -377,8 +389,6 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
                      sst::HexKey(user_key) + At(handle.offset));
         }
         block_last_key_.assign(user_key.data(), user_key.size());
-        last_is_deletion_ =
-            static_cast<uint8_t>(key[user_key.size()]) == kSstTypeDeletion;
         ++entries;
         return key_status;
       });
@@ -405,43 +415,16 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
 
 Status ChunkChecker::CheckLastBlock() {
   if (blocks_ == 0) {
-    const bool none = expected_.num_entries == 0 && !expected_.deletes_last;
-    return none && expected_.clears
-               ? Status::OK()
-               : BadChunk("index: expected data blocks, found none" +
-                     At(reader_.index_handle().offset));
+    return BadChunk("index: expected data blocks, found none" +
+               At(reader_.index_handle().offset));
   }
   Status s;
   if (blocks_ > 1 && !expected_.all_blocks) {
     s = CheckBlock(last_, separator_);
   }
-  return s.ok() ? CheckLastKey() : s;
-}
-
-Status ChunkChecker::CheckFirstKey(uint64_t offset) const {
-  const bool inside = expected_.clears &&
-                      expected_.order(expected_.smallest, block_first_key_) < 0;
-  return inside ? Status::OK()
-                : ExpectKey("first key", expected_.smallest, block_first_key_,
-                            offset);
-}
-
-Status ChunkChecker::CheckLastKey() const {
-  if (expected_.clears && !expected_.deletes_last) {
-    return expected_.order(block_last_key_, expected_.largest) < 0
-               ? Status::OK()
-               : BadChunk("last key: expected one before the end of the range "
-                     "deletion, " + sst::HexKey(expected_.largest) +
-                     ", found " + sst::HexKey(block_last_key_) +
-                     At(last_.offset));
-  }
-  if (!expected_.is_delta && expected_.largest == block_last_key_ &&
-      expected_.deletes_last != last_is_deletion_) {
-    return BadChunk("last entry: expected a deletion, found a value" +
-               At(last_.offset));
-  }
-  return ExpectKey("last key", expected_.largest, block_last_key_,
-                   last_.offset);
+  return s.ok() ? ExpectKey("last key", expected_.largest, block_last_key_,
+                            last_.offset)
+                : s;
 }
 
 // Returns false if num_data_blocks may be too small: from 10.9 on RocksDB does

@@ -25,13 +25,8 @@ struct ChunkExpectation {
   // User keys of the first and the last entry (values and deletions).
   std::string smallest;
   std::string largest;
-  // The file holds a range deletion of [smallest, largest) and no other; all
-  // entries but the deletion of `largest` are inside it.
-  bool clears = false;
-  // The last entry is a deletion of `largest`. No other entry is one, and
-  // merge operands, which a resolved iterator does not show, do not occur.
-  bool deletes_last = false;
-  // Any entry may be a deletion; the first is `smallest`, the last `largest`.
+  // Any entry may be a deletion, and there may be range deletions, in order,
+  // whose bounds are keys from `smallest` to `largest`. Else there is neither.
   bool is_delta = false;
   uint64_t num_entries = 0;  // entries with values
   // Sum over these entries, user keys without trailers. Unset: not compared.
@@ -73,7 +68,7 @@ struct ChunkFacts {
 // - footer, metaindex, properties, the whole index, and the first and the last
 //   data block are sound; their keys are ordered, and every internal key has a
 //   trailer with sequence 0 and an allowed type;
-// - the block of range deletions holds exactly the expected one;
+// - range deletions lie where they may;
 // - all expected values match, and the file has the marks of one that
 //   SstFileWriter made (external version 2, global sequence number 0).
 // Corruption: anything else. NotSupported: see SstReader::Open().

@@ -67,11 +67,8 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
   out->source = Text(object, "source").value_or("");
   out->finished_at = Text(object, "finished_at").value_or("");
   out->source_database_id = Text(object, "source_database_id").value_or("");
-  out->state = Text(object, "state").value_or("");
   out->snapshot_sequence = Number(object, "snapshot_sequence");
   out->snapshot_taken_at = Text(object, "snapshot_taken_at").value_or("");
-  out->sequence_old = Number(object, "sequence_old").value_or(0);
-  out->sequence_new = Number(object, "sequence_new").value_or(0);
   out->column_families = Texts(object, "column_families");
   if (const json* asked = Member(object, "selection")) {
     out->asked_families = Texts(*asked, "column_families");

@@ -17,11 +17,8 @@ struct LastTransfer {
   std::string source;       // as given by the operator
   std::string finished_at;  // RFC 3339
   std::string source_database_id;
-  std::string state;        // of the target: "complete", "mixed"
   std::optional<uint64_t> snapshot_sequence;
   std::string snapshot_taken_at;  // RFC 3339
-  uint64_t sequence_old = 0;      // refresh only
-  uint64_t sequence_new = 0;
   std::vector<std::string> column_families;  // transferred ones
   // The requested selection; keys as KeyToText() writes them.
   std::vector<std::string> asked_families;   // empty: all

@@ -61,24 +61,6 @@ ordered_json Bound(const std::optional<std::string>& key) {
   return key ? ordered_json(KeyToText(*key)) : ordered_json(nullptr);
 }
 
-// In hex, also where the key is text.
-ordered_json HexBound(const std::optional<std::string>& key) {
-  return key ? ordered_json("0x" + Slice(*key).ToString(true))
-             : ordered_json(nullptr);
-}
-
-void AddDifferent(const Summary& summary, ordered_json* out) {
-  ordered_json& json = *out;
-  json["different_ranges"] = ordered_json::array();
-  for (const FamilyRange& range : summary.different_ranges) {
-    json["different_ranges"].push_back(
-        {{"column_family", range.column_family},
-         {"begin", HexBound(range.interval.begin)},
-         {"end", HexBound(range.interval.end)}});
-  }
-  json["repair"] = summary.repair;
-}
-
 ordered_json Versions(const SideVersions& versions) {
   return {{"software", versions.software}, {"rocksdb", versions.rocksdb}};
 }
@@ -115,7 +97,6 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["ranges_sent"] = summary.ranges_sent;
   json["ranges_compared"] = summary.ranges_compared;
   json["ranges_left"] = summary.ranges_left;
-  json["ranges_not_compared"] = summary.ranges_not_compared;
   json["ranges_delta"] = summary.ranges_delta;
   json["ranges_looked_up"] = summary.ranges_looked_up;
   json["entries_put"] = summary.entries_put;
@@ -204,6 +185,7 @@ void AddVerify(const Summary& summary, ordered_json* out) {
          {"file", difference.file}});
   }
   json["next"] = summary.next;
+  json["repair"] = summary.repair;
 }
 
 void AddPlan(const Summary& summary, ordered_json* out) {
@@ -285,9 +267,6 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   AddTotals(summary, &json);
   json["verified"] = summary.verified;
   json["notes"] = summary.notes;
-  if (command == "verify" || command == "pull") {
-    AddDifferent(summary, &json);
-  }
   if (command == "verify") {
     AddVerify(summary, &json);
   } else if (command == "plan") {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <set>
 
 #include "pipeline/operation/endpoint.h"
 #include "pipeline/operation/method_choice.h"
@@ -13,7 +12,6 @@
 #include "pipeline/target/disk/target_directories.h"
 #include "pipeline/target/fill/clone_target.h"
 #include "pipeline/target/fill/refresh_target.h"
-#include "pipeline/target/fill/repair_target.h"
 #include "pipeline/target/fill/seed_target.h"
 #include "pipeline/target/pull/puller.h"
 #include "rocksdb/db.h"
@@ -37,62 +35,17 @@ bool IsRefusal(const Status& status) {
   return state == EndState::kRefused || state == EndState::kIncompatible;
 }
 
-// A repair asks the source for the families of its ranges alone.
-PullOptions WithFamiliesOf(const PullOptions& asked) {
-  PullOptions options = asked;
-  std::set<std::string> names;
-  for (const FamilyRange& range : asked.ranges) {
-    names.insert(range.column_family);
-  }
-  options.selection.families.insert(options.selection.families.end(),
-                                    names.begin(), names.end());
-  options.compact_deltas = asked.compact_deltas && asked.ranges.empty();
-  return options;
-}
-
-Status CheckRanges(const PullOptions& options, bool in_place) {
-  if (options.ranges.empty()) {
-    return Status::OK();
-  }
-  const bool plain = options.visibility == Visibility::kAll &&
-                     options.selection.families.empty() &&
-                     options.selection.interval == KeyInterval() &&
-                     options.compare == CompareMode::kFiles &&
-                     !options.adopt && !options.drop_missing &&
-                     !options.verify;
-  if (!plain || options.ranges.size() > kMaxListedRanges) {
-    return MakeStatus(EndState::kRefused,
-                      "listed ranges: expected at most " +
-                          std::to_string(kMaxListedRanges) +
-                          " of them, found " +
-                          std::to_string(options.ranges.size()) +
-                          "; and a refresh with visibility all, without a "
-                          "selection, compare, adopt, drop_missing and verify");
-  }
-  return in_place ? Status::OK()
-                  : MakeStatus(EndState::kRefused,
-                               "target " + options.target_dir +
-                                   ": expected a replica to repair, found "
-                                   "none; a pull without --ranges makes one");
-}
-
 class PullOperation : public Operation {
  public:
   PullOperation(const PullOptions& options, const OpenReplica& replica,
                 bool plans = false)
-      : options_(WithFamiliesOf(options)),
+      : options_(options),
         plans_(plans),
-        ranges_status_(CheckRanges(
-            options, replica.db != nullptr || RefreshesInPlace(options))),
         replica_(replica),
         max_rate_bytes_per_sec_(options.max_rate_bytes_per_sec) {}
 
   Status Run(Summary* summary) override {
     started_ = Clock::now();
-    if (!ranges_status_.ok()) {
-      FinishSummary(ranges_status_, "target", summary);
-      return ranges_status_;
-    }
     const MethodChoice choice = FirstChoice(options_);
     Outcome outcome = Try(choice, summary);
     if (IsRefusedAsChunks(outcome.status)) {
@@ -105,12 +58,6 @@ class PullOperation : public Operation {
       methods_.FillSummary(summary);
     }
     FinishSummary(outcome.status, outcome.where, summary);
-    if (!summary->different_ranges.empty() && InPlace()) {
-      summary->repair = "sstferry pull " +
-                        ShellWord(options_.source.ToString()) + " " +
-                        ShellWord(summary->target) +
-                        " --mode refresh --ranges FILE";
-    }
     return outcome.status;
   }
   void Cancel() override { slot_.Cancel(); }
@@ -232,9 +179,6 @@ class PullOperation : public Operation {
   }
 
   std::unique_ptr<PullTarget> MakeTarget(const PullContext* context) const {
-    if (!options_.ranges.empty()) {
-      return std::make_unique<RepairTarget>(context, replica_);
-    }
     if (InPlace()) {
       return std::make_unique<RefreshTarget>(context, replica_);
     }
@@ -246,7 +190,6 @@ class PullOperation : public Operation {
 
   const PullOptions options_;
   const bool plans_;
-  const Status ranges_status_;  // why nothing is tried
   const OpenReplica replica_;
   Clock::time_point started_;  // of Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;

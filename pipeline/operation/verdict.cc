@@ -75,14 +75,15 @@ std::string PullAgain(const JudgedSide& copy, const JudgedSide& origin,
 }
 
 // A refresh is of a directory that remembers its source.
-std::string Repair(const JudgedSide& copy, const JudgedSide& origin) {
+std::string Repair(const JudgedSide& copy, const JudgedSide& origin,
+                   const std::string& selection) {
   return copy.address.is_directory()
              ? Command("pull", origin.address, copy.address,
-                       " --mode refresh --ranges FILE")
+                       selection + " --mode refresh --compare digest")
              : "";
 }
 
-// A repair asks the origin for its ranges.
+// A repair keeps families that only the copy has.
 std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
                          const JudgedSide& origin) {
   if (copy.families_only_here.empty() || !copy.address.is_directory()) {
@@ -90,7 +91,7 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
   }
   const std::string& name = copy.families_only_here.front();
   const size_t others = copy.families_only_here.size() - 1;
-  return "no range is listed of column family '" +
+  return "a repair keeps column family '" +
          KeyToText(rocksdb::Slice(name.data(),
                                   std::min(name.size(), kMaxShownKeyBytes))) +
          "'" + (others == 0 ? "" : " and " + std::to_string(others) + " more") +
@@ -123,7 +124,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   const std::string less = SelectionOf(record);
   Verdict verdict;
   verdict.next = PullAgain(copy, origin, less);
-  verdict.repair = Repair(copy, origin);
+  verdict.repair = Repair(copy, origin, less);
   verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
   verdict.reason = copy_label + " was pulled from " + origin_label +
                    " at sequence " + std::to_string(then) + ", ";
@@ -163,7 +164,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
 }  // namespace
 
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin) {
-  return copy.record.has_value() && copy.record->state != "mixed" &&
+  return copy.record.has_value() &&
          copy.record->snapshot_sequence.has_value() &&
          !origin.database_id.empty() &&
          copy.record->source_database_id == origin.database_id;

@@ -27,9 +27,9 @@ struct Verdict {
   EndState state = EndState::kDifferent;  // or kChangedSince
   std::string reason;  // a sentence: which sequences were compared
   std::string next;    // a command; empty: none is known
-  // A command that makes a list of ranges equal, FILE; empty: none is known.
+  // A command that makes the copy equal; empty: none is known.
   std::string repair;
-  // A sentence about families that no repair can make equal; empty: none.
+  // A sentence about families that this command keeps; empty: none.
   std::string beyond_repair;
 };
 

@@ -118,23 +118,6 @@ Status Verifier::MatchFiles() {
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }
 
-// Lists a family that only the origin has, from which a repair takes it. Of
-// sides that no record connects, the left one is taken for the origin.
-void Verifier::AddDifferentFamily(const VerifySide& side,
-                                  const Family& family) {
-  const bool left_is_copy = IsPulledFrom(left_.judged, right_.judged) &&
-                            !IsPulledFrom(right_.judged, left_.judged);
-  const rocksdb::Comparator* order = nullptr;
-  const bool is_known =
-      FindComparator(family.description.name, family.description.comparator,
-                     options_.registry, &order)
-          .ok();
-  if (is_known && (&side == &right_) == left_is_copy) {
-    different_.Add(family.description.name, order,
-                   options_.selection.interval);
-  }
-}
-
 // Families present on one side only are differences, each counted once.
 Status Verifier::MatchFamilies() {
   right_family_.assign(left_.plan.families.size(), UINT32_MAX);
@@ -162,14 +145,12 @@ Status Verifier::MatchFamilies() {
     }
     if (right_family_[family.index] == UINT32_MAX) {
       left_.judged.families_only_here.push_back(family.description.name);
-      AddDifferentFamily(left_, family);
     }
   }
   for (const Family& other : right_.plan.families) {
     if (std::find(right_family_.begin(), right_family_.end(), other.index) ==
         right_family_.end()) {
       right_.judged.families_only_here.push_back(other.description.name);
-      AddDifferentFamily(right_, other);
     }
   }
   uint64_t place = 0;
@@ -248,20 +229,9 @@ void Verifier::AddDifferentFile(size_t at) {
     difference->file = CloneFileName(pairs_[at].file);
     difference->what = "file differs";
   }
-  // Which keys of which family it holds, nobody told.
-  for (const Family& family : left_.plan.families) {
-    different_.Add(family.description.name, rocksdb::BytewiseComparator(), {});
-  }
 }
 
-void Verifier::AddDifferentRange(size_t at, const KeyInterval& interval) {
-  const Family& family = left_.plan.families[left_.plan.ranges[at].family];
-  std::lock_guard<std::mutex> lock(mu_);
-  different_.Add(family.description.name, orders_[family.index], interval);
-}
-
-// Lists each differing key, and the runs of them as ranges: from the first one
-// to the next key that both sides have alike.
+// Lists each differing key.
 Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   const Range& range = left_.plan.ranges[at];
   const std::string& family =
@@ -272,7 +242,6 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   EntryStream right_stream(right_.link->lane(lane), &right_.link->guard(),
                            right_family_[range.family], range.interval, order);
   uint64_t found = 0;
-  std::optional<std::string> run;  // its first key
   const EntryDigest* left = nullptr;
   const EntryDigest* right = nullptr;
   Status status = left_stream.Next(&left);
@@ -288,12 +257,6 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
     const bool alike = compared == 0 &&
                        left->value_bytes == right->value_bytes &&
                        left->value == right->value;
-    if (alike && run) {
-      AddDifferentRange(at, {std::move(run), left->key});
-      run.reset();
-    } else if (!alike && !run) {
-      run = compared <= 0 ? left->key : right->key;
-    }
     ++found;
     if (compared < 0) {
       AddDifference({at + 1, found}, family, left->key, "only left");
@@ -311,15 +274,11 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
       status = right_stream.Next(&right);
     }
   }
-  if (run) {
-    AddDifferentRange(at, {std::move(run), range.interval.end});
-  }
   if (status.ok() && !failure_.failed() && found == 0) {
     // The range's digests differ and tell plain values from entities, the
     // digests of single values do not.
     AddDifference({at + 1, 0}, family, range.interval.begin.value_or(""),
                   "content of the range that begins here differs");
-    AddDifferentRange(at, range.interval);
   }
   return status;
 }
@@ -427,9 +386,7 @@ Status Verifier::Judge(Summary* summary) const {
   const Verdict verdict =
       JudgeDifference(left_.judged, right_.judged, options_.selection);
   summary->next = verdict.next;
-  if (!summary->different_ranges.empty()) {
-    summary->repair = verdict.repair;
-  }
+  summary->repair = verdict.repair;
   if (!verdict.beyond_repair.empty()) {
     summary->notes.push_back(verdict.beyond_repair);
   }
@@ -493,7 +450,6 @@ void Verifier::FillSummary(uint32_t lanes, Summary* summary) const {
   for (const auto& difference : first_) {
     summary->first_differences.push_back(difference.second);
   }
-  summary->different_ranges = different_.List();
   summary->notes = left_.plan.opened.notes;
   summary->finished_at = NowRfc3339();
   summary->peak_rss_bytes = PeakRssBytes();

@@ -21,7 +21,6 @@
 #include "pipeline/operation/file_pairs.h"
 #include "pipeline/operation/verdict.h"
 #include "pipeline/target/lane/digest_comparison.h"
-#include "pipeline/target/pull/different_ranges.h"
 #include "pipeline/target/session/first_failure.h"
 #include "pipeline/target/session/source_link.h"
 #include "rocksdb/comparator.h"
@@ -69,8 +68,6 @@ class Verifier {
   [[nodiscard]] rocksdb::Status TakeCompared(const ComparedPart& compared);
   void AddDifferentFile(size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
-  void AddDifferentFamily(const VerifySide& side, const Family& family);
-  void AddDifferentRange(size_t at, const KeyInterval& interval);
   // Tells both sides how it ended.
   void HangUp(const rocksdb::Status& status, Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
@@ -108,7 +105,6 @@ class Verifier {
   uint64_t differences_ = 0;
   // The differences to show: those with the lowest places.
   std::map<Place, DifferenceSummary> first_;
-  DifferentRanges different_;
 };
 
 }  // namespace sstferry

@@ -89,10 +89,14 @@ void GroupIndex::Add(const Slice& key, const Slice& value, bool is_entity) {
   }
 }
 
+bool GroupIndex::Fits(const Slice& key) const {
+  return kept() < kMaxIndexEntries && groups_.size() + 1 < kMaxGroups &&
+         keys_.size() + key.size() <= kMaxIndexKeyBytes &&
+         key.size() <= kMaxKeyBytes;
+}
+
 void GroupIndex::KeepKey(const Slice& key) {
-  if (kept() >= kMaxIndexEntries || groups_.size() + 1 >= kMaxGroups ||
-      keys_.size() + key.size() > kMaxIndexKeyBytes ||
-      key.size() > kMaxKeyBytes) {
+  if (!Fits(key)) {
     Overflow();
     return;
   }
@@ -122,11 +126,14 @@ void GroupIndex::Finish() {
   content_ = all_.Finish();
 }
 
-Status IndexEntries(EntryReader* reader,
+Status IndexEntries(EntryReader* reader, bool only_fitting,
                     const std::function<bool()>& cancelled,
                     GroupIndex* index) {
   std::string scratch;
   for (; reader->Valid(); reader->Next()) {
+    if (only_fitting && !index->Fits(reader->key())) {
+      break;
+    }
     bool entity = false;
     const Slice value = reader->DigestValue(&scratch, &entity);
     index->Add(reader->key(), value, entity);
@@ -135,6 +142,14 @@ Status IndexEntries(EntryReader* reader,
     }
   }
   index->Finish();
+  if (only_fitting && reader->Valid() && reader->key().size() > kMaxKeyBytes) {
+    return MakeStatus(EndState::kRefused,
+                      "compare: the target has a key of " +
+                          std::to_string(reader->key().size()) +
+                          " bytes, expected at most " +
+                          std::to_string(kMaxKeyBytes) +
+                          "; refresh by swap instead");
+  }
   return reader->status();
 }
 

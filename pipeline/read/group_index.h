@@ -14,8 +14,7 @@
 
 namespace sstferry {
 
-// Entries of a range of which an index keeps keys; a range with more has no
-// groups and is replaced as a whole.
+// Entries of a range of which an index keeps keys.
 inline constexpr uint64_t kMaxIndexEntries = 1u << 20;
 inline constexpr uint64_t kMaxIndexKeyBytes = 32u << 20;
 
@@ -36,8 +35,11 @@ class GroupIndex {
   uint64_t entries() const { return entries_; }
   uint64_t key_value_bytes() const { return key_value_bytes_; }
   Digest128 content() const { return content_; }
-  // False: too many entries. Then the index has nothing but the above.
+  // False: more entries than Fits() allows were added. Then the index has nothing
+  // but the above.
   bool has_groups() const { return !overflown_; }
+  // True if an entry with that key can be added and kept.
+  bool Fits(const rocksdb::Slice& key) const;
   const std::vector<Digest128>& groups() const { return groups_; }
   // The digest of an entry as Add() computes it.
   Digest128 DigestOfEntry(const rocksdb::Slice& key,
@@ -80,9 +82,11 @@ class GroupIndex {
 };
 
 // Adds all entries from the reader's on and finishes the index. Polls
-// `cancelled`.
+// `cancelled`. `only_fitting`: leaves the reader at the first entry that does not
+// fit.
+//   kRefused  it does not fit even alone: its key is too long
 [[nodiscard]] rocksdb::Status IndexEntries(
-    EntryReader* reader, const std::function<bool()>& cancelled,
-    GroupIndex* index);
+    EntryReader* reader, bool only_fitting,
+    const std::function<bool()>& cancelled, GroupIndex* index);
 
 }  // namespace sstferry

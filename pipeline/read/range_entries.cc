@@ -24,59 +24,56 @@ RangeEntries::RangeEntries(rocksdb::DB* db,
                            const RangeEntriesOptions& options)
     : db_(db), family_(family), interval_(interval), options_(options) {}
 
-void RangeEntries::Start(const Slice* key, bool excluded) {
+void RangeEntries::Start(const Slice* after) {
   if (options_.files == nullptr ||
       !MergedEntries::CanMerge(*options_.files, family_->GetComparator(),
                                interval_)) {
-    Iterate(key, excluded);
+    Iterate(after);
     return;
   }
-  const Status status = Merge(key, excluded);
+  const Status status = Merge(after);
   if (!status.ok()) {
-    GiveUp(status, key, excluded);
+    GiveUp(status, after);
   }
 }
 
-Status RangeEntries::Merge(const Slice* key, bool excluded) {
+Status RangeEntries::Merge(const Slice* after) {
   TableReads reads;
   reads.file_system = db_->GetFileSystem();
   reads.order = family_->GetComparator();
   reads.interval = interval_;
   reads.readahead_bytes = options_.readahead_bytes;
-  if (key != nullptr) {
-    reads.interval.begin = key->ToString();
+  if (after != nullptr) {
+    reads.interval.begin = after->ToString();
   }
   merged_ = std::make_unique<MergedEntries>(*options_.files, std::move(reads),
                                             options_.cancelled);
   const Status status = merged_->Open();
-  const bool skips = status.ok() && excluded && merged_->valid() &&
-                     family_->GetComparator()->Compare(merged_->key(), *key) ==
-                         0;
+  const bool skips = status.ok() && after != nullptr && merged_->valid() &&
+                     family_->GetComparator()->Compare(merged_->key(),
+                                                       *after) == 0;
   return skips ? merged_->Next() : status;
 }
 
-void RangeEntries::Iterate(const Slice* key, bool excluded) {
+void RangeEntries::Iterate(const Slice* after) {
   iterated_ = std::make_unique<IntervalReader>(
       db_, family_, interval_, options_.readahead_bytes);
-  if (key == nullptr) {
+  if (after == nullptr) {
     iterated_->SeekToBegin();
-  } else if (excluded) {
-    iterated_->SeekAfter(*key);
   } else {
-    iterated_->SeekFrom(*key);
+    iterated_->SeekAfter(*after);
   }
 }
 
-void RangeEntries::GiveUp(const Status& status, const Slice* key,
-                          bool excluded) {
+void RangeEntries::GiveUp(const Status& status, const Slice* after) {
   const std::unique_ptr<MergedEntries> merged = std::move(merged_);
   if (EndStateOf(status) == EndState::kCancelled) {
     stopped_ = status;
   } else if (merged->done() != nullptr) {
     const Slice done = *merged->done();
-    Iterate(&done, /*excluded=*/true);
+    Iterate(&done);
   } else {
-    Iterate(key, excluded);
+    Iterate(after);
   }
 }
 
@@ -87,7 +84,7 @@ void RangeEntries::Next() {
   }
   const Status status = merged_->Next();
   if (!status.ok()) {
-    GiveUp(status, nullptr, /*excluded=*/false);
+    GiveUp(status, nullptr);
   }
 }
 

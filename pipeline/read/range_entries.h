@@ -33,12 +33,10 @@ class RangeEntries : public EntryReader {
   RangeEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const KeyInterval& interval, const RangeEntriesOptions& options);
 
-  // Moves to the first entry, to the first one behind `key`, or to the first
-  // one at or behind it. Once, before anything else. REQUIRES: `key` is inside
-  // the interval.
-  void SeekToBegin() { Start(nullptr, /*excluded=*/false); }
-  void SeekAfter(const rocksdb::Slice& key) { Start(&key, /*excluded=*/true); }
-  void SeekFrom(const rocksdb::Slice& key) { Start(&key, /*excluded=*/false); }
+  // Moves to the first entry, or to the first one behind `key`. Once, before
+  // anything else. REQUIRES: `key` is inside the interval.
+  void SeekToBegin() { Start(nullptr); }
+  void SeekAfter(const rocksdb::Slice& key) { Start(&key); }
 
   bool Valid() const override {
     return merged_ != nullptr ? merged_->valid()
@@ -63,13 +61,13 @@ class RangeEntries : public EntryReader {
   bool is_merging() const { return merged_ != nullptr; }
 
  private:
-  void Start(const rocksdb::Slice* key, bool excluded);
-  [[nodiscard]] rocksdb::Status Merge(const rocksdb::Slice* key, bool excluded);
-  void Iterate(const rocksdb::Slice* key, bool excluded);
+  // `after` null: from the first entry on.
+  void Start(const rocksdb::Slice* after);
+  [[nodiscard]] rocksdb::Status Merge(const rocksdb::Slice* after);
+  void Iterate(const rocksdb::Slice* after);
   // Ends the merge, which failed. RocksDB goes on behind the last key that is
-  // dealt with, else from `key` on.
-  void GiveUp(const rocksdb::Status& status, const rocksdb::Slice* key,
-              bool excluded);
+  // dealt with, else behind `after`.
+  void GiveUp(const rocksdb::Status& status, const rocksdb::Slice* after);
 
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const family_;

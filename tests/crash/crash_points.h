@@ -19,12 +19,7 @@ enum class Scenario {
   kReplace,   // --replace of a database
   kRecorded,  // --replace after a pull that was killed before the exchange
   kFinish,    // --replace after a pull that was killed inside the exchange
-  kAll,       // --mode refresh of yesterday's copy, which replaces intervals
-  kChunk,     // the same with --visibility chunk
-  kAllDelta,  // --mode refresh that sends single entries
-  kChunkDelta,  // the same with --visibility chunk
-  kRepair,    // --mode refresh --ranges of all that changed
-  kRepairLeft,  // the same; an ordinary refresh follows
+  kInPlace,   // --mode refresh of yesterday's copy
   kSwap,      // --mode refresh --visibility swap of a database
   kSwapFirst, // the same of nothing
   kSwapOwed,  // the same after one that was killed inside the exchange

@@ -40,24 +40,7 @@ bool Replaces(Scenario scenario) {
          scenario == Scenario::kCloneReplace;
 }
 
-bool Repairs(Scenario scenario) {
-  return scenario == Scenario::kRepair || scenario == Scenario::kRepairLeft;
-}
-
-bool Refreshes(Scenario scenario) {
-  return scenario == Scenario::kAll || scenario == Scenario::kChunk ||
-         scenario == Scenario::kAllDelta ||
-         scenario == Scenario::kChunkDelta || Repairs(scenario);
-}
-
-bool SendsDelta(Scenario scenario) {
-  return scenario == Scenario::kAllDelta ||
-         scenario == Scenario::kChunkDelta || Repairs(scenario);
-}
-
-bool ShowsChunks(Scenario scenario) {
-  return scenario == Scenario::kChunk || scenario == Scenario::kChunkDelta;
-}
+bool Refreshes(Scenario scenario) { return scenario == Scenario::kInPlace; }
 
 bool Clones(Scenario scenario) {
   return scenario == Scenario::kClone ||
@@ -125,11 +108,10 @@ void ChangeSource(const std::string& path) {
   db.Flush();
 }
 
-// All that a night changes, as a verify would list it.
-void MakeRepair(PullOptions* options) {
-  options->ranges = {
-      {"default", {test::NumberedKey(0), test::NumberedKey(1000)}},
-      {"default", {test::NumberedKey(5400), std::nullopt}}};
+// Few deletions make a range deletion.
+void MakeInPlace(PullOptions* options) {
+  options->mode = PullMode::kRefresh;
+  options->most_point_deletions = 20;
 }
 
 // What the crash table promises: chunks that were recorded do not come again.
@@ -172,13 +154,8 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
   options.durability = Setting("SSTFERRY_TEST_DURABILITY") == "none"
                            ? Durability::kNone
                            : Durability::kChunk;
-  const std::string mode = Setting("SSTFERRY_TEST_MODE");
-  options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
-  options.visibility =
-      mode.starts_with("chunk") ? Visibility::kChunk : Visibility::kAll;
-  options.single_delete = mode == "all" || mode == "chunk";
-  if (mode.starts_with("repair")) {
-    MakeRepair(&options);
+  if (Setting("SSTFERRY_TEST_MODE") == "in place") {
+    MakeInPlace(&options);
   }
   if (Setting("SSTFERRY_TEST_METHOD") == "clone") {
     MakeClone(&options);
@@ -230,12 +207,8 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   PullOptions options = PullFrom(source(), target());
   options.snapshot_ttl = std::chrono::hours(1);
   options.replace = Replaces(scenario);
-  options.mode = Refreshes(scenario) ? PullMode::kRefresh : PullMode::kSeed;
-  options.visibility =
-      ShowsChunks(scenario) ? Visibility::kChunk : Visibility::kAll;
-  options.single_delete = !SendsDelta(scenario);
-  if (Repairs(scenario)) {
-    MakeRepair(&options);
+  if (Refreshes(scenario)) {
+    MakeInPlace(&options);
   }
   options.restart = scenario == Scenario::kRestart;
   options.durability =
@@ -289,8 +262,8 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
     REQUIRE((reuses || summary.chunks_cloned > summary.files_cloned));
     return hits;
   }
-  REQUIRE((summary.chunks_delta > 0) == SendsDelta(scenario));
-  REQUIRE((summary.chunks_built > 0 || SendsDelta(scenario)));
+  REQUIRE((summary.chunks_delta > 0) == Refreshes(scenario));
+  REQUIRE((summary.chunks_built > 0) != Refreshes(scenario));
   return hits;
 }
 
@@ -341,12 +314,8 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
   }
   const auto entries = EntriesOf(target());
   const bool is_new = entries == EntriesOf(source());
-  if (Refreshes(scenario) && !ShowsChunks(scenario)) {
+  if (Refreshes(scenario)) {
     REQUIRE((is_new || entries == before_));
-    return;
-  }
-  if (ShowsChunks(scenario)) {
-    RequireMixed(entries);
     return;
   }
   const bool was_there = Replaces(scenario) || scenario == Scenario::kSwap;
@@ -354,37 +323,11 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
                       entries == EntriesOf(OldOf(scenario)))));
 }
 
-// Every key is what it was before, or what it is at the source.
-void CrashWorld::RequireMixed(
-    const std::map<std::string, std::string>& found) const {
-  const auto value_of = [](const std::map<std::string, std::string>& in,
-                          const std::string& key) {
-    const auto at = in.find(key);
-    return at == in.end() ? std::string("none") : at->second;
-  };
-  const std::map<std::string, std::string> after = EntriesOf(source());
-  std::set<std::string> keys;
-  for (const auto* entries : {&found, &after, &before_}) {
-    for (const auto& entry : *entries) {
-      keys.insert(entry.first);
-    }
-  }
-  for (const std::string& key : keys) {
-    const std::string value = value_of(found, key);
-    if (value != value_of(before_, key) && value != value_of(after, key)) {
-      FAIL(key << " is neither old nor new");
-    }
-  }
-}
-
 void CrashWorld::RequireNextPullCompletes(Scenario scenario,
                                           const Crash& crash) {
   INFO(child_output_);
   PullOptions options = Options(scenario);
   options.restart = false;
-  if (scenario == Scenario::kRepairLeft) {
-    options.ranges.clear();
-  }
   TEST_SetBootId(crash.how == "kill" ? "" : "the next one");
   const Summary summary = RunPull(options);
   TEST_SetBootId("");
@@ -407,11 +350,6 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
     test::ExpectSameEntries(source(), target(), expected);
   } else {
     test::ExpectEqual(source(), target(), expected);
-  }
-  if (scenario == Scenario::kRepair) {
-    options.ranges.clear();
-    REQUIRE_OK(RunPull(options).status);
-    test::ExpectSameEntries(source(), target(), expected);
   }
   size_t olds = 0;
   for (const std::string& name : NamesOf(root())) {

@@ -55,8 +55,6 @@ class CrashWorld {
     return dir_ / (scenario == Scenario::kCloneReplace ? "older" : "old");
   }
 
-  void RequireMixed(const std::map<std::string, std::string>& found) const;
-
   ScratchDir dir_;
   std::map<std::string, std::string> before_;  // a refresh of it
   std::string child_output_;

@@ -144,9 +144,7 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
   for (const Scenario scenario :
        {Scenario::kFresh, Scenario::kAgain, Scenario::kRestart,
         Scenario::kUnsynced, Scenario::kReplace, Scenario::kRecorded,
-        Scenario::kFinish, Scenario::kAll, Scenario::kChunk,
-        Scenario::kAllDelta, Scenario::kChunkDelta, Scenario::kRepair,
-        Scenario::kSwap,
+        Scenario::kFinish, Scenario::kInPlace, Scenario::kSwap,
         Scenario::kSwapFirst, Scenario::kSwapOwed, Scenario::kClone}) {
     INFO(NameOf(scenario));
     world.Prepare(scenario);

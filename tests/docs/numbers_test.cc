@@ -163,9 +163,7 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
       {kFeatureMarkedBlocks, "marked blocks"},
       {kFeatureClone, "clones"},
       {kFeatureFacts, "database facts"},
-      {kFeatureDelta, "deltas"},
-      {kFeatureShare, "shared snapshots"},
-      {kFeatureListed, "listed ranges"}};
+      {kFeatureShare, "shared snapshots"}};
   uint64_t listed = 0;
   for (const auto& [bit, name] : bits) {
     INFO(bit << ": " << name);

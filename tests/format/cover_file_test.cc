@@ -16,9 +16,7 @@ CoverFile SampleCoverFile() {
   CoverFile file;
   file.transfer_id[3] = 0xab;
   file.source_database_id = "7c6a32b2-8e1f";
-  file.mixed = true;
-  file.sequence_old = 100;
-  file.sequence_new = 200;
+  file.sequence = 200;
   file.target_database_id = "aa-bb";
   file.families = {
       {"default", {{{1, 2}, "", "k", 77, 5, 6}, {{3, 4}, "a", "z", 8, 0, 0}}},

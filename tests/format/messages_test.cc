@@ -78,7 +78,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleStatusRequest(), SampleStatusReply(),
                     SampleFactsRequest(), SampleFactsReply(),
                     SampleTargetFamilies(), SampleCovers(),
-                    SampleTargetBounds(), SampleCloneSet(),
+                    SampleCloneSet(),
                     SampleCloneFiles());
   RequireRoundTrips(SampleRangeRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SampleRangeEnd(), SampleDigestRequest(),
@@ -100,7 +100,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
                    Compress, Held, StatusRequest, StatusReply, FactsRequest,
                    FactsReply, TargetFamilies,
-                   Covers, TargetBounds, CloneSet, CloneFiles>();
+                   Covers, CloneSet, CloneFiles>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,
                    EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
@@ -247,9 +247,6 @@ TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
               4 + EncodedBytes(family));
     const auto cover = RandomMessage<Cover>();
     RC_ASSERT(Encode(Covers{{cover}}).size() == 4 + EncodedBytes(cover));
-    const auto bound = RandomMessage<TargetBound>();
-    RC_ASSERT(Encode(TargetBounds{{bound}}).size() ==
-              4 + EncodedBytes(bound));
     const auto file = RandomMessage<CloneFile>();
     RC_ASSERT(Encode(CloneFiles{{file}}).size() == 4 + EncodedBytes(file));
     const HeldRange held;

@@ -83,7 +83,6 @@ OpenRequest SampleOpenRequest() {
   m.compare = CompareMode::kDigest;
   m.target_families = 2;
   m.target_covers = 3;
-  m.target_bounds = 4;
   m.waited_seconds = 61;
   return m;
 }
@@ -172,8 +171,7 @@ StatusReply SampleStatusReply() {
 }
 
 TargetFamilies SampleTargetFamilies() {
-  return TargetFamilies{{{"default", "", "\xff"},
-                         {"index", std::nullopt, std::nullopt}}};
+  return TargetFamilies{{{"default", false}, {"index", true}}};
 }
 
 CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, 5, {9, 10}, {11, 12}}; }
@@ -182,10 +180,6 @@ CloneFiles SampleCloneFiles() {
   return CloneFiles{{{CloneFileKind::kManifest, 4, 300, 290},
                      {CloneFileKind::kBlob, 12, 5'000'000'000, 0, {13, 14},
                       1'700'000'000'123'456'789}}};
-}
-
-TargetBounds SampleTargetBounds() {
-  return TargetBounds{{{0, "k\xff"}, {1, ""}}};
 }
 
 Covers SampleCovers() {
@@ -202,7 +196,7 @@ Covers SampleCovers() {
 Compress SampleCompress() { return Compress{true}; }
 
 RangeRequest SampleRangeRequest() {
-  return RangeRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 3};
+  return RangeRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 3, true};
 }
 
 ChunkAck SampleChunkAck() { return ChunkAck{7, 2, 1048576}; }
@@ -213,7 +207,7 @@ ChunkBegin SampleChunkBegin() {
 
 ChunkEnd SampleChunkEnd() {
   return ChunkEnd{7, 2, 65536, 100, 1600, 25600, "", "\xff",
-                  true, true, {0x1122334455667788u, 0x99aabbccddeeff00u}};
+                  {0x1122334455667788u, 0x99aabbccddeeff00u}};
 }
 
 RangeEnd SampleRangeEnd() {
@@ -231,11 +225,13 @@ SourceRecordPart SampleSourceRecordPart() {
 GroupRequest SampleGroupRequest() { return GroupRequest{7, 6}; }
 
 GroupReply SampleGroupReply() {
-  return GroupReply{3, 816, {1, 2}, true, {{3, 4}, {5, 6}}};
+  return GroupReply{3, 816, {1, 2}, {{3, 4}, {5, 6}}};
 }
 
 DeltaRequest SampleDeltaRequest() {
-  return DeltaRequest{7, {0, 5}, {{"k1", {1, 2}}, {kNulKey, {3, 4}}}, true};
+  return DeltaRequest{7, true, {2, 200, 54400, 46000}, {"k", std::nullopt},
+                      DeltaBasis::kOutermost, 10'000, {0, 5},
+                      {{"k1", {1, 2}}, {kNulKey, {3, 4}}}, true};
 }
 
 DigestRequest SampleDigestRequest() {
@@ -359,7 +355,6 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kEntriesRequest, Encode(SampleEntriesRequest())},
       {FrameType::kEntriesReply, Encode(SampleEntriesReply())},
       {FrameType::kChunkAck, Encode(SampleChunkAck())},
-      {FrameType::kTargetBounds, Encode(SampleTargetBounds())},
       {FrameType::kCloneSet, Encode(SampleCloneSet())},
       {FrameType::kCloneFiles, Encode(SampleCloneFiles())},
       {FrameType::kUnitDigestRequest, Encode(SampleUnitDigestRequest())},
@@ -478,7 +473,6 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kFactsReply: return DecodeAs<FactsReply>(payload);
     case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
     case FrameType::kCovers: return DecodeAs<Covers>(payload);
-    case FrameType::kTargetBounds: return DecodeAs<TargetBounds>(payload);
     case FrameType::kCloneSet: return DecodeAs<CloneSet>(payload);
     case FrameType::kCloneFiles: return DecodeAs<CloneFiles>(payload);
     case FrameType::kRangeRequest: return DecodeAs<RangeRequest>(payload);

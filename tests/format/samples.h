@@ -32,7 +32,6 @@ StatusReply SampleStatusReply();
 FactsRequest SampleFactsRequest();
 FactsReply SampleFactsReply();
 TargetFamilies SampleTargetFamilies();
-TargetBounds SampleTargetBounds();
 Covers SampleCovers();
 CloneSet SampleCloneSet();
 CloneFiles SampleCloneFiles();

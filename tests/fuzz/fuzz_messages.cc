@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
            Held, StatusRequest, StatusReply, FactsRequest, FactsReply,
            TargetFamilies, Covers,
-           TargetBounds, CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
+           CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
            SourceRecordPart, Busy, GroupRequest, GroupReply, DeltaRequest,
            RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,
            DigestReply, EntriesRequest, EntriesReply, JournalTransfer,

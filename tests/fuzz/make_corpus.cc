@@ -129,8 +129,8 @@ struct Shape {
   bool filter = false;
   bool reverse = false;
   uint32_t dict_bytes = 0;
-  // The chunk replaces [key, keyz], and ends with a deletion.
-  bool replaces = false;
+  // Ends with three deletions and a range deletion between two of them.
+  bool is_delta = false;
 };
 
 Chunk MakeChunk(const Shape& shape, int first, int last) {
@@ -156,9 +156,6 @@ Chunk MakeChunk(const Shape& shape, int first, int last) {
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
   MustWork(writer.Open("/f.sst"));
   Chunk chunk;
-  if (shape.replaces) {
-    MustWork(writer.DeleteRange("key", "keyz"));
-  }
   for (int i = first; i < last; ++i) {
     const int number = shape.reverse ? first + last - 1 - i : i;
     const std::string key = "key" + std::to_string(number);
@@ -170,8 +167,13 @@ Chunk MakeChunk(const Shape& shape, int first, int last) {
     chunk.end.key_bytes += key.size();
     chunk.end.value_bytes += value.size();
   }
-  if (shape.replaces) {
-    MustWork(writer.Delete("keyz"));
+  for (const char* key : {"keyx", "keyy", "keyz"}) {
+    if (shape.is_delta) {
+      MustWork(writer.Delete(key));
+    }
+  }
+  if (shape.is_delta) {
+    MustWork(writer.DeleteRange("keyx", "keyz"));
   }
   MustWork(writer.Finish());
   chunk.file = Whole("/f.sst", env.get());
@@ -191,8 +193,8 @@ void MakeSstSeeds(const fs::path& directory) {
       {.name = "first-keys", .index = Table::kBinarySearchWithFirstKey},
       {.name = "filter", .filter = true},
       {.name = "reverse", .reverse = true},
-      {.name = "replaces", .replaces = true},
-      {.name = "replaces-filter", .filter = true, .replaces = true},
+      {.name = "delta", .is_delta = true},
+      {.name = "delta-filter", .filter = true, .is_delta = true},
       {.name = "zstd", .compression = rocksdb::kZSTD},
       {.name = "zstd-dictionary", .compression = rocksdb::kZSTD,
        .dict_bytes = 512},
@@ -202,7 +204,7 @@ void MakeSstSeeds(const fs::path& directory) {
   };
   for (const Shape& shape : shapes) {
     Write(directory / "sst" / shape.name,
-          std::string(1, shape.reverse ? '\1' : '\0') +
+          std::string(1, shape.reverse ? '\1' : shape.is_delta ? '\4' : '\0') +
               MakeChunk(shape, 100, 140).file);
   }
   Write(directory / "sst" / "one-entry",

@@ -143,6 +143,22 @@ TEST_CASE("A range with too many entries has a digest and no groups",
   REQUIRE(index.entries() == kMaxGroups + 10);
 }
 
+TEST_CASE("An entry fits as long as all that were added are kept",
+          "[group_index]") {
+  GroupIndex index(kSalt, 1000, Keep::kEntries);
+  const std::string key(kMaxKeyBytes, 'k');
+  uint64_t added = 0;
+  for (; index.Fits(key); ++added) {
+    index.Add(key, "v", false);
+  }
+  REQUIRE(added == kMaxIndexKeyBytes / kMaxKeyBytes);
+  REQUIRE(index.Fits(""));
+  REQUIRE(index.has_groups());
+  index.Add(key, "v", false);
+  REQUIRE_FALSE(index.has_groups());
+  REQUIRE_FALSE(GroupIndex(kSalt, 1, Keep::kEntries).Fits(key + "k"));
+}
+
 TEST_CASE("An empty range has no groups and one digest", "[group_index]") {
   const IndexOf a({}, 6);
   REQUIRE(a.has_groups());

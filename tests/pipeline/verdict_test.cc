@@ -207,7 +207,6 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   expected.source = "/data/db";
   expected.finished_at = "2026-11-21T12:00:00Z";
   expected.source_database_id = "origin";
-  expected.state = "complete";
   expected.snapshot_sequence = UINT64_MAX;
   expected.snapshot_taken_at = "2026-11-21T11:00:00Z";
   expected.column_families = {"default", "a"};

@@ -278,8 +278,6 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<Busy>(name, payload, kAt, out);
     case FrameType::kCovers:
       return AnnotateMessage<Covers>(name, payload, kAt, out);
-    case FrameType::kTargetBounds:
-      return AnnotateMessage<TargetBounds>(name, payload, kAt, out);
     case FrameType::kCloneSet:
       return AnnotateMessage<CloneSet>(name, payload, kAt, out);
     case FrameType::kCloneFiles:

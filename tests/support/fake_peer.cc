@@ -282,7 +282,7 @@ struct Honest {
   ChunkEnd end;
 };
 
-Honest MakeChunk(bool replaces) {
+Honest MakeChunk() {
   ScratchDir dir;
   rocksdb::Options options;
   options.compression = rocksdb::kNoCompression;
@@ -302,11 +302,6 @@ Honest MakeChunk(bool replaces) {
   }
   honest.end.smallest = "key100";
   honest.end.largest = "key899";
-  if (replaces) {
-    honest.end.largest = "key9";
-    honest.end.clears = true;
-    MustWork(writer.DeleteRange(honest.end.smallest, honest.end.largest));
-  }
   MustWork(writer.Finish());
   honest.file = BytesOf(dir / "chunk");
   return honest;
@@ -378,7 +373,7 @@ Totals TotalsOf(const ChunkEnd& end) {
 }
 
 void SendRangeOnce(const SourceLies& lies, Channel* channel) {
-  Honest honest = MakeChunk(lies.replaces);
+  Honest honest = MakeChunk();
   Lie(lies.chunk_file, &honest.file);
   ChunkBegin begin;
   Lie(lies.chunk_begin, &begin);

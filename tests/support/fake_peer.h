@@ -128,7 +128,6 @@ struct SourceLies {
   std::optional<FrameType> withholds;
   bool withholds_of_lanes = false;
   bool repeat_chunk = false;
-  bool replaces = false;  // the chunk clears its interval, as of a refresh
 };
 std::unique_ptr<FakeSource> LyingSource(const SourceLies& lies);
 

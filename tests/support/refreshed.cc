@@ -1,5 +1,11 @@
 #include "tests/support/refreshed.h"
 
+#include <algorithm>
+
+#include "pipeline/base/rocksdb_compat.h"
+#include "rocksdb/table_properties.h"
+#include "tests/support/catch.h"
+
 namespace sstferry::test {
 namespace {
 
@@ -35,6 +41,34 @@ Ferried RefreshOpen(const std::string& source_dir, OpenDb* target,
     replica.families.push_back(target->cf(family));
   }
   return Run(MakeRefresh(options, replica).get());
+}
+
+uint64_t IngestedRangeDeletions(const std::string& dir,
+                                const Families& families) {
+  std::vector<std::string> names;
+  REQUIRE_OK(rocksdb::DB::ListColumnFamilies({}, dir, &names));
+  std::vector<rocksdb::ColumnFamilyDescriptor> there;
+  for (const auto& family : families) {
+    if (std::find(names.begin(), names.end(), family.name) != names.end()) {
+      there.push_back(family);
+    }
+  }
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  std::unique_ptr<rocksdb::DB> db;
+  REQUIRE_OK(rocksdb::DB::OpenForReadOnly({}, dir, there, &handles,
+                                          IntoDb(&db)));
+  uint64_t count = 0;
+  for (rocksdb::ColumnFamilyHandle* handle : handles) {
+    rocksdb::TablePropertiesCollection tables;
+    REQUIRE_OK(db->GetPropertiesOfAllTables(handle, &tables));
+    for (const auto& [path, properties] : tables) {
+      count += properties->num_range_deletions != 0 &&
+               properties->user_collected_properties.count(
+                   "rocksdb.external_sst_file.version") != 0;
+    }
+    REQUIRE_OK(db->DestroyColumnFamilyHandle(handle));
+  }
+  return count;
 }
 
 }  // namespace sstferry::test

@@ -16,4 +16,9 @@ Ferried RefreshOpen(const std::string& source_dir, OpenDb* target,
                     const std::vector<std::string>& families = {"default"},
                     PullOptions options = {});
 
+// Returns the number of tables that a refresh has laid over the data and that
+// hold range deletions. Opens the database to be read.
+uint64_t IngestedRangeDeletions(const std::string& dir,
+                                const Families& families);
+
 }  // namespace sstferry::test

@@ -150,25 +150,6 @@ std::string DifferenceOf(const Contents& expected, const Contents& found) {
   return "";
 }
 
-bool IsBetween(const Contents& found, const Contents& before,
-               const Contents& after) {
-  for (const auto& [name, entries] : found) {
-    std::set<std::string> keys = KeysOf(found, name);
-    keys.merge(KeysOf(before, name));
-    keys.merge(KeysOf(after, name));
-    for (const std::string& key : keys) {
-      const auto is = ValueOf(entries, key);
-      if (is != ValueOf(FamilyOf(before, name), key) &&
-          is != ValueOf(FamilyOf(after, name), key)) {
-        return false;
-      }
-    }
-  }
-  return std::all_of(before.begin(), before.end(), [&](const auto& family) {
-    return found.contains(family.first) || !after.contains(family.first);
-  });
-}
-
 Contents WithoutEmptyValues(Contents contents) {
   for (auto& [name, entries] : contents) {
     std::erase_if(entries,

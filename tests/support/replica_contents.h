@@ -33,10 +33,6 @@ Contents ContentsAfter(const RefreshAsked& asked, const Families& known,
 // Empty when they are equal, else the first difference, for people.
 std::string DifferenceOf(const Contents& expected, const Contents& found);
 
-// Every key of the three has the value, or is as absent, as before or after.
-bool IsBetween(const Contents& found, const Contents& before,
-               const Contents& after);
-
 // Entries of `contents` but for those with empty values.
 Contents WithoutEmptyValues(Contents contents);
 

@@ -263,27 +263,6 @@ TEST_CASE("The command that status shows finishes what was begun",
   REQUIRE(RunJson({"status", target})["target"]["state"] == "complete");
 }
 
-TEST_CASE("Status does not call a database complete that is half replaced",
-          "[tools][status]") {
-  Bench bench;
-  const std::string target = bench.dir / "target";
-  REQUIRE(Run(bench.Pull(bench.dir / "source")).code == 0);
-  // As a refresh by chunks leaves it when it is cut.
-  std::string last = BytesOf(target + "/last_transfer.json");
-  const std::string whole = "\"state\": \"complete\"";
-  REQUIRE(last.find(whole) != std::string::npos);
-  last.replace(last.find(whole), whole.size(), "\"state\": \"mixed\"");
-  WriteBytes(target + "/last_transfer.json", last);
-  const json state = RunJson({"status", target});
-  REQUIRE(state["target"]["state"] == "mixed");
-  REQUIRE(state["target"]["complete"].is_null());
-  REQUIRE(state["target"]["mixed"]["transfer_id"].is_string());
-  const std::string text = Run({"status", target}).out;
-  INFO(text);
-  REQUIRE(text.find("\nmixed: not complete") != std::string::npos);
-  REQUIRE(text.find("complete: transfer") == std::string::npos);
-}
-
 TEST_CASE("Owner and permissions of a new database are asked for by name",
           "[tools]") {
   Bench bench;

@@ -402,7 +402,7 @@ TEST_CASE("What chunks refuse stays refused where auto may not clone",
   }
   SECTION("since the visibility is not that of a swap") {
     options.mode = PullMode::kRefresh;
-    options.visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+    options.visibility = Visibility::kAll;
     why = "--visibility";
   }
   SECTION("since a clone is refused, too") {

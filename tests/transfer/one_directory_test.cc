@@ -29,12 +29,6 @@ const Mode kModes[] = {
        options->mode = PullMode::kRefresh;
        options->adopt = true;
      }},
-    {"refresh chunk",
-     [](PullOptions* options) {
-       options->mode = PullMode::kRefresh;
-       options->visibility = Visibility::kChunk;
-       options->adopt = true;
-     }},
     {"refresh swap",
      [](PullOptions* options) {
        options->mode = PullMode::kRefresh;

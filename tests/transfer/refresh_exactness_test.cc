@@ -286,19 +286,17 @@ void Forge(const std::string& dir) {
   OpenDb db(dir, kTwo);
   const std::vector<FamilyHandle> families = {
       {"default", db.cf("default")}, {"b", db.cf("b")}};
-  REQUIRE_OK(RecordTables(/*alone=*/true, db.get(), families, &record));
+  REQUIRE_OK(RecordTables(db.get(), families, &record));
   REQUIRE_OK(WriteCovers(disk, dir, record));
 }
 
 TEST_CASE("What a verify finds different is healed by the next plain refresh",
           "[transfer][refresh][evidence]") {
-  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
   TwoFamilies world;
   Put(world.target, "n", "foreign", "b");
   Compact(world.target);
   Forge(world.target);
   PullOptions options;
-  options.visibility = visibility;
   const Ferried believed = Refresh(world.source, world.target, options);
   REQUIRE_OK(believed.status);
   RequireBelieved(believed);
@@ -409,7 +407,6 @@ TEST_CASE("A chunk whose staging file went comes again",
   Put(world.source, "a", "2");
   Put(world.source, "y", "2", "b");
   PullOptions options;
-  options.visibility = Visibility::kAll;
   {
     std::unique_ptr<Operation> pull;
     PullOptions first = options;

@@ -30,9 +30,8 @@ void Fill(const std::string& dir, uint64_t seed) {
   db.Flush();
 }
 
-PullOptions By(Visibility visibility, rocksdb::FileSystem* disk) {
+PullOptions On(rocksdb::FileSystem* disk) {
   PullOptions options;
-  options.visibility = visibility;
   options.chunk_bytes = 64 << 10;
   options.lanes = 2;
   options.adopt = true;
@@ -81,8 +80,7 @@ TEST_CASE("The lanes of a refresh give way to others, and who ingests does not",
       witness->See(&witness->staging);
     }
   });
-  PullOptions options =
-      By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
+  PullOptions options = On(&disk);
   options.low_priority = GENERATE(true, false);
   const Manners ours = MannersOfThisThread();
   REQUIRE_OK(RefreshOpen(dir / "source", &target, {"default"}, options).status);
@@ -100,8 +98,7 @@ TEST_CASE("A refresh says that it compacts while it does",
   Fill(dir / "source", 0);
   Fill(dir / "target", 1'000'000);
   FaultyFileSystem disk;
-  PullOptions options =
-      By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
+  PullOptions options = On(&disk);
   options.mode = PullMode::kRefresh;
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
@@ -130,8 +127,7 @@ TEST_CASE("A refresh that would leave less than --min-free does not begin",
   Fill(dir / "target", 1'000'000);
   FaultyFileSystem disk;
   disk.SetFreeSpace(ReserveOf(dir.path(), 5));
-  PullOptions options =
-      By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
+  PullOptions options = On(&disk);
   const Ferried refused = Refresh(dir / "source", dir / "target", options);
   INFO(refused.message());
   REQUIRE(refused.state() == EndState::kNoSpace);
@@ -148,8 +144,7 @@ TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
   Fill(dir / "target", 1'000'000);
   const auto before = EntriesOf(dir / "target", OneFamily());
   FaultyFileSystem disk;
-  PullOptions options =
-      By(GENERATE(Visibility::kAll, Visibility::kChunk), &disk);
+  PullOptions options = On(&disk);
   options.lanes = 1;
   options.stall_timeout = std::chrono::milliseconds(400);
   std::mutex mu;
@@ -176,9 +171,7 @@ TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
   REQUIRE(EndStateOf(ended) == EndState::kNoSpace);
   REQUIRE(log.find("waits for disk space") != std::string::npos);
   REQUIRE(disk.count(FileStep::kCreate, "/staging/") < 8);
-  if (options.visibility == Visibility::kAll) {
-    REQUIRE(EntriesOf(dir / "target", OneFamily()) == before);
-  }
+  REQUIRE(EntriesOf(dir / "target", OneFamily()) == before);
   disk.SetFreeSpace(uint64_t{1} << 50);
   REQUIRE_OK(MakePull(options)->Run(&summary));
   REQUIRE(summary.chunks_resumed > 0);

@@ -46,8 +46,8 @@ class Reader {
     TEST_SetFaultHook(nullptr);
     Stop();
   }
-  // And between two ingest calls, so that none goes unseen.
-  void ReadAfterEachIngest() {
+  // And right behind the ingest.
+  void ReadAfterIngest() {
     TEST_SetFaultHook([this](const std::string& name) {
       if (name == "Ingestor:Ingested") {
         ++waiting_;
@@ -67,10 +67,6 @@ class Reader {
   }
   // Letters that one snapshot showed together.
   const std::set<std::string>& seen() const { return seen_; }
-  // Keys of the first family that stood side by side, one old and one new.
-  const std::set<std::pair<std::string, std::string>>& borders() const {
-    return borders_;
-  }
   bool right_count() const { return right_count_; }
 
  private:
@@ -87,17 +83,8 @@ class Reader {
       const std::unique_ptr<rocksdb::Iterator> it(
           (*db_)->NewIterator(options, db_->cf(family)));
       uint64_t count = 0;
-      std::string before;
-      char letter_before = 0;
       for (it->SeekToFirst(); it->Valid(); it->Next(), ++count) {
-        const char letter = it->value()[0];
-        letters.insert(letter);
-        if (count != 0 && letter != letter_before &&
-            family == std::string("default")) {
-          borders_.emplace(before, it->key().ToString());
-        }
-        before = it->key().ToString();
-        letter_before = letter;
+        letters.insert(it->value()[0]);
       }
       right_count_ = right_count_ && it->status().ok() && count == kKeys;
     }
@@ -107,20 +94,17 @@ class Reader {
 
   OpenDb* const db_;
   std::mutex mu_;
-  // A lane, whose priority is low, would never get mu_ from who takes it again
-  // and again.
+  // Who ingests would never get mu_ from who takes it again and again.
   std::atomic<int> waiting_{0};
   std::condition_variable turn_;
   std::set<std::string> seen_;  // under mu_, and all below but the thread
-  std::set<std::pair<std::string, std::string>> borders_;
   bool right_count_ = true;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
-PullOptions By(Visibility visibility) {
+PullOptions Small() {
   PullOptions options;
-  options.visibility = visibility;
   options.chunk_bytes = 64 << 10;
   options.lanes = 2;
   options.compact = false;
@@ -131,58 +115,18 @@ TEST_CASE("Readers see all of a refresh or nothing of it, in every family",
           "[transfer][refresh]") {
   const TempDir dir;
   Write(dir / "source", 'a');
-  REQUIRE_OK(
-      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   Write(dir / "source", 'b');
   OpenDb target(dir / "target", TwoFamilies());
   Reader reader(&target);
-  reader.ReadAfterEachIngest();
+  reader.ReadAfterIngest();
   const Ferried refreshed =
-      RefreshOpen(dir / "source", &target, {"default", "other"},
-                  By(Visibility::kAll));
+      RefreshOpen(dir / "source", &target, {"default", "other"}, Small());
   REQUIRE_OK(refreshed.status);
   reader.Stop();
   REQUIRE(reader.right_count());
   REQUIRE(reader.seen().count("b") == 1);
   REQUIRE(reader.seen().count("ab") == 0);
-}
-
-TEST_CASE("Readers see each interval of a refresh by chunks old or new",
-          "[transfer][refresh]") {
-  const TempDir dir;
-  Write(dir / "source", 'a');
-  REQUIRE_OK(
-      Refresh(dir / "source", dir / "target", By(Visibility::kChunk)).status);
-  Write(dir / "source", 'b');
-  OpenDb target(dir / "target", TwoFamilies());
-  Reader reader(&target);
-  reader.ReadAfterEachIngest();
-  const Ferried refreshed =
-      RefreshOpen(dir / "source", &target, {"default", "other"},
-                  By(Visibility::kChunk));
-  REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.summary.ingest_calls > 3);
-  reader.Stop();
-  REQUIRE(reader.right_count());
-  REQUIRE(reader.seen().count("b") == 1);
-  REQUIRE_FALSE(reader.borders().empty());
-  // No chunk reaches over such a border.
-  rocksdb::ColumnFamilyMetaData metadata;
-  target->GetColumnFamilyMetaData(&metadata);
-  rocksdb::TablePropertiesCollection tables;
-  REQUIRE_OK(target->GetPropertiesOfAllTables(&tables));
-  for (const rocksdb::LevelMetaData& level : metadata.levels) {
-    for (const rocksdb::SstFileMetaData& file : level.files) {
-      const auto table = tables.find(file.db_path + file.name);
-      REQUIRE(table != tables.end());
-      if (table->second->num_range_deletions == 0) {
-        continue;  // of the night before
-      }
-      for (const auto& [before, after] : reader.borders()) {
-        REQUIRE_FALSE((file.smallestkey <= before && after <= file.largestkey));
-      }
-    }
-  }
 }
 
 }  // namespace

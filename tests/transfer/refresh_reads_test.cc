@@ -23,9 +23,8 @@ void Fill(const std::string& dir) {
   db.Compact();
 }
 
-PullOptions By(Visibility visibility) {
+PullOptions Long() {
   PullOptions options;
-  options.visibility = visibility;
   options.chunk_bytes = 4 * kTableTailBytes;
   options.lanes = 2;
   return options;
@@ -33,38 +32,35 @@ PullOptions By(Visibility visibility) {
 
 TEST_CASE("A refresh of what did not change reads no data block of either side",
           "[transfer][refresh]") {
-  for (const Visibility visibility : {Visibility::kAll, Visibility::kChunk}) {
-    for (const bool is_open : {false, true}) {
-      const TempDir dir;
-      const std::string source = dir / "source";
-      const std::string target = dir / "target";
-      Fill(source);
-      REQUIRE_OK(Refresh(source, target, By(visibility)).status);
-      std::unique_ptr<OpenDb> open;
-      if (is_open) {
-        open = std::make_unique<OpenDb>(target, OneFamily(LongTables()));
-      }
-      const TableReads reads({source, target});
-      REQUIRE(reads.tables() >= 6);
-      const Ferried again =
-          is_open ? RefreshOpen(source, open.get(), {"default"}, By(visibility))
-                  : Refresh(source, target, By(visibility));
-      REQUIRE_OK(again.status);
-      REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
-      REQUIRE(reads.all_reads() > 0);
-      REQUIRE(reads.data_reads() == 0);
+  for (const bool is_open : {false, true}) {
+    const TempDir dir;
+    const std::string source = dir / "source";
+    const std::string target = dir / "target";
+    Fill(source);
+    REQUIRE_OK(Refresh(source, target, Long()).status);
+    std::unique_ptr<OpenDb> open;
+    if (is_open) {
+      open = std::make_unique<OpenDb>(target, OneFamily(LongTables()));
     }
+    const TableReads reads({source, target});
+    REQUIRE(reads.tables() >= 6);
+    const Ferried again =
+        is_open ? RefreshOpen(source, open.get(), {"default"}, Long())
+                : Refresh(source, target, Long());
+    REQUIRE_OK(again.status);
+    REQUIRE(again.summary.ranges_unchanged == again.summary.ranges);
+    REQUIRE(reads.all_reads() > 0);
+    REQUIRE(reads.data_reads() == 0);
   }
 }
 
-TEST_CASE("A refresh that sends all in full reads data blocks, and it shows",
+TEST_CASE("A refresh that compares all reads data blocks, and it shows",
           "[transfer][refresh]") {
   const TempDir dir;
   Fill(dir / "source");
-  REQUIRE_OK(
-      Refresh(dir / "source", dir / "target", By(Visibility::kAll)).status);
-  PullOptions options = By(Visibility::kAll);
-  options.compare = CompareMode::kFull;
+  REQUIRE_OK(Refresh(dir / "source", dir / "target", Long()).status);
+  PullOptions options = Long();
+  options.compare = CompareMode::kDigest;
   const TableReads reads({dir / "source", dir / "target"});
   REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
   REQUIRE(reads.data_reads() > 0);

@@ -224,7 +224,7 @@ TEST_CASE("What is refused or fails at once changes nothing",
   const size_t which = GENERATE(range(size_t{0}, std::size(kRefusals)));
   const Refusal& refusal = kRefusals[which];
   const Visibility visibility =
-      GENERATE(Visibility::kAll, Visibility::kChunk, Visibility::kSwap);
+      GENERATE(Visibility::kAll, Visibility::kSwap);
   if (refusal.in_place_only && visibility == Visibility::kSwap) {
     return;
   }
@@ -472,7 +472,6 @@ TEST_CASE("A target of a source that compresses its WAL has an empty one",
 
 TEST_CASE("What a target's WAL holds is replaced, and only that is compared",
           "[transfer][refresh]") {
-  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
   World world;
   REQUIRE_OK(Refresh(world.S(), world.T()).status);
   {
@@ -482,9 +481,7 @@ TEST_CASE("What a target's WAL holds is replaced, and only that is compared",
     target.Put("z behind all", "foreign");
     target.DeleteRange(NumberedKey(100), NumberedKey(120));
   }
-  PullOptions options;
-  options.visibility = visibility;
-  const Ferried moved = Refresh(world.S(), world.T(), options);
+  const Ferried moved = Refresh(world.S(), world.T());
   INFO(moved.message());
   REQUIRE_OK(moved.status);
   REQUIRE(sstferry::EntriesOf(world.T()) == sstferry::EntriesOf(world.S()));

@@ -73,16 +73,6 @@ struct Selection {
   KeyInterval interval;
 };
 
-// Keys of one column family.
-struct FamilyRange {
-  std::string column_family;
-  KeyInterval interval;
-  friend bool operator==(const FamilyRange&, const FamilyRange&) = default;
-};
-
-// Maximum of PullOptions::ranges.
-inline constexpr size_t kMaxListedRanges = 10'000;
-
 struct PullOptions {
   SourceAddress source;
   std::string target_dir;
@@ -110,27 +100,18 @@ struct PullOptions {
   bool adopt = false;     // refresh it whatever its record says
   std::string source_id;  // for a source without a lasting database id
   CompareMode compare = CompareMode::kFiles;
-  // Repairs only these, as a verify lists them (Summary::different_ranges):
-  // both sides read them, what differs is sent, and all else stays as it is,
-  // without a look. Visibility::kAll only, without a selection, adopt, compare,
-  // drop_missing and verify. Empty: a refresh of everything.
-  std::vector<FamilyRange> ranges;
   // Drop families that the source no longer has. Not allowed with a selection.
   bool drop_missing = false;
   // Rate of ingestion while the target's compactions lag behind, in bytes per
   // second. 0: ingestion does not wait for compactions.
   uint64_t min_rate_bytes_per_sec = 8'000'000;
-  // The application deletes by SingleDelete, so that no put may hide another:
-  // intervals with changes are replaced, also where the source shows no sign of
-  // that.
-  bool single_delete = false;
-  bool compact = true;  // compact the replaced intervals at the end
-  bool compact_deltas = true;  // and some of what deltas left above the data
-  // Limit of the bytes that this compaction reads; 0: no limit. Not set: 100
-  // MB/s for a database that an application has open, no limit for a directory.
-  std::optional<uint64_t> compact_rate_bytes_per_sec;
-  // Lanes of kAll and kChunk run at low priority, except where a writer of the
-  // database may wait for them. The deletion after a swap uses low I/O
+  // Merge at the end a part of what deltas left above the data, in a directory
+  // that nobody else has open.
+  bool compact = true;
+  // More neighbouring keys than that which only the target has are deleted by
+  // one range deletion; 0: each by itself.
+  uint32_t most_point_deletions = 10'000;
+  // Lanes of kAll run at low priority. The deletion after a swap uses low I/O
   // priority.
   bool low_priority = true;
   // Minimum of free space on target_dir's file system. Below it no chunk
@@ -294,9 +275,6 @@ struct DifferenceSummary {
   std::string file;        // compared as files: its name, and no key
 };
 
-// Maximum of Summary::different_ranges, but for families: each has its own. With
-// more differences neighbouring ranges become one, with all between them.
-inline constexpr size_t kMaxDifferentRanges = 1000;
 
 // One side of a comparison, as pinned for it.
 struct ComparedSide {
@@ -320,10 +298,10 @@ struct Summary {
   SideVersions source_versions;
   SideVersions target_versions;
   std::string mode;         // "seed", "refresh"
-  std::string visibility;   // refresh: "all", "chunk", "swap"
+  std::string visibility;   // refresh: "all", "swap"
   std::string method;       // pull: "ingest", "clone"
   std::string method_reason;  // pull: why that method
-  std::string state;        // the target's: "complete", "mixed", ""
+  std::string state;        // the target's: "complete", ""
   std::string source;
   std::string target;
   Selection selection;      // as requested
@@ -370,8 +348,6 @@ struct Summary {
   uint64_t ranges_sent = 0;
   uint64_t ranges_compared = 0;
   uint64_t ranges_left = 0;
-  // Refresh with PullOptions::ranges: those between the listed ones.
-  uint64_t ranges_not_compared = 0;
   // Of those sent: only the entries that differ, after a comparison, or of the
   // keys that may have changed; and how many entries that was.
   uint64_t ranges_delta = 0;
@@ -410,10 +386,9 @@ struct Summary {
   uint64_t differences = 0;
   std::vector<DifferenceSummary> first_differences;  // in order
   std::string next;  // after a difference: the command to run next
-  // After a difference, of pull --verify too: intervals of common families
-  // that hold all of the differing keys; by family, then in order.
-  std::vector<FamilyRange> different_ranges;
-  std::string repair;  // the command that repairs these; empty: none is known
+  // After a difference: the command that makes the copy equal; empty: none is
+  // known.
+  std::string repair;
   // plan
   std::vector<PlanItemSummary> items;
   std::vector<MethodSummary> methods;  // ingest, clone

@@ -16,9 +16,8 @@ enum class PullMode {
 };
 
 enum class Visibility {
-  kAll,    // updates the open database, all at once
-  kChunk,  // updates the open database chunk by chunk
-  kSwap,   // builds a new database beside it, then exchanges the directories
+  kAll,   // updates the open database, all at once
+  kSwap,  // builds a new database beside it, then exchanges the directories
 };
 
 struct SwapEvent {

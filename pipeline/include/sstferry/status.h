@@ -34,14 +34,6 @@ struct CompletedPull {
   std::string snapshot_taken_at;  // the same; empty: not known
 };
 
-// A database of which some key intervals are as at one sequence of the source,
-// and the others as at another.
-struct MixedReplica {
-  std::string transfer_id;  // of the refresh that has not ended
-  uint64_t sequence_old = 0;
-  uint64_t sequence_new = 0;
-};
-
 // State of the unfinished pull in TARGET_DIR.sstferry/.
 struct UnfinishedPull {
   bool running = false;    // a pull is running there now
@@ -62,9 +54,7 @@ struct UnfinishedPull {
 struct TargetState {
   std::optional<CompletedPull> complete;      // TARGET_DIR is complete
   // Instead of `complete`, while a refresh in place has not ended: it has
-  // replaced a part of TARGET_DIR, or
-  std::optional<MixedReplica> mixed;
-  // nothing yet, or just now everything.
+  // changed nothing yet, or just now everything.
   std::optional<CompletedPull> previous;
   std::optional<UnfinishedPull> unfinished;
   // TARGET_DIR has entries and stands at RocksDB's last sequence 0: RocksDB

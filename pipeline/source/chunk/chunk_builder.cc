@@ -66,10 +66,11 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
                           " received chunks, found " +
                           std::to_string(request.held.chunks));
   }
-  if (options_.replaces.has_value()) {
-    return BuildTiles(range, request);
-  }
-  RangeEntries reader = EntriesOf(range);
+  RangeEntriesOptions entries;
+  entries.readahead_bytes = options_.readahead_bytes;
+  entries.files = options_.files;
+  entries.cancelled = options_.cancelled;
+  RangeEntries reader(db_, family_, range.interval, entries);
   if (request.after.has_value()) {
     reader.SeekAfter(*request.after);
   } else {
@@ -85,14 +86,6 @@ Status ChunkBuilder::Build(const Range& range, const RangeRequest& request) {
   return ReadFailure(reader.status(),
                      "read range " + std::to_string(range.id) +
                          " of column family '" + family_->GetName() + "'");
-}
-
-RangeEntries ChunkBuilder::EntriesOf(const Range& range) const {
-  RangeEntriesOptions entries;
-  entries.readahead_bytes = options_.readahead_bytes;
-  entries.files = options_.files;
-  entries.cancelled = options_.cancelled;
-  return RangeEntries(db_, family_, range.interval, entries);
 }
 
 Status ChunkBuilder::BuildChunk(EntryReader* reader, const Range& range,
@@ -113,17 +106,11 @@ Status ChunkBuilder::BuildChunk(EntryReader* reader, const Range& range,
   if (status.ok()) {
     status = AddEntries(reader, &writer, &chunk);
   }
-  return status.ok() ? FinishChunk(&writer, &chunk) : status;
-}
-
-Status ChunkBuilder::FinishChunk(ChunkWriter* writer, ChunkEnd* chunk) {
-  const Status status =
-      WithContext(writer->Finish(), EndState::kInternal, "finish chunk");
-  if (!status.ok()) {
-    return status;
+  if (status.ok()) {
+    status = WithContext(writer.Finish(), EndState::kInternal, "finish chunk");
   }
-  chunk->file_bytes = writer->file_bytes();
-  return sink_->End(*chunk);
+  chunk.file_bytes = writer.file_bytes();
+  return status.ok() ? sink_->End(chunk) : status;
 }
 
 Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
@@ -155,14 +142,8 @@ Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
     chunk->largest.assign(key.data(), key.size());
     const uint64_t entry_bytes = key.size() + value.size();
     bytes_to_look += entry_bytes;
-    const bool empty_key = key.empty();
     reader->Next();
-    // Newer SstFileWriters assert that either both bounds of a file are empty
-    // or none, so the empty key gets a chunk of its own.
-    if (empty_key || (reader->Valid() && reader->key().empty()) ||
-        (lone_key_.has_value() && reader->Valid() &&
-         reader->key() == *lone_key_) ||
-        writer->bytes_so_far(entry_bytes) >= options_.chunk_bytes) {
+    if (writer->bytes_so_far(entry_bytes) >= options_.chunk_bytes) {
       break;
     }
     if (chunk->entries % kLookInterval != 0 && bytes_to_look < 65536) {

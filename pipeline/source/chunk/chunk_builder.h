@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,6 @@
 #include "pipeline/base/stage_clock.h"
 #include "pipeline/source/chunk/sink_file_system.h"
 #include "pipeline/read/table_file.h"
-#include "pipeline/source/plan/replaced_family.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 
@@ -60,8 +58,6 @@ struct ChunkBuilderOptions {
   // its entries: then chunks are merged from them. Null: RocksDB iterates.
   const std::vector<TableFile>* files = nullptr;
   bool target_takes_entities = true;  // else wide-column entities are refused
-  // Refresh only: each chunk replaces its interval (pipeline/base/tile.h).
-  std::optional<ReplacedFamily> replaces;
   std::function<bool()> cancelled;  // polled; may be null
   // Receives counts as entries are built, may be null.
   std::function<void(uint64_t entries)> on_progress;
@@ -82,7 +78,7 @@ class ChunkBuilder {
 
   // Builds the chunks of `range` that `request` asks for. A chunk ends between
   // two user keys once it has chunk_bytes; one entry may make it larger. An
-  // empty range has no chunk, except in a refresh.
+  // empty range has no chunk.
   //   kRefused      an entry that cannot be moved (key too long, wide columns
   //                 without support), naming the key
   //   kCorrupt, kSourceError  reading failed; also the sink's own errors
@@ -90,19 +86,9 @@ class ChunkBuilder {
                                       const RangeRequest& request);
 
  private:
-  class Tiles;
-  class RangeEntries EntriesOf(const Range& range) const;
   [[nodiscard]] rocksdb::Status BuildChunk(class EntryReader* reader,
                                            const Range& range,
                                            uint32_t ordinal);
-  // The same for a refresh.
-  [[nodiscard]] rocksdb::Status BuildTiles(const Range& range,
-                                           const RangeRequest& request);
-  [[nodiscard]] rocksdb::Status BuildTile(class EntryReader* reader,
-                                          Tiles* tiles, uint32_t range_id,
-                                          uint32_t ordinal);
-  [[nodiscard]] rocksdb::Status FindLoneKey(const Range& range);
-  [[nodiscard]] rocksdb::Status FinishChunk(ChunkWriter* writer, ChunkEnd* chunk);
   [[nodiscard]] rocksdb::Status AddEntries(class EntryReader* reader,
                                            ChunkWriter* writer, ChunkEnd* chunk);
 
@@ -113,7 +99,6 @@ class ChunkBuilder {
   std::shared_ptr<rocksdb::FileSystem> file_system_;
   std::unique_ptr<rocksdb::Env> env_;
   rocksdb::Options chunk_options_;
-  std::optional<std::string> lone_key_;  // gets a chunk of its own
 };
 
 }  // namespace sstferry

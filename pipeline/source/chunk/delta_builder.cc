@@ -1,6 +1,7 @@
 #include "pipeline/source/chunk/delta_builder.h"
 
 #include "format/limits.h"
+#include "pipeline/read/range_entries.h"
 #include "pipeline/source/chunk/chunk_writer.h"
 #include "pipeline/source/chunk/next_place.h"
 #include "pipeline/source/chunk/read_failure.h"
@@ -34,24 +35,51 @@ DeltaBuilder::DeltaBuilder(rocksdb::DB* db,
 DeltaBuilder::~DeltaBuilder() = default;
 
 Status DeltaBuilder::BuildDifferences(const Range& range,
-                                      const std::vector<KeyInterval>& spans,
-                                      const std::vector<GroupEntry>& entries,
+                                      const PartDifference& part,
                                       GroupIndex* index) {
   chunk_ = ChunkEnd();
   chunk_.range_id = range.id;
+  chunk_.ordinal = part.ordinal;
   next_ = 0;
-  // Reading ahead would read what lies between the spans.
-  IntervalReader reader(db_, family_, range.interval, /*readahead_bytes=*/0);
-  NextPlace place(family_->GetComparator(), &reader);
-  Status status;
-  for (size_t i = 0; i < spans.size() && status.ok(); ++i) {
-    place.MoveTo(*spans[i].begin);
-    status = MergeSpan(spans[i], entries, index, &reader);
+  between_ = 0;
+  run_ = Run();
+  Status status = part.basis == DeltaBasis::kGroups ? MergeSpans(part, index)
+                                                    : MergeAll(part, index);
+  if (status.ok()) {
+    status = DeleteBefore(nullptr, part);
   }
   if (status.ok()) {
-    status = DeleteBefore(nullptr, entries);
+    status = EndRun(part);
   }
   return status.ok() ? Finish() : status;
+}
+
+Status DeltaBuilder::MergeSpans(const PartDifference& part, GroupIndex* index) {
+  // Reading ahead would read what lies between the spans.
+  IntervalReader reader(db_, family_, part.interval, /*readahead_bytes=*/0);
+  NextPlace place(family_->GetComparator(), &reader);
+  Status status;
+  for (size_t i = 0; i < part.spans.size() && status.ok(); ++i) {
+    place.MoveTo(*part.spans[i].begin);
+    status = MergeSpan(part.spans[i], part, index, &reader);
+  }
+  return status;
+}
+
+Status DeltaBuilder::MergeAll(const PartDifference& part, GroupIndex* index) {
+  RangeEntriesOptions options;
+  options.readahead_bytes = options_.readahead_bytes;
+  options.files = options_.files;
+  options.cancelled = options_.cancelled;
+  RangeEntries reader(db_, family_, part.interval, options);
+  reader.SeekToBegin();
+  if (part.basis == DeltaBasis::kOutermost && reader.Valid()) {
+    return MakeStatus(EndState::kCorrupt,
+                      "delta request: expected an interval in which the source "
+                      "has nothing, found " +
+                          EntryForMessage(*family_, reader.key()));
+  }
+  return MergeSpan(part.interval, part, index, &reader);
 }
 
 Status DeltaBuilder::BuildLookups(const Range& range,
@@ -77,9 +105,10 @@ Status DeltaBuilder::BuildLookups(const Range& range,
 }
 
 Status DeltaBuilder::MergeSpan(const KeyInterval& span,
-                               const std::vector<GroupEntry>& entries,
-                               GroupIndex* index, IntervalReader* reader) {
+                               const PartDifference& part, GroupIndex* index,
+                               EntryReader* reader) {
   const rocksdb::Comparator* const order = family_->GetComparator();
+  const std::vector<GroupEntry>& entries = part.entries;
   std::string scratch;
   Status status;
   for (; reader->Valid() && status.ok(); reader->Next()) {
@@ -87,7 +116,10 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
     if (span.end.has_value() && order->Compare(key, *span.end) >= 0) {
       break;
     }
-    status = DeleteBefore(&key, entries);
+    status = DeleteBefore(&key, part);
+    if (status.ok()) {
+      status = EndRun(part);
+    }
     bool same = false;
     if (status.ok() && next_ < entries.size() && key == entries[next_].key) {
       bool entity = false;
@@ -109,15 +141,46 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
 }
 
 Status DeltaBuilder::DeleteBefore(const Slice* key,
-                                  const std::vector<GroupEntry>& entries) {
+                                  const PartDifference& part) {
   const rocksdb::Comparator* const order = family_->GetComparator();
   Status status;
-  while (status.ok() && next_ < entries.size() &&
-         (key == nullptr || order->Compare(entries[next_].key, *key) < 0)) {
-    status = Delete(entries[next_++].key);
+  while (status.ok() && next_ < part.entries.size()) {
+    const std::string& theirs = part.entries[next_].key;
+    if (key != nullptr && order->Compare(theirs, *key) >= 0) {
+      break;
+    }
+    bool ends = run_.end != next_;
+    while (between_ < part.between.size() &&
+           order->Compare(part.between[between_], theirs) < 0) {
+      ++between_;
+      ends = true;
+    }
+    if (ends) {
+      status = EndRun(part);
+      run_ = {next_, next_};
+    }
+    run_.end = ++next_;
     if (status.ok()) {
       status = Poll();
     }
+  }
+  return status;
+}
+
+Status DeltaBuilder::EndRun(const PartDifference& part) {
+  const Run run = run_;
+  run_ = {next_, next_};
+  const bool at_once =
+      run.end - run.first > 1 && part.most_point_deletions != 0 &&
+      (part.basis == DeltaBasis::kOutermost ||
+       run.end - run.first > part.most_point_deletions);
+  Status status;
+  if (at_once) {
+    return DeleteRange(part.entries[run.first].key,
+                       part.entries[run.end - 1].key);
+  }
+  for (size_t i = run.first; i < run.end && status.ok(); ++i) {
+    status = Delete(part.entries[i].key);
   }
   return status;
 }
@@ -135,6 +198,7 @@ Status DeltaBuilder::Open(const Slice& first) {
   }
   ChunkBegin begin;
   begin.range_id = chunk_.range_id;
+  begin.ordinal = chunk_.ordinal;
   begin.kind = ChunkKind::kDelta;
   Status status = sink_->Begin(begin);
   if (status.ok()) {
@@ -183,6 +247,16 @@ Status DeltaBuilder::Delete(const Slice& key) {
   }
   chunk_.largest.assign(key.data(), key.size());
   return status;
+}
+
+Status DeltaBuilder::DeleteRange(const Slice& first, const Slice& last) {
+  Status status = Delete(first);
+  if (status.ok()) {
+    status = WithContext(writer_->DeleteRange(first, last),
+                         EndState::kInternal,
+                         "delete from: " + EntryForMessage(*family_, first));
+  }
+  return status.ok() ? Delete(last) : status;
 }
 
 Status DeltaBuilder::Finish() {

@@ -3,7 +3,6 @@
 #include <iterator>
 
 #include "format/limits.h"
-#include "pipeline/base/key_interval.h"
 #include "pipeline/read/range_entries.h"
 #include "pipeline/source/chunk/read_failure.h"
 
@@ -23,21 +22,25 @@ Status Wrong(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "delta request: " + what);
 }
 
-// RocksDB's writers take the empty key only alone; in bytewise order it has a
-// range of its own.
-bool MayHoldEmptyKey(const Range& range, const rocksdb::Comparator* order) {
-  return order != rocksdb::BytewiseComparator() &&
-         Holds(range.interval, order, "");
+bool IsInside(const KeyInterval& part, const KeyInterval& whole,
+              const rocksdb::Comparator* order) {
+  const bool begins =
+      !whole.begin || (part.begin && order->Compare(*whole.begin,
+                                                    *part.begin) <= 0);
+  const bool ends =
+      !whole.end ||
+      (part.end && order->Compare(*part.end, *whole.end) <= 0);
+  return begins && ends;
 }
 
 }  // namespace
 
 Status LaneDeltas::FindRange(uint32_t range_id, const Range** range) const {
-  if (range_id >= transfer_->ranges().size() ||
-      transfer_->ranges()[range_id].need != RangeNeed::kCompare) {
+  if (transfer_->request().mode != TransferMode::kRefresh ||
+      range_id >= transfer_->ranges().size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a range to compare, found range " +
-                          std::to_string(range_id));
+                      "lane: expected a range of a refresh to compare, found "
+                      "range " + std::to_string(range_id));
   }
   *range = &transfer_->ranges()[range_id];
   return Status::OK();
@@ -64,15 +67,13 @@ Status LaneDeltas::Index(const GroupRequest& request,
   options.cancelled = cancelled;
   RangeEntries reader(transfer_->db(), family.handle, range->interval, options);
   reader.SeekToBegin();
-  status = ReadFailure(IndexEntries(&reader, cancelled, index.get()),
+  status = ReadFailure(IndexEntries(&reader, /*only_fitting=*/false,
+                                    cancelled, index.get()),
                        "compare");
   reply->entries = index->entries();
   reply->key_value_bytes = index->key_value_bytes();
   reply->content = index->content();
-  reply->takes_delta =
-      family.takes_delta && index->has_groups() &&
-      !MayHoldEmptyKey(*range, family.handle->GetComparator());
-  if (reply->takes_delta) {
+  if (index->has_groups()) {
     reply->groups = index->groups();
     indexes_.emplace_back(range->id, std::move(index));
   }
@@ -97,18 +98,28 @@ Status LaneDeltas::Add(DeltaRequest request) {
   if (!status.ok()) {
     return status;
   }
-  if (asked_.complete || asked_.range_id != request.range_id ||
-      !request.groups.empty()) {
-    asked_ = DeltaRequest();  // a first message
-    asked_.range_id = request.range_id;
-    asked_.groups = std::move(request.groups);
+  if (!request.begins &&
+      (asked_.complete || asked_.range_id != request.range_id)) {
+    return Wrong("expected its first message, found another");
+  }
+  std::vector<GroupEntry> entries = std::move(request.entries);
+  const bool complete = request.complete;
+  if (request.begins) {
+    asked_ = std::move(request);
+    asked_.entries.clear();
     asked_bytes_ = 0;
   }
-  for (GroupEntry& entry : request.entries) {
+  const rocksdb::Comparator* const order =
+      transfer_->families()[range->family].handle->GetComparator();
+  for (GroupEntry& entry : entries) {
     asked_bytes_ += entry.key.size() + 64;
+    if (!asked_.entries.empty() &&
+        order->Compare(asked_.entries.back().key, entry.key) >= 0) {
+      return Wrong("expected entries in key order, found another order");
+    }
     asked_.entries.push_back(std::move(entry));
   }
-  asked_.complete = request.complete;
+  asked_.complete = complete;
   return asked_bytes_ <= kMaxAskedBytes
              ? Status::OK()
              : MakeStatus(EndState::kDenied,
@@ -118,46 +129,68 @@ Status LaneDeltas::Add(DeltaRequest request) {
 }
 
 // Neighbouring groups become one span.
-Status LaneDeltas::SpansOf(const Range& range, const GroupIndex& index,
-                           std::vector<KeyInterval>* spans) const {
+Status LaneDeltas::TakeGroups(const GroupIndex& index,
+                              PartDifference* part) const {
   size_t next = 0;  // the group behind the last span
   for (const uint32_t group : asked_.groups) {
-    if (group >= index.groups().size() || (!spans->empty() && group < next)) {
+    if (group >= index.groups().size() ||
+        (!part->spans.empty() && group < next)) {
       return Wrong("expected ascending groups below " +
                    std::to_string(index.groups().size()) + ", found " +
                    std::to_string(group));
     }
-    if (spans->empty() || group != next) {
-      spans->push_back({index.key(group).ToString(), std::nullopt});
+    if (part->spans.empty() || group != next) {
+      part->spans.push_back({index.key(group).ToString(), std::nullopt});
+    }
+    for (; next < group; ++next) {
+      part->between.push_back(index.key(next).ToString());
     }
     next = group + 1;
-    spans->back().end = next < index.groups().size()
-                            ? std::optional(index.key(next).ToString())
-                            : range.interval.end;
+    part->spans.back().end = next < index.groups().size()
+                                 ? std::optional(index.key(next).ToString())
+                                 : part->interval.end;
+  }
+  for (; next < index.groups().size(); ++next) {
+    part->between.push_back(index.key(next).ToString());
   }
   return Status::OK();
 }
 
 Status LaneDeltas::Build(const Range& range,
                          const ChunkBuilderOptions& options, ChunkSink* sink) {
-  const GroupIndex* const index = FindIndex(range.id);
-  if (index == nullptr) {
-    return Wrong("expected one for a range whose groups were asked for, found "
-                 "range " + std::to_string(range.id));
+  const TransferFamily& family = transfer_->families()[range.family];
+  PartDifference part;
+  if (asked_.held.chunks > kMaxChunkOrdinal) {
+    return Wrong("expected at most " + std::to_string(kMaxChunkOrdinal) +
+                 " received chunks, found " +
+                 std::to_string(asked_.held.chunks));
   }
-  std::vector<KeyInterval> spans;
-  const Status status = SpansOf(range, *index, &spans);
+  part.interval = asked_.interval;
+  part.ordinal = static_cast<uint32_t>(asked_.held.chunks);
+  part.basis = asked_.basis;
+  part.most_point_deletions = asked_.most_point_deletions;
+  Status status;
+  if (part.basis == DeltaBasis::kGroups) {
+    const GroupIndex* const index = FindIndex(range.id);
+    if (index == nullptr || !(part.interval == range.interval)) {
+      return Wrong("expected one for a range whose groups were asked for, "
+                   "found range " + std::to_string(range.id));
+    }
+    status = TakeGroups(*index, &part);
+  } else if (!IsInside(part.interval, range.interval,
+                       family.handle->GetComparator())) {
+    status = Wrong("expected a part of range " + std::to_string(range.id) +
+                   ", found an interval outside of it");
+  }
   if (!status.ok()) {
     return status;
   }
-  const TransferFamily& family = transfer_->families()[range.family];
+  part.entries = std::move(asked_.entries);
+  asked_ = DeltaRequest();
   GroupIndex digests(transfer_->id(), 1, GroupIndex::Keep::kFirstKeys);
   DeltaBuilder builder(transfer_->db(), family.handle, family.delta_options,
                        options, sink);
-  const Status built =
-      builder.BuildDifferences(range, spans, asked_.entries, &digests);
-  asked_ = DeltaRequest();
-  return built;
+  return builder.BuildDifferences(range, part, &digests);
 }
 
 }  // namespace sstferry

@@ -30,6 +30,8 @@ class LaneDeltas {
   //   kCorrupt  it does not follow the one before it
   //   kDenied   the request is too large
   [[nodiscard]] rocksdb::Status Add(DeltaRequest request);
+  // The request that is being received, or is complete.
+  const DeltaRequest& asked() const { return asked_; }
   // Sends the delta chunk of the complete request. kCorrupt: its groups are
   // none that Index() told.
   [[nodiscard]] rocksdb::Status Build(const Range& range,
@@ -40,9 +42,9 @@ class LaneDeltas {
   [[nodiscard]] rocksdb::Status FindRange(uint32_t range_id,
                                           const Range** range) const;
   const GroupIndex* FindIndex(uint32_t range_id) const;
-  [[nodiscard]] rocksdb::Status SpansOf(const Range& range,
-                                        const GroupIndex& index,
-                                        std::vector<KeyInterval>* spans) const;
+  // Fills spans and between.
+  [[nodiscard]] rocksdb::Status TakeGroups(const GroupIndex& index,
+                                           PartDifference* part) const;
 
   Transfer* const transfer_;
   std::deque<std::pair<uint32_t, std::unique_ptr<GroupIndex>>> indexes_;

@@ -181,11 +181,7 @@ Status LaneSession::SendRange(const RangeRequest& request) {
                           ", found " + std::to_string(request.range_id));
   }
   const Range& range = transfer_->ranges()[request.range_id];
-  const TransferFamily& family = transfer_->families()[range.family];
-  sink_->BeginRange(request, /*rebuilt=*/!transfer_->is_clone(),
-                    family.replaces.has_value()
-                        ? family.handle->GetComparator()
-                        : nullptr);
+  sink_->BeginRange(request, /*rebuilt=*/!transfer_->is_clone());
   Status status = transfer_->is_clone() ? CloneRange(range, request)
                                         : BuildRange(range, request);
   if (status.ok()) {
@@ -205,17 +201,16 @@ std::function<void(uint64_t)> LaneSession::Counter() {
 Status LaneSession::BuildRange(const Range& range,
                                const RangeRequest& request) {
   const TransferFamily& family = transfer_->families()[range.family];
-  if (family.takes_delta && request.held.chunks == 1 &&
-      !request.after.has_value()) {
-    return Status::OK();  // only the end of a delta was missing
-  }
-  if (range.need == RangeNeed::kLookup) {
+  if (range.need == RangeNeed::kLookup && request.held.chunks == 0) {
     const auto [first, last] = family.changed->Find(
         family.handle->GetComparator(), range.interval);
     DeltaBuilder delta(transfer_->db(), family.handle, family.delta_options,
                        BuilderOptions(family), sink_);
     return delta.BuildLookups(range, family.lookup_files, *family.changed,
                               first, last);
+  }
+  if (request.of_delta || range.need == RangeNeed::kLookup) {
+    return Status::OK();  // the end alone: what came before it is not made anew
   }
   CachedRead read;
   read.request = request;
@@ -232,7 +227,7 @@ Status LaneSession::BuildRange(const Range& range,
 Status LaneSession::SendCached(const Range& range, const TransferFamily& family,
                                CachedRead* read) {
   ChunkCache* const cache = transfer_->chunk_cache();
-  if (cache == nullptr || family.replaces.has_value()) {
+  if (cache == nullptr) {
     return Status::OK();
   }
   ChunkBuilderOptions options = BuilderOptions(family);
@@ -262,7 +257,6 @@ ChunkBuilderOptions LaneSession::BuilderOptions(const TransferFamily& family) {
   options.readahead_bytes = family.readahead_bytes;
   options.files = family.files_to_merge();
   options.target_takes_entities = transfer_->target_takes_entities();
-  options.replaces = family.replaces;
   options.cancelled = [this] { return transfer_->ended(); };
   options.on_progress = Counter();
   return options;
@@ -290,7 +284,9 @@ Status LaneSession::SendDelta(DeltaRequest asked) {
   const TransferFamily& family = transfer_->families()[range.family];
   RangeRequest request;
   request.range_id = range_id;
-  sink_->BeginRange(request, /*rebuilt=*/true, family.handle->GetComparator());
+  request.held = deltas_.asked().held;
+  request.of_delta = true;
+  sink_->BeginRange(request, /*rebuilt=*/true);
   status = deltas_.Build(range, BuilderOptions(family), sink_);
   if (status.ok()) {
     status = sink_->EndRange();

@@ -4,7 +4,6 @@
 
 #include "format/limits.h"
 #include "pipeline/base/blocked_time.h"
-#include "pipeline/base/tile.h"
 
 namespace sstferry {
 
@@ -90,8 +89,7 @@ Status LaneSink::End(const ChunkEnd& end) {
   }
   std::optional<std::string> after;
   if (chunk.begin.kind != ChunkKind::kDelta) {
-    after = replaced_in_ == nullptr ? end.largest
-                                    : NextBegin(replaced_in_, EndOf(end));
+    after = end.largest;
   }
   window_.EndChunk(end, std::move(after));
   LogFinished(end);

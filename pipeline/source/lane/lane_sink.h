@@ -32,13 +32,10 @@ class LaneSink : public ChunkSink {
   ~LaneSink() override;
 
   // Sets the request that the next chunks answer. `rebuilt`: a builder makes
-  // them and continues after a waiting call. `replaced_in`: the order of the
-  // keys that they replace; null: they fill an empty database.
-  void BeginRange(const RangeRequest& request, bool rebuilt,
-                  const rocksdb::Comparator* replaced_in) {
+  // them and continues after a waiting call.
+  void BeginRange(const RangeRequest& request, bool rebuilt) {
     window_.BeginRange(request);
     building_ = rebuilt;
-    replaced_in_ = replaced_in;
   }
   // Announces and counts that all chunks of the range were sent. A range that
   // ends otherwise has failed.
@@ -93,7 +90,6 @@ class LaneSink : public ChunkSink {
   LaneCompressor* const compressor_;
   const OnRangeEnd on_range_end_;
   bool building_ = false;
-  const rocksdb::Comparator* replaced_in_ = nullptr;
   bool superseded_ = false;
 };
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "format/limits.h"
-#include "format/sst/sst_reader.h"
-#include "pipeline/base/file_source.h"
+#include "pipeline/read/table_keys.h"
 
 namespace sstferry {
 
@@ -12,45 +11,8 @@ using rocksdb::Comparator;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-namespace {
-
-constexpr size_t kTrailerBytes = 8;
-constexpr uint8_t kTypeSingleDeletion = 0x07;
-
-using KeyVisitor = std::function<Status(const Slice& key, uint8_t type)>;
-
-// Visits user key and type of every entry.
-Status ForEachKey(const FilePlan& file, const std::function<bool()>& cancelled,
-                  const KeyVisitor& visit) {
-  std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(),
-                                   file.path, &source,
-                                   EndState::kSourceError);
-  SstReader reader;
-  if (status.ok()) {
-    status = reader.Open(source.get());
-  }
-  if (status.ok()) {
-    status = reader.ForEachIndexEntry([&](const SstIndexEntry& block) {
-      if (cancelled && cancelled()) {
-        return MakeStatus(EndState::kCancelled, "while planning");
-      }
-      return reader.ForEachEntry(
-          block.handle, [&](const Slice& key, const Slice&) {
-            const size_t bytes = key.size() - kTrailerBytes;
-            return visit(Slice(key.data(), bytes),
-                         static_cast<uint8_t>(key[bytes]));
-          });
-    });
-  }
-  return status.ok() ? status
-                     : WithContext(status, EndStateOf(status), file.path);
-}
-
-}  // namespace
-
 bool ChangedKeys::Add(const Slice& key) {
-  if (key.empty() || key.size() > kMaxKeyBytes ||
+  if (key.size() > kMaxKeyBytes ||
       bytes() + key.size() + sizeof(places_[0]) > most_bytes_) {
     return false;
   }
@@ -65,11 +27,12 @@ Status ChangedKeys::AddFile(const FilePlan& file,
                             bool* single_deletes) {
   *fits = true;
   runs_.push_back(places_.size());
-  return ForEachKey(file, cancelled, [&](const Slice& key, uint8_t type) {
-    *single_deletes |= type == kTypeSingleDeletion;
-    *fits = *fits && Add(key);
-    return Status::OK();
-  });
+  return ForEachTableKey(rocksdb::FileSystem::Default().get(), file.path,
+                         cancelled, [&](const Slice& key, uint8_t type) {
+                           *single_deletes |= IsSingleDelete(type);
+                           *fits = *fits && Add(key);
+                           return Status::OK();
+                         });
 }
 
 void ChangedKeys::Sort(const Comparator* order) {
@@ -117,14 +80,6 @@ std::pair<size_t, size_t> ChangedKeys::Find(
   };
   return {interval.begin.has_value() ? below(*interval.begin) : 0,
           interval.end.has_value() ? below(*interval.end) : places_.size()};
-}
-
-Status FindSingleDelete(const FilePlan& file,
-                        const std::function<bool()>& cancelled, bool* found) {
-  return ForEachKey(file, cancelled, [found](const Slice&, uint8_t type) {
-    *found |= type == kTypeSingleDeletion;
-    return Status::OK();
-  });
 }
 
 }  // namespace sstferry

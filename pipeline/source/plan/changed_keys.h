@@ -26,15 +26,13 @@ class ChangedKeys {
   explicit ChangedKeys(uint64_t most_bytes = kMaxChangedKeyBytes)
       : most_bytes_(most_bytes) {}
 
-  // Adds a key. Returns false if there is no room left, or if it is none that a
-  // chunk holds together with others: empty, or too long.
+  // Adds a key. Returns false if there is no room left, or if it is too long for
+  // a chunk.
   [[nodiscard]] bool Add(const rocksdb::Slice& key);
 
   // Adds the keys of all entries of a file, whatever their type; *fits is false
   // if one could not be added. Sets *single_deletes if one is a SingleDelete,
-  // else leaves it.
-  //   kCorrupt, kSourceError  the file is damaged or cannot be read
-  //   kCancelled              cancelled() returned true
+  // else leaves it. Errors of ForEachTableKey().
   [[nodiscard]] rocksdb::Status AddFile(const FilePlan& file,
                                         const std::function<bool()>& cancelled,
                                         bool* fits, bool* single_deletes);
@@ -61,10 +59,5 @@ class ChangedKeys {
   std::vector<std::pair<uint32_t, uint32_t>> places_;  // offset, length
   std::vector<size_t> runs_;  // where what one file added begins
 };
-
-// Sets *found if the file has an entry that is a SingleDelete. Errors as of
-// ChangedKeys::AddFile().
-[[nodiscard]] rocksdb::Status FindSingleDelete(
-    const FilePlan& file, const std::function<bool()>& cancelled, bool* found);
 
 }  // namespace sstferry

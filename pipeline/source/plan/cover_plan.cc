@@ -82,12 +82,6 @@ constexpr char kTargetChanged[] = "the target was written to or compacted";
 
 Judgement Judge(const CoverComparison& how, const Cover& then,
                 const Cover& now) {
-  if (how.compare == CompareMode::kFull) {
-    return {RangeNeed::kSend, "requested in full"};
-  }
-  if (how.compare == CompareMode::kListed) {
-    return {RangeNeed::kCompare, "listed"};
-  }
   const bool same_files = then.backing == now.backing;
   if (how.compare == CompareMode::kDigest) {
     return {RangeNeed::kCompare,
@@ -102,8 +96,7 @@ Judgement Judge(const CoverComparison& how, const Cover& then,
     return {RangeNeed::kCompare, kTargetChanged};
   }
   if (!same_files) {
-    return {how.takes_delta ? RangeNeed::kCompare : RangeNeed::kSend,
-            "backed by other files"};
+    return {RangeNeed::kCompare, "backed by other files"};
   }
   if (!SameWal(then, now)) {
     return {RangeNeed::kCompare, "the WAL has entries of it"};
@@ -118,14 +111,8 @@ PlanSegment Unknown(const CoverComparison& how, const Bound& begin,
   PlanSegment segment;
   segment.interval = {begin, end};
   segment.need =
-      how.compare == CompareMode::kDigest && !how.target_is_empty
-          ? RangeNeed::kCompare
-          : RangeNeed::kSend;
+      how.target_is_empty ? RangeNeed::kSend : RangeNeed::kCompare;
   segment.reason = "no interval record";
-  if (how.compare == CompareMode::kListed && how.target_has_family) {
-    segment.need = RangeNeed::kUnchanged;
-    segment.reason = "not listed";
-  }
   return segment;
 }
 
@@ -148,9 +135,6 @@ class Segments {
     last.interval.end = segment.interval.end;
     last.covers.insert(last.covers.end(), segment.covers.begin(),
                        segment.covers.end());
-    if (last.reason != segment.reason) {
-      last.reason = "backed by other files, or unknown";
-    }
   }
   std::vector<PlanSegment> Take() { return std::move(segments_); }
 
@@ -307,7 +291,7 @@ std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
     }
     segment.need = judged.need;
     segment.reason = std::move(judged.reason);
-    if (whole && judged.need != RangeNeed::kSend) {
+    if (whole) {
       segment.covers.push_back(std::move(now));
     }
     at = segment.interval.end;

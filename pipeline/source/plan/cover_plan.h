@@ -86,16 +86,13 @@ struct CoverComparison {
   CompareMode compare = CompareMode::kFiles;
   KeyInterval selection;
   uint64_t sequence = 0;  // the snapshot's
-  // The target's family is empty, so there is nothing to compare.
+  // The target has nothing of the family that could be compared.
   bool target_is_empty = false;
-  bool target_has_family = true;
-  // Single entries can be sent, so that comparing what has changed saves bytes.
-  bool takes_delta = false;
   const KnownChanges* changes = nullptr;  // null: not known
 };
 
 // Cuts the selection into segments, in order. `known` are the interval records
-// of one family, with kListed the intervals that the target lists; a record whose interval is empty or overlaps another one
+// of one family; a record whose interval is empty or overlaps another one
 // counts as unknown.
 std::vector<PlanSegment> CompareCovers(const CoverComparison& how,
                                        const Backings& backings,

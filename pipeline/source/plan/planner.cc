@@ -4,9 +4,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "format/message/key_for_message.h"
 #include "pipeline/base/key_interval.h"
-#include "pipeline/base/tile.h"
 #include "pipeline/source/plan/cut_points.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/metadata.h"
@@ -46,11 +44,8 @@ class FamilyCutter {
   [[nodiscard]] Status Cut();
 
  private:
-  void CutEmptyKey(Region* region);
   [[nodiscard]] Status WeighFile(const FilePlan& file, Region* region);
-  // Cuts at keys where the target's files end, then evenly between these.
   void CutRegion(Region* region);
-  void CutEvenly(const Region& region);
   void AddRange(std::optional<std::string> begin,
                 std::optional<std::string> end, uint64_t bytes);
 
@@ -65,7 +60,6 @@ class FamilyCutter {
 Status FamilyCutter::Cut() {
   Region region;
   region.interval = options_.interval;
-  CutEmptyKey(&region);
   for (const FilePlan& file : plan_->files) {
     const Status status = WeighFile(file, &region);
     if (!status.ok()) {
@@ -74,23 +68,6 @@ Status FamilyCutter::Cut() {
   }
   CutRegion(&region);
   return Status::OK();
-}
-
-// In a refresh, gives the empty key a range, and so a chunk, of its own.
-void FamilyCutter::CutEmptyKey(Region* region) {
-  const std::string next(1, '\0');
-  const auto& begin = region->interval.begin;
-  const bool there =
-      options_.replaces.has_value() &&
-      comparator_ == rocksdb::BytewiseComparator() &&
-      begin.value_or("").empty() &&
-      EndsAfter(options_.interval, comparator_, next) &&
-      (options_.replaces->first == "" ||
-       (!plan_->files.empty() && plan_->files[0].smallest.empty()));
-  if (there) {
-    AddRange(begin, next, 0);
-    region->interval.begin = next;
-  }
 }
 
 // Adds the file's weights, fine enough for ranges of target_bytes_.
@@ -115,9 +92,8 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
     const auto bytes = static_cast<uint64_t>(point.bytes * factor);
     if (Holds(options_.interval, comparator_, point.key)) {
       inside += bytes;
-      if (point.key.size() + 2 <= kMaxKeyBytes && !family_.one_range) {
-        region->weights.push_back(
-            {ClosedEnd(comparator_, point.key), bytes});
+      if (point.key.size() <= kMaxKeyBytes && !family_.one_range) {
+        region->weights.push_back({point.key, bytes});
       }  // else: too long for a cut; building refuses the key by name
     } else if (points.size() == 1) {
       inside += bytes / 2;  // the interval cuts a file without cut points
@@ -133,72 +109,33 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
   return Status::OK();
 }
 
+// Cuts a region into equal shares, which avoid a small rest.
 void FamilyCutter::CutRegion(Region* region) {
-  const auto before = [this](const std::string& a, const std::string& b) {
-    return comparator_->Compare(a, b) < 0;
-  };
   std::sort(region->weights.begin(), region->weights.end(),
-            [&](const Weight& a, const Weight& b) {
-              return before(a.key, b.key);
+            [this](const Weight& a, const Weight& b) {
+              return comparator_->Compare(a.key, b.key) < 0;
             });
-  static const std::vector<std::string> kNone;
-  const bool at_bounds = options_.bounds != nullptr && !family_.one_range;
-  const std::vector<std::string>& bounds =
-      at_bounds ? *options_.bounds : kNone;
-  const std::optional<std::string>& end = region->interval.end;
-  auto bound = region->interval.begin.has_value()
-                   ? std::upper_bound(bounds.begin(), bounds.end(),
-                                      *region->interval.begin, before)
-                   : bounds.begin();
-  Region piece;
-  piece.interval.begin = region->interval.begin;
-  uint64_t left = region->bytes;
-  for (Weight& weight : region->weights) {
-    for (; bound != bounds.end() && before(*bound, weight.key); ++bound) {
-      // Skips bounds that would make a piece or its rest too small.
-      if (piece.bytes < target_bytes_ / 2 ||
-          left < piece.bytes + target_bytes_ / 2 ||
-          (end.has_value() && !before(*bound, *end))) {
-        continue;
-      }
-      piece.interval.end = *bound;
-      CutEvenly(piece);
-      left -= piece.bytes;
-      piece = Region();
-      piece.interval.begin = *bound;
-    }
-    piece.bytes += weight.bytes;
-    piece.weights.push_back(std::move(weight));
-  }
-  piece.interval.end = end;
-  piece.bytes = left;
-  CutEvenly(piece);
-}
-
-// Cuts a region into equal shares. REQUIRES: weights in order.
-void FamilyCutter::CutEvenly(const Region& region) {
-  // Equal shares avoid a small rest.
   const uint64_t count = std::max<uint64_t>(
-      1, (region.bytes + target_bytes_ - 1) / target_bytes_);
-  const uint64_t share = std::max<uint64_t>(1, region.bytes / count);
-  std::optional<std::string> begin = region.interval.begin;
-  const std::optional<std::string>& end = region.interval.end;
+      1, (region->bytes + target_bytes_ - 1) / target_bytes_);
+  const uint64_t share = std::max<uint64_t>(1, region->bytes / count);
+  std::optional<std::string> begin = region->interval.begin;
+  const std::optional<std::string>& end = region->interval.end;
   uint64_t bytes = 0;
   uint64_t cut_bytes = 0;
-  for (const Weight& weight : region.weights) {
+  for (const Weight& weight : region->weights) {
     bytes += weight.bytes;
     // A file's last cut point may be behind its last key.
     const bool between =
         (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
         (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);
     if (bytes - cut_bytes >= share && between &&
-        region.bytes - std::min(region.bytes, bytes) >= share / 2) {
+        region->bytes - std::min(region->bytes, bytes) >= share / 2) {
       AddRange(begin, weight.key, bytes - cut_bytes);
       begin = weight.key;
       cut_bytes = bytes;
     }
   }
-  AddRange(begin, end, region.bytes - std::min(region.bytes, cut_bytes));
+  AddRange(begin, end, region->bytes - std::min(region->bytes, cut_bytes));
 }
 
 void FamilyCutter::AddRange(std::optional<std::string> begin,
@@ -260,65 +197,6 @@ Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
                 options.all_files ? KeyInterval() : interval,
                 &plan->sorted_runs);
   return Status::OK();
-}
-
-namespace {
-
-Status CannotReplace(rocksdb::ColumnFamilyHandle* handle,
-                     const std::string& key, const std::string& why = "") {
-  return MakeStatus(EndState::kRefused,
-                    "column family '" + handle->GetName() +
-                        "': a refresh in place cannot replace " + key +
-                        " in the order " + handle->GetComparator()->Name() +
-                        why + "; refresh by swap instead");
-}
-
-// The key `key` of both sides may not be a chunk of its own.
-Status CheckLoneKey(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
-                    const std::string& key) {
-  rocksdb::ReadOptions all;
-  all.total_order_seek = true;
-  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(all, handle));
-  it->SeekToLast();
-  if (!it->status().ok()) {
-    return WithContext(it->status(), EndState::kSourceError,
-                       "column family '" + handle->GetName() + "'");
-  }
-  return it->Valid() && it->key() == key
-             ? CannotReplace(handle, "the last key " + KeyForMessage(key),
-                             ", because the application may use SingleDelete")
-             : Status::OK();
-}
-
-}  // namespace
-
-Status CheckReplaceable(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
-                        const KeyInterval& interval,
-                        const ReplacedFamily& target, bool single_deletes) {
-  const Comparator* order = handle->GetComparator();
-  std::string behind;
-  if (single_deletes && !interval.end && target.last &&
-      !KeyBehind(order, *target.last, &behind)) {
-    const Status status = CheckLoneKey(db, handle, *target.last);
-    if (!status.ok()) {
-      return status;
-    }
-  }
-  if (order == rocksdb::BytewiseComparator() ||
-      order == rocksdb::ReverseBytewiseComparator() ||
-      !Holds(interval, order, "")) {
-    return Status::OK();
-  }
-  rocksdb::PinnableSlice value;
-  const Status found = db->Get(rocksdb::ReadOptions(), handle, "", &value);
-  if (found.IsNotFound() && target.first != "") {
-    return Status::OK();
-  }
-  if (!found.ok() && !found.IsNotFound()) {
-    return WithContext(found, EndState::kSourceError,
-                       "column family '" + handle->GetName() + "'");
-  }
-  return CannotReplace(handle, "the empty key");
 }
 
 Status CutFamily(const PlannerFamily& family, const PlannerOptions& options,

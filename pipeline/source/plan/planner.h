@@ -9,7 +9,6 @@
 
 #include "format/message/messages.h"
 #include "pipeline/source/plan/file_plan.h"
-#include "pipeline/source/plan/replaced_family.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -19,10 +18,6 @@ struct PlannerOptions {
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
   bool all_files = false;  // also list files outside the interval
-  // Refresh only: what chunks replace at the target.
-  std::optional<ReplacedFamily> replaces;
-  // Preferred ends of ranges, in order; or null.
-  const std::vector<std::string>* bounds = nullptr;
   RangeNeed need = RangeNeed::kSend;
 };
 
@@ -49,18 +44,6 @@ struct FamilyPlan {
                                         const PlannerOptions& options,
                                         FamilyPlan* plan);
 
-// Checks that the chunks of a refresh can replace this interval: in an
-// application's order a range deletion cannot contain the empty key, nor a last
-// key behind which no key is known. `single_deletes`: the application may
-// delete keys by SingleDelete.
-//   kRefused  the source has the empty key, or it is the target's first key;
-//             with SingleDelete, both sides have the same last key, so that the
-//             target would hold a put above another
-[[nodiscard]] rocksdb::Status CheckReplaceable(
-    rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
-    const KeyInterval& interval, const ReplacedFamily& target,
-    bool single_deletes);
-
 // Makes the ranges of one family, cut by the keys and offsets in index blocks.
 // The ranges tile the interval in order; their ids continue from
 // ranges->size().
@@ -80,8 +63,4 @@ uint64_t RangeTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
 inline constexpr uint32_t kRangesPerLane = 8;
 inline constexpr uint64_t kMinRangeBytes = 256u << 10;
-// Minimum size of a range that a refresh sends. If RocksDB has no level between
-// 0 and the last (families up to 256 MB with default options), each chunk
-// becomes a file in level 0, and 20 such files slow down writers.
-inline constexpr uint64_t kMinReplacedBytes = 16u << 20;
 }  // namespace sstferry

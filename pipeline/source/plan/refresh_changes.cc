@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "format/coding.h"
+#include "pipeline/read/table_keys.h"
 
 namespace sstferry {
 
@@ -50,24 +51,32 @@ bool IsIn(const DigestSet& digests, const FilePlan& file) {
 
 }  // namespace
 
-Status UsesSingleDelete(const ChangeQuestion& question, bool* found) {
-  *found = question.wal_single_deletes ||
-           (question.then != nullptr && question.then->single_deletes);
+Status FindSingleDeleteUse(const ChangeQuestion& question, std::string* where) {
+  where->clear();
+  if (question.wal_single_deletes) {
+    *where = "its WALs hold a SingleDelete";
+  } else if (question.then != nullptr && question.then->single_deletes) {
+    *where = "the target remembers a SingleDelete of it";
+  }
   const bool searched = question.then != nullptr && question.then->searched;
   const DigestSet known =
       searched ? DigestsOf(*question.then) : DigestSet();
   for (const FilePlan& file : *question.files) {
-    if (*found) {
+    if (!where->empty()) {
       break;
     }
     if (!file.is_block_based) {
-      *found = true;  // nobody looked
+      *where = "its file " + file.name +
+               " is no block-based table, which could be searched for it";
     } else if (file.deletions > file.range_deletions && !IsIn(known, file)) {
+      bool found = false;
       const Status status =
-          FindSingleDelete(file, question.cancelled, found);
+          FindSingleDelete(rocksdb::FileSystem::Default().get(), file.path,
+                           question.cancelled, &found);
       if (!status.ok()) {
         return status;
       }
+      *where = found ? "its file " + file.name + " holds a SingleDelete" : "";
     }
   }
   return Status::OK();
@@ -107,7 +116,7 @@ Status FindChanges(const ChangeQuestion& question, FamilyChanges* changes) {
   for (const std::string& key : question.then->keys) {
     fits = fits && keys->Add(key);
   }
-  bool single_deletes = false;  // UsesSingleDelete() looked
+  bool single_deletes = false;  // FindSingleDeleteUse() looked
   for (const FilePlan* file : added) {
     const Status status =
         fits ? keys->AddFile(*file, question.cancelled, &fits, &single_deletes)

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "format/record/source_record.h"
@@ -33,10 +34,13 @@ struct ChangeQuestion {
   std::function<bool()> cancelled;  // may be null
 };
 
-// Sets *found if the source's application uses SingleDelete, as far as files,
-// WALs and `then` show. Errors as of ChangedKeys::AddFile().
-[[nodiscard]] rocksdb::Status UsesSingleDelete(const ChangeQuestion& question,
-                                               bool* found);
+// Sets *where to what shows that the application uses SingleDelete, or may do
+// so: a file, the WALs, or `then`; empty: nothing. A refresh lays puts above
+// puts: a SingleDelete would remove the newer one and bring back the older one.
+// Errors of
+// ForEachTableKey().
+[[nodiscard]] rocksdb::Status FindSingleDeleteUse(
+    const ChangeQuestion& question, std::string* where);
 
 // What FindChanges() finds.
 struct FamilyChanges {

@@ -202,7 +202,6 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     case FrameType::kTargetFamilies:
     case FrameType::kSourceRecordPart:
     case FrameType::kCovers:
-    case FrameType::kTargetBounds:
       return TakeMemory(frame);
     case FrameType::kPing: {
       Ping ping;
@@ -249,9 +248,7 @@ Status ControlSession::TakeRequest(OpenRequest request) {
   if (transfer_ != nullptr || request_.has_value()) {
     return Unexpected(FrameType::kOpenRequest);
   }
-  const bool told = request.target_families + request.target_covers +
-                        request.target_bounds >
-                    0;
+  const bool told = request.target_families + request.target_covers > 0;
   if (told && (request.mode != TransferMode::kRefresh ||
                request.snapshot_use == SnapshotUse::kResume)) {
     return MakeStatus(EndState::kCorrupt,
@@ -279,9 +276,6 @@ Status ControlSession::TakeMemory(const Frame& frame) {
                          &memory_.families);
   } else if (frame.type == FrameType::kCovers) {
     status = AppendBatch(frame.payload, &Covers::covers, &memory_.covers);
-  } else if (frame.type == FrameType::kTargetBounds) {
-    status =
-        AppendBatch(frame.payload, &TargetBounds::bounds, &memory_.bounds);
   } else {
     SourceRecordPart part;
     status = part.DecodeFrom(frame.payload);
@@ -291,15 +285,13 @@ Status ControlSession::TakeMemory(const Frame& frame) {
     return status;
   }
   if (memory_.families.size() > request_->target_families ||
-      memory_.covers.size() > request_->target_covers ||
-      memory_.bounds.size() > request_->target_bounds) {
+      memory_.covers.size() > request_->target_covers) {
     return MakeStatus(EndState::kCorrupt,
                       "target's memory: expected what the open request told, "
                       "found more");
   }
   return memory_.families.size() == request_->target_families &&
-                 memory_.covers.size() == request_->target_covers &&
-                 memory_.bounds.size() == request_->target_bounds
+                 memory_.covers.size() == request_->target_covers
              ? StartOpen(*request_)
              : Status::OK();
 }

@@ -30,15 +30,11 @@ struct TransferFamily {
   FamilyPlan plan;  // its files only until the family is cut
   // All files with keys in the interval, if they hold all entries; else empty.
   std::vector<TableFile> merged_files;
-  std::vector<PlanSegment> segments;       // until the family is cut
-  std::optional<ReplacedFamily> replaces;  // refresh only
-  bool takes_delta = false;  // puts over puts are right, and the target can
-  bool single_deletes = false;  // refresh only: puts over puts are wrong
+  std::vector<PlanSegment> segments;  // until the family is cut
   // Where ranges are looked up: all keys that may have changed.
   std::shared_ptr<const ChangedKeys> changed;
   LookupFiles lookup_files;
   uint64_t changed_entry_bytes = 0;  // mean, of the files with these keys
-  std::vector<std::string> bounds;  // preferred ends of ranges, in order
 
   // Null: RocksDB has to iterate.
   const std::vector<TableFile>* files_to_merge() const {

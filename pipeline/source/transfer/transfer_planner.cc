@@ -6,7 +6,6 @@
 #include "format/limits.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/base/tile.h"
 #include "pipeline/options/delta_filter.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
@@ -26,18 +25,18 @@ std::string OwnSessionId(rocksdb::DB* db) {
   return db->GetDbSessionId(id).ok() ? id : "";
 }
 
-PlanAction ActionOf(const PlanSegment& segment, bool takes_delta) {
+PlanAction ActionOf(const PlanSegment& segment) {
   switch (segment.need) {
     case RangeNeed::kUnchanged:
       return PlanAction::kSkip;
     case RangeNeed::kLookup:
       return PlanAction::kLookup;
     case RangeNeed::kCompare:
-      return takes_delta ? PlanAction::kDelta : PlanAction::kRebuild;
+      return PlanAction::kDelta;
     case RangeNeed::kSend:
       break;
   }
-  return takes_delta ? PlanAction::kReplace : PlanAction::kRebuild;
+  return PlanAction::kRebuild;
 }
 
 }  // namespace
@@ -184,12 +183,8 @@ Status TransferPlanner::PlanFamilies() {
       rebuilt_bytes += BytesToRebuild(plan_->families[i]);
     }
   }
-  uint64_t target_bytes = RangeTargetBytes(rebuilt_bytes, planner_options());
-  if (is_refresh()) {
-    target_bytes =
-        std::max(target_bytes, std::min(kMinReplacedBytes,
-                                        asked_.request.chunk_bytes / 16 * 15));
-  }
+  const uint64_t target_bytes =
+      RangeTargetBytes(rebuilt_bytes, planner_options());
   for (size_t i = 0; i < plan_->families.size() && status.ok(); ++i) {
     status = CutFamilyAt(i, target_bytes);
   }
@@ -359,20 +354,14 @@ Status TransferPlanner::CutSegment(const PlanSegment& segment,
   }
   PlannerOptions options = planner_options();
   options.interval = segment.interval;
-  options.replaces = family->replaces;
   options.need = segment.need;
-  options.bounds = &family->bounds;
   if (segment.need == RangeNeed::kCompare) {
     target_bytes = ComparedBytes(*family);
   }
-  Status status;
-  if (family->replaces.has_value()) {
-    status = CheckReplaceable(snapshot_.db(), family->handle, segment.interval,
-                              *family->replaces, family->single_deletes);
-  }
-  if (status.ok()) {
-    status = CutFamily(planner_family(*family), options, target_bytes, &part,
-                       &plan_->ranges);
+  const Status status =
+      CutFamily(planner_family(*family), options, target_bytes, &part,
+                &plan_->ranges);
+  {
   }
   family->plan.estimated_bytes += part.estimated_bytes;
   family->plan.estimated_entries += part.estimated_entries;
@@ -412,7 +401,7 @@ void TransferPlanner::AddSegmentItem(const TransferFamily& family,
     item.family = family.wire.index;
     item.interval = plan_->ranges[i].interval;
     item.bytes = plan_->ranges[i].estimated_bytes;
-    item.action = ActionOf(segment, family.takes_delta);
+    item.action = ActionOf(segment);
     item.reason = segment.need == RangeNeed::kCompare
                       ? "if digests differ: " + segment.reason
                       : segment.reason;

@@ -56,12 +56,12 @@ class TransferPlanner {
                                            const std::vector<FilePart>& files,
                                            uint64_t target_bytes,
                                            TransferFamily* family);
-  // Finds the changed intervals of a family, and the keys that its chunks
-  // clear.
+  // Finds the changed intervals of a family.
   [[nodiscard]] rocksdb::Status CompareFamilyAt(size_t index);
   // Cuts a segment whose changed keys are looked up.
   void CutLookup(const PlanSegment& segment, TransferFamily* family);
   // Adds the family to record_, and keeps the keys that may have changed.
+  //   kRefused  a refresh, and the application uses SingleDelete
   [[nodiscard]] rocksdb::Status FindChangesOf(size_t index,
                                               FamilyChanges* changes);
   const SourceRecordFamily* FamilyThen(const std::string& name) const;
@@ -71,8 +71,6 @@ class TransferPlanner {
   // What the target keeps is of whole families.
   bool keeps_record() const {
     return asked_.request.purpose == Purpose::kPull &&
-           (asked_.target.features & kFeatureDelta) != 0 &&
-           asked_.request.compare != CompareMode::kListed &&
            asked_.request.interval == KeyInterval();
   }
   uint64_t BytesToRebuild(const TransferFamily& family) const;

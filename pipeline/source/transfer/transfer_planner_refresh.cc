@@ -3,7 +3,6 @@
 #include <random>
 
 #include "format/limits.h"
-#include "pipeline/base/tile.h"
 #include "pipeline/read/group_index.h"
 #include "pipeline/source/transfer/transfer_planner.h"
 #include "rocksdb/merge_operator.h"
@@ -13,8 +12,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Ranges per chunk size for intervals that are compared first: small ranges, so
-// that a difference resends little.
+// Ranges per chunk size for intervals that are compared, at most.
 constexpr uint64_t kComparedPerChunk = 16;
 
 // Entries of a range of which both sides compare groups: a quarter of what an
@@ -32,64 +30,25 @@ uint64_t NewNonce() {
   return (uint64_t{device()} << 32) | device();
 }
 
-// Returns the preferred ends of a family's ranges: directly behind the last
-// keys of the target's files, in orders in which the key behind is known.
-std::vector<std::string> BoundsOf(const rocksdb::Comparator* order,
-                                  uint32_t family,
-                                  const TargetMemory& memory) {
-  std::vector<std::string> bounds;
-  for (const TargetBound& bound : memory.bounds) {
-    // A key that ends in a NUL byte is rarely an entry. It is usually a
-    // deletion that closed an earlier chunk, and closes this one's too.
-    std::string end;
-    const bool closes = !bound.key.empty() && bound.key.back() == '\0';
-    if (!closes) {
-      end = ClosedEnd(order, bound.key);
-    }
-    const bool known = closes ? FirstKeyAfter(order, bound.key, &end)
-                              : order->Compare(bound.key, end) < 0;
-    if (bound.family == family && known && end.size() <= kMaxKeyBytes) {
-      bounds.push_back(std::move(end));
-    }
-  }
-  std::sort(bounds.begin(), bounds.end(),
-            [order](const std::string& a, const std::string& b) {
-              return order->Compare(a, b) < 0;
-            });
-  return bounds;
-}
-
-// Sets what the target holds of the family, and *known to its interval records.
-// Returns false if it has no such family.
-bool TakeWhatTargetHolds(const TargetMemory& memory, TransferFamily* family,
+// Sets *known to the interval records that the target has of the family.
+// Returns false if it has nothing of it.
+bool TakeWhatTargetHolds(const TargetMemory& memory,
+                         const TransferFamily& family,
                          std::vector<Cover>* known) {
-  family->replaces.emplace();
   for (size_t i = 0; i < memory.families.size(); ++i) {
     const TargetFamily& theirs = memory.families[i];
-    if (theirs.name != family->wire.description.name) {
+    if (theirs.name != family.wire.description.name) {
       continue;
     }
-    family->replaces = ReplacedFamily{theirs.first, theirs.last};
-    family->bounds = BoundsOf(family->handle->GetComparator(),
-                              static_cast<uint32_t>(i), memory);
     for (const Cover& cover : memory.covers) {
       if (cover.family == i) {
         known->push_back(cover);
-        known->back().family = family->wire.index;
+        known->back().family = family.wire.index;
       }
     }
-    return true;
+    return !theirs.is_empty;
   }
   return false;
-}
-
-// True if a range deletion of the target could not include the last key that it
-// has now, so that a put of this key would lie above another.
-bool MayPutOverPut(const TransferFamily& family) {
-  std::string behind;
-  return family.replaces && family.replaces->last &&
-         !KeyBehind(family.handle->GetComparator(), *family.replaces->last,
-                    &behind);
 }
 
 }  // namespace
@@ -123,18 +82,17 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
   how.selection = asked_.request.interval;
   how.sequence = snapshot_.sequence();
   std::vector<Cover> known;
-  how.target_has_family =
-      is_refresh() && TakeWhatTargetHolds(asked_.memory, &family, &known);
+  how.target_is_empty =
+      !is_refresh() || !TakeWhatTargetHolds(asked_.memory, family, &known);
   FamilyChanges changes;
   const Status found = FindChangesOf(index, &changes);
   if (!found.ok()) {
     return found;
   }
-  how.takes_delta = family.takes_delta;
   const Backings backings = BackingsOf(index);
   const Backings old_files = BackingsOf(index, &changes.old_files);
   changes.known.old_files = &old_files;
-  if (family.takes_delta && changes.keys != nullptr) {
+  if (changes.keys != nullptr) {
     how.changes = &changes.known;
     family.changed = changes.keys;
     family.changed_entry_bytes =
@@ -145,8 +103,6 @@ Status TransferPlanner::CompareFamilyAt(size_t index) {
                                       changes.old_files.end());
     }
   }
-  how.target_is_empty =
-      !family.replaces.has_value() || !family.replaces->first.has_value();
   family.segments = CompareCovers(how, backings, std::move(known));
   return Status::OK();
 }
@@ -175,17 +131,22 @@ Status TransferPlanner::FindChangesOf(size_t index, FamilyChanges* changes) {
   question.cancelled = [this] { return asked_.ended(); };
   SourceRecordFamily record;
   record.name = family.wire.description.name;
-  const bool may_delta = (asked_.target.features & kFeatureDelta) != 0;
-  const bool takes_delta = is_refresh() && may_delta &&
-                           asked_.request.compare != CompareMode::kFull;
   Status status;
-  if (takes_delta || (is_refresh() && may_delta && MayPutOverPut(family))) {
-    status = UsesSingleDelete(question, &record.single_deletes);
-    record.searched = !record.single_deletes;
-    family.takes_delta = takes_delta && !record.single_deletes;
+  if (is_refresh()) {
+    std::string where;
+    status = FindSingleDeleteUse(question, &where);
+    if (status.ok() && !where.empty()) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + record.name +
+                            "': the application may use SingleDelete (" +
+                            where +
+                            "), which would bring back the older value of a "
+                            "key that a refresh in place has put above it; "
+                            "refresh by swap instead (--visibility swap)");
+    }
+    record.searched = status.ok();
   }
-  family.single_deletes = !may_delta || record.single_deletes;
-  if (status.ok() && family.takes_delta &&
+  if (status.ok() && is_refresh() &&
       asked_.request.compare == CompareMode::kFiles) {
     status = FindChanges(question, changes);
     changed_bytes_ += changes->keys != nullptr ? changes->keys->bytes() : 0;
@@ -231,8 +192,8 @@ void TransferPlanner::CutLookup(const PlanSegment& segment,
   }
 }
 
-// The size of a range that is compared: small where a difference sends all of
-// it, else as large as the keys in memory allow, since each makes a file.
+// The size of a range that is compared: as large as the keys in memory allow,
+// because each makes a file.
 uint64_t TransferPlanner::ComparedBytes(const TransferFamily& family) const {
   const uint64_t small = std::max(
       asked_.request.chunk_bytes / kComparedPerChunk, kMinRangeBytes);
@@ -246,11 +207,9 @@ uint64_t TransferPlanner::ComparedBytes(const TransferFamily& family) const {
       (entries == 0 ? kAssumedEntryBytes : bytes / entries) *
       kEntriesPerCompared;
   const uint64_t most = asked_.request.chunk_bytes / 16 * 15;
-  return family.takes_delta
-             ? std::clamp(std::min(by_entries,
-                                   bytes / (asked_.lanes * kRangesPerLane)),
-                          std::min(small, most), most)
-             : small;
+  return std::clamp(
+      std::min(by_entries, bytes / (asked_.lanes * kRangesPerLane)),
+      std::min(small, most), most);
 }
 
 }  // namespace sstferry

@@ -223,6 +223,9 @@ Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
     } else if (status.ok() && HoldsUnflushed(db, family.handle)) {
       status = SpanAll(db, &family);
     }
+    for (LiveTable& table : family.unflushed) {
+      table.has_single_deletes = known && facts.has_single_deletes();
+    }
   }
   return status;
 }

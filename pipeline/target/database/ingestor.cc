@@ -11,15 +11,12 @@
 #include "format/end_state.h"
 #include "format/message/key_for_message.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/base/tile.h"
 #include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/database/live_tables.h"
 #include "pipeline/target/disk/durable.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/snapshot.h"
-#include "rocksdb/sst_file_reader.h"
-#include "rocksdb/wide_columns.h"
 
 namespace sstferry {
 
@@ -54,39 +51,6 @@ bool NeedsSequences(const std::vector<IngestExternalFileArg>& args,
       });
 }
 
-// A tile without a range deletion: the last key of a family, in an order that
-// tells of no key behind it.
-bool IsLonePut(const JournalChunk& record) {
-  return record.kind == ChunkKind::kRebuilt && !record.chunk.clears &&
-         !record.chunk.deletes_last && record.chunk.entries == 1;
-}
-
-// Sets *same if the database holds the first entry of the table at `path`. A
-// put above an equal one would change nothing for readers, but a SingleDelete
-// of the key would later remove one of the two.
-Status HoldsEntryOf(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle,
-                    const std::string& path, bool* same) {
-  *same = false;
-  rocksdb::SstFileReader table(db->GetOptions(handle));
-  Status status = table.Open(path);
-  if (!status.ok()) {
-    return status;
-  }
-  rocksdb::ReadOptions all;
-  all.total_order_seek = true;
-  const std::unique_ptr<rocksdb::Iterator> ours(table.NewIterator(all));
-  ours->SeekToFirst();
-  if (!ours->Valid()) {
-    return ours->status();
-  }
-  const std::unique_ptr<rocksdb::Iterator> theirs(db->NewIterator(all, handle));
-  theirs->Seek(ours->key());
-  *same = theirs->Valid() &&
-          handle->GetComparator()->Compare(theirs->key(), ours->key()) == 0 &&
-          theirs->columns() == ours->columns();
-  return theirs->status();
-}
-
 }  // namespace
 
 Ingestor::Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
@@ -105,9 +69,9 @@ std::chrono::steady_clock::time_point Ingestor::Now() const {
   return rules_.now ? rules_.now() : std::chrono::steady_clock::now();
 }
 
-// Calls that replace make writers wait.
+// Calls over data make writers wait.
 size_t Ingestor::LeastTogether() const {
-  const bool is_rare = !rules_.replaces &&
+  const bool is_rare = !rules_.over_data &&
                        Now() - last_end_ >= kRareCalls * last_duration_;
   return is_rare ? 1 : kLeastTogether;
 }
@@ -178,7 +142,7 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
     std::vector<StagedChunk> batch;
     batch.swap(waiting_);
     const bool ingests = !stopped_;
-    ingest_calls_ += ingests && !rules_.holds ? 1 : 0;
+    ingest_calls_ += ingests && !rules_.over_data ? 1 : 0;
     const auto begin = Now();
     lock->unlock();
     changed_.notify_all();
@@ -186,7 +150,7 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
     if (status.ok()) {
       status = SyncRecords(batch, clock);
     }
-    if (status.ok() && rules_.holds) {
+    if (status.ok() && rules_.over_data) {
       Hold(batch);
     } else if (status.ok() && ingests) {
       status = Ingest(batch, clock);
@@ -217,13 +181,7 @@ Status Ingestor::CheckDisjoint(const std::vector<StagedChunk>& batch) const {
     for (size_t i = 1; i < chunks.size(); ++i) {
       const ChunkEnd& before = chunks[i - 1]->record.chunk;
       const ChunkEnd& after = chunks[i]->record.chunk;
-      // A chunk with an exclusive end may end at the key where the next one
-      // begins. The last key of a family may arrive twice as a chunk of its
-      // own, if the source restarted.
-      const int way = order->Compare(before.largest, after.smallest);
-      const bool same = !before.clears && before.entries == after.entries &&
-                        before.smallest == after.largest && rules_.replaces;
-      if (way > 0 || (way == 0 && !EndOf(before).exclusive && !same)) {
+      if (order->Compare(before.largest, after.smallest) >= 0) {
         return MakeStatus(EndState::kInternal,
                           "ingest: expected chunks that share no key, found " +
                               chunks[i - 1]->path + " up to " +
@@ -245,7 +203,7 @@ Status Ingestor::AddRecorded(const std::vector<StagedChunk>& chunks,
   if (chunks.empty()) {
     return Status::OK();
   }
-  if (rules_.holds) {
+  if (rules_.over_data) {
     Hold(chunks);
     return Status::OK();
   }
@@ -341,23 +299,20 @@ Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
 }
 
 std::vector<IngestExternalFileArg> Ingestor::ArgumentsOf(
-    const std::vector<StagedChunk>& batch, const Paths& there) const {
+    const std::vector<StagedChunk>& batch) const {
   std::map<uint32_t, IngestExternalFileArg> by_family;
   for (const StagedChunk& chunk : batch) {
-    if (there.count(chunk.path) != 0) {
-      continue;
-    }
     const IngestFamily& family = families_[chunk.family];
     IngestExternalFileArg& arg = by_family[chunk.family];
     arg.column_family = family.handle;
     arg.options.move_files = true;
     arg.options.failed_move_fall_back_to_copy = false;
     arg.options.write_global_seqno = false;
-    arg.options.allow_global_seqno = rules_.replaces || family.keeps_level0;
+    arg.options.allow_global_seqno = rules_.over_data || family.keeps_level0;
     arg.options.snapshot_consistency = true;
-    arg.options.allow_blocking_flush = !rules_.replaces;
+    arg.options.allow_blocking_flush = !rules_.over_data;
     arg.options.fail_if_not_bottommost_level =
-        !rules_.replaces && !family.keeps_level0;
+        !rules_.over_data && !family.keeps_level0;
     arg.external_files.push_back(chunk.path);
   }
   std::vector<IngestExternalFileArg> args;
@@ -367,24 +322,7 @@ std::vector<IngestExternalFileArg> Ingestor::ArgumentsOf(
   return args;
 }
 
-Status Ingestor::FindThere(const std::vector<StagedChunk>& batch,
-                           Paths* there) const {
-  Status status;
-  for (const StagedChunk& chunk : batch) {
-    bool same = false;
-    if (status.ok() && rules_.replaces && IsLonePut(chunk.record)) {
-      status = HoldsEntryOf(db_, families_[chunk.family].handle, chunk.path,
-                            &same);
-    }
-    if (same) {
-      there->insert(chunk.path);
-    }
-  }
-  return status;
-}
-
-Status Ingestor::RecordIngested(const std::vector<StagedChunk>& batch,
-                                const Paths& there) {
+Status Ingestor::RecordIngested(const std::vector<StagedChunk>& batch) {
   Status status;
   for (const StagedChunk& chunk : batch) {
     JournalIngested ingested;
@@ -394,35 +332,22 @@ Status Ingestor::RecordIngested(const std::vector<StagedChunk>& batch,
       status = journal_->Append(JournalRecordType::kIngested, ingested);
     }
   }
-  for (const std::string& path : there) {
-    if (status.ok()) {
-      status = db_->GetFileSystem()->DeleteFile(path, rocksdb::IOOptions(),
-                                                nullptr);
-    }
-  }
   return status;
 }
 
 Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
                         StageClock* clock) {
   StageScope scope(clock, Stage::kIngest);
-  Paths there;
-  Status status = FindThere(batch, &there);
-  const std::vector<IngestExternalFileArg> args = ArgumentsOf(batch, there);
-  const auto call = [&] {
-    const Status admitted = Admit(batch);
-    if (!admitted.ok() || args.empty()) {
-      return admitted;
-    }
-    return rules_.replaces ? IngestOver(args) : db_->IngestExternalFiles(args);
-  };
+  const std::vector<IngestExternalFileArg> args = ArgumentsOf(batch);
+  Status status = Admit(batch);
   if (status.ok()) {
-    status = rules_.make_call ? rules_.make_call(call) : call();
+    status = rules_.over_data ? IngestOver(args)
+                              : db_->IngestExternalFiles(args);
   }
   FaultPoint("Ingestor:Ingested");
-  if (status.ok() && rules_.replaces) {
+  if (status.ok() && rules_.over_data) {
     CountLevels(batch);
-    status = RecordIngested(batch, there);
+    status = RecordIngested(batch);
   }
   return WithContext(status, EndStateOf(status),
                      "ingest of " + std::to_string(batch.size()) +

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,20 +26,15 @@ struct IngestFamily {
 
 // How an Ingestor ingests.
 struct IngestRules {
-  // True: chunks replace intervals of a database that an application reads and
-  // may write. False: the database is new, and chunks go to the last level.
-  bool replaces = false;
-  // Ingests are deferred until IngestHeld().
-  bool holds = false;
+  // True: chunks lie above the data of a database that an application reads and
+  // may write, and ingests are deferred until IngestHeld(). False: the database
+  // is new, and chunks go to the last level.
+  bool over_data = false;
   // If set, called before `bytes` are ingested. It may wait, and an error that
   // it returns ends the ingest.
   std::function<rocksdb::Status(uint64_t bytes)> admit;
   // Unset: the steady clock. For tests.
   std::function<std::chrono::steady_clock::time_point()> now;
-  // If set, runs a call of RocksDB (and admit) on another thread and waits for
-  // it. Lanes of a low priority use it, so that writers do not wait for them.
-  std::function<rocksdb::Status(const std::function<rocksdb::Status()>& call)>
-      make_call;
 };
 
 // Ingests the chunks of all lanes. It has no thread: a lane that adds a chunk
@@ -77,17 +71,15 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status IngestHeld(StageClock* clock);
 
   uint64_t ingest_calls() const;
-  // Duration in microseconds of the calls that replace: "p50", "p99", "max";
+  // Duration in microseconds of the calls over data: "p50", "p99", "max";
   // empty without calls. No writer waited longer than that for a call.
   std::map<std::string, uint64_t> CallMicros() const;
   // Level -> number of chunks that were in it right after the call that
-  // ingested them. Counts only calls that replace, and no chunk that a
+  // ingested them. Counts only calls over data, and no chunk that a
   // compaction rewrote before it could be counted.
   std::map<int, uint64_t> IngestedLevels() const;
 
  private:
-  using Paths = std::set<std::string>;
-
   // Ingests as long as at least `least` (1 or more) chunks wait.
   void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                      StageClock* clock);
@@ -106,16 +98,11 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status Ingest(const std::vector<StagedChunk>& batch,
                                        StageClock* clock);
   [[nodiscard]] rocksdb::Status Admit(const std::vector<StagedChunk>& batch);
-  // Without the chunks at the paths `there`.
   std::vector<rocksdb::IngestExternalFileArg> ArgumentsOf(
-      const std::vector<StagedChunk>& batch, const Paths& there) const;
-  // Sets *there to the chunks that must not be ingested, because the database
-  // holds their only entry and no deletion would lie between the two.
-  [[nodiscard]] rocksdb::Status FindThere(const std::vector<StagedChunk>& batch,
-                                          Paths* there) const;
-  // Records the chunks as ingested and removes those at the paths `there`.
+      const std::vector<StagedChunk>& batch) const;
+  // Records the chunks as ingested.
   [[nodiscard]] rocksdb::Status RecordIngested(
-      const std::vector<StagedChunk>& batch, const Paths& there);
+      const std::vector<StagedChunk>& batch);
   // Ingests into a database that is written. Flushes without stalling writers
   // a few times before it lets RocksDB stall them.
   [[nodiscard]] rocksdb::Status IngestOver(

@@ -35,6 +35,12 @@ std::optional<Digest128> IdOf(const TableProperties& properties) {
   return digest;
 }
 
+// SstFileWriter writes no SingleDelete.
+bool IsIngested(const TableProperties& properties) {
+  return properties.user_collected_properties.count(
+             "rocksdb.external_sst_file.version") != 0;
+}
+
 }  // namespace
 
 Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
@@ -59,6 +65,7 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
       for (const rocksdb::SstFileMetaData& file : level.files) {
         LiveTable table;
         table.name = BaseName(file.name);
+        table.path = file.db_path + "/" + table.name;
         table.smallest = file.smallestkey;
         table.largest = file.largestkey;
         table.level = level.level;
@@ -73,6 +80,9 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
           table.deletions = properties.num_deletions;
           table.merge_operands = properties.num_merge_operands;
           table.range_deletions = properties.num_range_deletions;
+          table.may_single_delete =
+              properties.num_deletions > properties.num_range_deletions &&
+              !IsIngested(properties);
           table.is_own =
               !database_id.empty() && properties.db_id == database_id &&
               NumberedName(properties.orig_file_number, ".sst") == table.name;

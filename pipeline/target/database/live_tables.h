@@ -20,6 +20,7 @@ struct LiveTable {
   // file was deleted while they were read.
   std::optional<Digest128> id;
   std::string name;      // "000012.sst"; a move to another level keeps it
+  std::string path;
   std::string smallest;  // user key; range deletions count
   std::string largest;   // user key; range deletions count
   int level = 0;
@@ -33,6 +34,10 @@ struct LiveTable {
   uint64_t range_deletions = 0;
   // This database wrote it, under its present name: it was not ingested.
   bool is_own = false;
+  // An entry is a SingleDelete, or may be one: the file has deletions of keys,
+  // was not ingested, and nobody has searched it.
+  bool has_single_deletes = false;
+  bool may_single_delete = false;
 };
 
 // A column family of an open database. Borrows the handle.

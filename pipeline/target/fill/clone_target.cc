@@ -170,8 +170,7 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   LastTransfer last;
   const bool known =
       ReadLastTransfer(options().target_dir, &last) &&
-      last.state == "complete" && !source_id.empty() &&
-      last.source_database_id == source_id;
+      !source_id.empty() && last.source_database_id == source_id;
   const bool keeps_id = present.database_id == source_id;
   const bool all_here = std::all_of(
       layout_->files().begin(), layout_->files().end(),
@@ -316,7 +315,6 @@ Status CloneTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
     }
     RangeStart& start = held->starts[range.id];
     start.held = TotalsOf(chunks);
-    start.end = EndOf(chunks.front().chunk);
     start.whole = true;
     if (!journal.whole[range.id]) {
       held->ended.push_back({range.id, start.held});
@@ -393,7 +391,7 @@ void CloneTarget::FillCovers() {
   *record = CoverFile();
   record->transfer_id = plan().opened.transfer_id;
   record->source_database_id = plan().opened.source_database_id;
-  record->sequence_new = plan().opened.snapshot_sequence;
+  record->sequence = plan().opened.snapshot_sequence;
   record->target_database_id = finished_.database_id;
   for (const std::string& name : finished_.families) {
     record->families.push_back({name, {}});

@@ -48,7 +48,8 @@ Status ComparedEntries::Index(rocksdb::DB* db,
                               rocksdb::ColumnFamilyHandle* family,
                               bool is_alone, const KeyInterval& interval,
                               const std::function<bool()>& cancelled,
-                              GroupIndex* index) {
+                              GroupIndex* index,
+                              std::optional<std::string>* rest) {
   const Tables& tables = TablesOf(db, family, is_alone);
   RangeEntriesOptions options;
   options.readahead_bytes = tables.readahead_bytes;
@@ -56,7 +57,12 @@ Status ComparedEntries::Index(rocksdb::DB* db,
   options.cancelled = cancelled;
   RangeEntries reader(db, family, interval, options);
   reader.SeekToBegin();
-  return IndexEntries(&reader, cancelled, index);
+  const Status status =
+      IndexEntries(&reader, /*only_fitting=*/true, cancelled, index);
+  if (status.ok() && reader.Valid()) {
+    *rest = reader.key().ToString();
+  }
+  return status;
 }
 
 }  // namespace sstferry

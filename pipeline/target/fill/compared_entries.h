@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "format/message/messages.h"
@@ -27,12 +29,13 @@ class ComparedEntries {
   // `lanes` read at once.
   explicit ComparedEntries(uint32_t lanes) : lanes_(lanes) {}
 
-  // Fills the index with the entries of the interval. `is_alone`: nobody else
-  // writes to the database. Polls `cancelled`. Errors: those of RocksDB.
+  // Fills the index with the entries of the interval. *rest: the key of the
+  // first one that does not fit. `is_alone`: nobody else writes to the database.
+  // Polls `cancelled`. Errors: those of RocksDB and of IndexEntries().
   [[nodiscard]] rocksdb::Status Index(
       rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone,
       const KeyInterval& interval, const std::function<bool()>& cancelled,
-      GroupIndex* index);
+      GroupIndex* index, std::optional<std::string>* rest);
 
  private:
   struct Tables {

@@ -46,7 +46,6 @@ class NewDirectoryTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status Settle() override {
     return rocksdb::Status::OK();
   }
-  void Leave(const Summary&) override {}
   void FillSummary(Summary* summary) const override;
 
  protected:

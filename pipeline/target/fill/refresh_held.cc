@@ -118,10 +118,10 @@ JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
 
 // Whoever wrote, ingested or compacted left other files.
 Status RefreshTarget::CheckAsLeft(const JournalState& journal, bool* as_left) {
-  begun_with_ = judged_;
+  JudgedTarget begun_with = judged_;
   ChunkTables chunks(journal);
-  chunks.TakeFrom(&begun_with_);
-  const JournalTargetFiles now = FilesOf(begun_with_, live_->db());
+  chunks.TakeFrom(&begun_with);
+  const JournalTargetFiles now = FilesOf(begun_with, live_->db());
   *as_left = !now.database_id.empty() && chunks.all_there() &&
              journal.target_files == now;
   return Status::OK();
@@ -129,21 +129,9 @@ Status RefreshTarget::CheckAsLeft(const JournalState& journal, bool* as_left) {
 
 // Its plan is one for what the target held when the journal was begun.
 Status RefreshTarget::Reopen() {
-  reopened_ = true;
   resumes_ = true;
   const Status status = OpenToWrite();
-  if (!status.ok()) {
-    return status;
-  }
-  for (size_t i = 0; i < plan().families.size(); ++i) {
-    PullFamily& family = state()->families[i];
-    for (const JudgedFamily& begun : begun_with_.families) {
-      if (begun.name == plan().families[i].description.name) {
-        SetOutermost(begun.order, begun.tables, &family.first, &family.last);
-      }
-    }
-  }
-  return CreateFamilies();
+  return status.ok() ? CreateFamilies() : status;
 }
 
 Status RefreshTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
@@ -152,8 +140,7 @@ Status RefreshTarget::FindHeld(const JournalState& journal, HeldChunks* held) {
   if (!status.ok()) {
     return status;
   }
-  const bool all =
-      !by_chunk() && journal.complete && IsAllIngested(journal, live);
+  const bool all = journal.complete && IsAllIngested(journal, live);
   return FindHeldChunks(
       journal,
       [&](const Range& range, const JournalChunk& chunk) {

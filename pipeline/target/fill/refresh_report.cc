@@ -1,6 +1,5 @@
 // What a refresh in place tells of itself.
 #include "pipeline/base/last_transfer.h"
-#include "pipeline/target/database/paced_compaction.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/fill/refresh_target.h"
 #include "pipeline/target/pull/pull_reporter.h"
@@ -27,18 +26,27 @@ std::map<int, uint64_t> LevelsOf(rocksdb::DB* db,
   return levels;
 }
 
+// RocksDB's estimate of the bytes that compactions must rewrite.
+uint64_t CompactionDebt(rocksdb::DB* db,
+                        const std::vector<FamilyHandle>& families) {
+  uint64_t sum = 0;
+  for (const FamilyHandle& family : families) {
+    uint64_t bytes = 0;
+    if (db->GetIntProperty(
+            family.handle,
+            rocksdb::DB::Properties::kEstimatePendingCompactionBytes,
+            &bytes)) {
+      sum += bytes;
+    }
+  }
+  return sum;
+}
+
 }  // namespace
 
 void RefreshTarget::TakeLevels() {
   levels_ = LevelsOf(live_->db(), planned_);
   debt_bytes_ = CompactionDebt(live_->db(), planned_);
-}
-
-void RefreshTarget::Leave(const Summary& summary) {
-  if (state_ == State::kMixed && live_ != nullptr) {
-    // Best effort: the record of covers says it, too.
-    WriteSummary(summary).PermitUncheckedError();
-  }
 }
 
 Status RefreshTarget::WriteSummary(const Summary& summary) {
@@ -48,13 +56,10 @@ Status RefreshTarget::WriteSummary(const Summary& summary) {
 
 void RefreshTarget::FillSummary(Summary* summary) const {
   summary->mode = "refresh";
-  summary->visibility = by_chunk() ? "chunk" : "all";
+  summary->visibility = "all";
   summary->target = dir_;
-  summary->state = state_ == State::kMixed      ? "mixed"
-                   : state_ == State::kComplete ? "complete"
-                                                : "";
-  summary->sequence_old =
-      record_.mixed ? record_.sequence_old : record_.sequence_new;
+  summary->state = is_complete_ ? "complete" : "";
+  summary->sequence_old = record_.sequence;
   summary->sequence_new = plan().opened.snapshot_sequence;
   summary->levels = levels_;
   summary->compaction_debt_bytes = debt_bytes_;

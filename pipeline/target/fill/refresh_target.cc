@@ -6,9 +6,9 @@
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/compaction_style.h"
 #include "pipeline/read/interval_reader.h"
+#include "pipeline/read/table_keys.h"
 #include "pipeline/target/database/delta_compaction.h"
 #include "pipeline/target/database/first_sequence.h"
-#include "pipeline/target/database/paced_compaction.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/memory/refresh_plan.h"
@@ -20,9 +20,6 @@ namespace sstferry {
 using rocksdb::Status;
 
 namespace {
-
-// Of a database that somebody reads meanwhile, unless another is asked for.
-constexpr uint64_t kServedCompactRate = 100'000'000;
 
 std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
                                     const SourcePlan& plan) {
@@ -79,6 +76,10 @@ class ReadCounter {
   const uint64_t before_;
 };
 
+bool Exists(rocksdb::FileSystem* file_system, const std::string& path) {
+  return file_system->FileExists(path, rocksdb::IOOptions(), nullptr).ok();
+}
+
 }  // namespace
 
 RefreshTarget::RefreshTarget(const PullContext* context,
@@ -88,14 +89,10 @@ RefreshTarget::RefreshTarget(const PullContext* context,
       dir_(replica.db != nullptr ? replica.db->GetName()
                                  : context->options->target_dir),
       compared_(context->options->lanes) {
-  state()->replaces = true;
+  state()->refreshes = true;
 }
 
 RefreshTarget::~RefreshTarget() = default;
-
-const char* RefreshTarget::mode() const {
-  return by_chunk() ? kRefreshChunkMode : kRefreshAllMode;
-}
 
 Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
   const Selection& selection = options().selection;
@@ -135,16 +132,16 @@ Status RefreshTarget::OpenAndJudge() {
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
   }
-  status = status.ok() ? CheckVersion() : status;
+  status = status.ok() ? CheckSupported() : status;
   status = status.ok() ? ReadRecord() : status;
   status = status.ok() ? Judge(record_, &judged_, &memory_) : status;
-  if (status.ok() && compare() == CompareMode::kFiles) {
+  if (status.ok() && options().compare == CompareMode::kFiles) {
     AddDoubtNotes(record_, judged_, &notes);
   }
   for (const std::string& note : notes) {
     context().report->Note(note);
   }
-  return status.ok() ? CheckJudged() : status;
+  return status;
 }
 
 Status RefreshTarget::Judge(const CoverFile& record, JudgedTarget* judged,
@@ -154,7 +151,39 @@ Status RefreshTarget::Judge(const CoverFile& record, JudgedTarget* judged,
     status = JudgeCovers(record, live_->db(), Selected(), judged);
     DescribeTarget(options(), *judged, memory);
   }
-  return status;
+  return status.ok() ? CheckSingleDeletes(judged) : status;
+}
+
+Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
+  rocksdb::FileSystem* const files = live_->db()->GetFileSystem();
+  for (JudgedFamily& family : judged->families) {
+    for (LiveTable& table : family.tables) {
+      bool found = table.has_single_deletes;
+      Status status;
+      if (table.may_single_delete) {
+        status = FindSingleDelete(
+            files, table.path,
+            [this] { return context().failure->failed(); }, &found);
+      }
+      // One that RocksDB compacted away since is another one the next time.
+      if (status.ok() ||
+          (live_->is_borrowed() && !Exists(files, table.path))) {
+        table.may_single_delete = false;
+      } else if (!status.ok()) {
+        return WithContext(status, EndStateOf(status), "target");
+      }
+      if (found) {
+        return MakeStatus(
+            EndState::kRefused,
+            "column family '" + family.name + "' of the target: " +
+                (table.name.empty() ? "a WAL" : table.name) +
+                " holds a SingleDelete, which would bring back the older value "
+                "of a key that a refresh in place has put above it; refresh by "
+                "swap instead (--visibility swap)");
+      }
+    }
+  }
+  return Status::OK();
 }
 
 // What the source was told must still be so: between then and now the database
@@ -181,7 +210,7 @@ Status RefreshTarget::OpenToWrite() {
   TargetMemory memory;
   status = Judge(CoverFile(judged_.record), &judged_, &memory);
   const std::string lost =
-      status.ok() ? FindLost(Selected(), memory_, memory) : "";
+      status.ok() ? FindLost(memory_, memory) : "";
   return lost.empty()
              ? status
              : MakeStatus(EndState::kBusy,
@@ -203,14 +232,26 @@ std::vector<FamilyHandle> RefreshTarget::Selected() const {
   return selected;
 }
 
-Status RefreshTarget::CheckVersion() {
+Status RefreshTarget::CheckSupported() {
   for (const FamilyHandle& family : Selected()) {
-    const Status status = CheckIngestsOver(
-        family.name, live_->db()->GetOptions(family.handle).compaction_style);
+    const rocksdb::Options ours = live_->db()->GetOptions(family.handle);
+    const Status status = CheckIngestsOver(family.name, ours.compaction_style);
     if (!status.ok()) {
       return status;
     }
+    if (ours.table_factory->IsInstanceOf("PlainTable")) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family.name +
+                            "' of the target: expected block-based tables, as "
+                            "chunks are, found plain ones; refresh by swap "
+                            "instead");
+    }
   }
+  // RocksDB's row cache knows nothing of range deletions.
+  state()->most_point_deletions =
+      live_->db()->GetDBOptions().row_cache != nullptr
+          ? 0
+          : options().most_point_deletions;
   if (!kIngestsOverMemtables && replica_.db != nullptr) {
     context().report->Note(
         "RocksDB below 7.10: memtables are flushed before each ingestion; "
@@ -253,14 +294,8 @@ Status RefreshTarget::CheckSource() {
                         "; --adopt replaces all it holds nevertheless");
 }
 
-bool RefreshTarget::HasEnded(const JournalTransfer& head) const {
-  return remembers_ && !record_.mixed &&
-         record_.transfer_id == head.transfer_id;
-}
-
 Status RefreshTarget::BuildFamilies() {
   built_.clear();
-  reopened_ = false;
   Status status = CheckSource();
   for (const Family& family : plan().families) {
     BuildLimits limits;
@@ -386,28 +421,14 @@ Status RefreshTarget::LeaveZero() {
 Status RefreshTarget::Create() {
   resumes_ = false;
   const Status status = OpenToWrite();
-  if (!status.ok()) {
-    return status;
-  }
-  // After a start anew the plan may be of what the target held before.
-  for (size_t i = 0; i < plan().families.size() && !reopened_; ++i) {
-    for (const TargetFamily& told : memory_.families) {
-      if (told.name == plan().families[i].description.name) {
-        state()->families[i].first = told.first;
-        state()->families[i].last = told.last;
-      }
-    }
-  }
-  return CreateFamilies();
+  return status.ok() ? CreateFamilies() : status;
 }
 
 Status RefreshTarget::ClearStaging(const HeldChunks& held) {
   std::set<std::string> kept;
   for (const StagedChunk& chunk : held.staged) {
     const ChunkEnd& end = chunk.record.chunk;
-    if (!by_chunk()) {
-      kept.insert(StagedName(end.range_id, end.ordinal));
-    }
+    kept.insert(StagedName(end.range_id, end.ordinal));
   }
   return context().workspace->ClearStagingBut(kept);
 }
@@ -419,18 +440,11 @@ std::unique_ptr<ChunkStore> RefreshTarget::MakeStore(JournalFile* journal) {
     families.push_back({family.handle, false});
   }
   IngestRules rules;
-  rules.replaces = true;
-  rules.holds = !by_chunk();
+  rules.over_data = true;
   gate_ = std::make_unique<IngestGate>(
       [this] { return IsBehind(live_->db(), planned_); },
       options().min_rate_bytes_per_sec, context().failure->stop());
   rules.admit = [this](uint64_t bytes) { return gate_->Pass(bytes); };
-  if (by_chunk() && options().low_priority) {
-    ingests_ = std::make_unique<CallThread>();
-    rules.make_call = [this](const std::function<Status()>& call) {
-      return ingests_->Run(call);
-    };
-  }
   auto made = std::make_unique<Ingestor>(
       live_->db(), std::move(families), journal, state()->sync_chunks,
       2 * plan().opened.lanes, rules);
@@ -438,39 +452,10 @@ std::unique_ptr<ChunkStore> RefreshTarget::MakeStore(JournalFile* journal) {
   return made;
 }
 
-// Nobody shall take for unchanged what is being replaced.
 Status RefreshTarget::Begin() {
-  Status status;
-  if (!resumes_) {
-    status = journal_->Append(JournalRecordType::kTargetFiles,
-                              FilesOf(judged_, live_->db()));
-  }
-  return status.ok() && by_chunk() ? RecordMixed() : status;
-}
-
-Status RefreshTarget::RecordMixed() {
-  state_ = State::kMixed;
-  if (record_.mixed && record_.transfer_id == plan().opened.transfer_id) {
-    return Status::OK();
-  }
-  CoverFile mixed = record_;
-  const std::string source = SourceIdOf(options(), plan());
-  if (mixed.source_database_id != source) {
-    mixed = CoverFile();
-    mixed.source_database_id = source;
-  }
-  mixed.sequence_old = record_.mixed ? record_.sequence_old
-                                     : record_.sequence_new;
-  mixed.sequence_new = plan().opened.snapshot_sequence;
-  mixed.transfer_id = plan().opened.transfer_id;
-  mixed.mixed = true;
-  Status status = WriteCovers(context().disk.get(), dir_, mixed);
-  if (status.ok()) {
-    FaultPoint("Refresh:MixedRecorded");
-    record_ = std::move(mixed);
-    status = WriteSummary(context().report->summary());
-  }
-  return status;
+  return resumes_ ? Status::OK()
+                  : journal_->Append(JournalRecordType::kTargetFiles,
+                                     FilesOf(judged_, live_->db()));
 }
 
 Status RefreshTarget::Finish() {
@@ -487,14 +472,10 @@ Status RefreshTarget::Finish() {
     status = ReadJournalState(context().disk.get(),
                               context().workspace->journal_path(), &journal);
   }
-  return status.ok() ? MakeRecord(is_alone() ? nullptr : &journal, &covers_)
+  return status.ok() ? RecordCovers(options(), plan(), live_->db(), planned_,
+                                    judged_, is_alone() ? nullptr : &journal,
+                                    &covers_)
                      : status;
-}
-
-Status RefreshTarget::MakeRecord(const JournalState* journal,
-                                 CoverFile* covers) {
-  return RecordCovers(options(), plan(), live_->db(), planned_, judged_,
-                      journal, covers);
 }
 
 Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
@@ -504,11 +485,33 @@ Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
                         [this] { return context().failure->failed(); }, reply);
 }
 
-Status RefreshTarget::IndexRange(const Range& range, GroupIndex* index) {
+Status RefreshTarget::IndexRange(const Range& range, const KeyInterval& part,
+                                 GroupIndex* index,
+                                 std::optional<std::string>* rest) {
   const ReadCounter counter(&read_bytes_);
   return compared_.Index(
-      live_->db(), planned_[range.family].handle, is_alone(), range.interval,
-      [this] { return context().failure->failed(); }, index);
+      live_->db(), planned_[range.family].handle, is_alone(), part,
+      [this] { return context().failure->failed(); }, index, rest);
+}
+
+Status RefreshTarget::FindOutermost(const Range& range,
+                                    const KeyInterval& part,
+                                    std::optional<std::string>* first,
+                                    std::optional<std::string>* last) {
+  const ReadCounter counter(&read_bytes_);
+  IntervalReader reader(live_->db(), planned_[range.family].handle, part,
+                        /*readahead_bytes=*/0);
+  first->reset();
+  last->reset();
+  reader.SeekToBegin();
+  if (reader.Valid()) {
+    *first = reader.key().ToString();
+    reader.iterator()->SeekToLast();
+    if (reader.Valid()) {
+      *last = reader.key().ToString();
+    }
+  }
+  return reader.status();
 }
 
 bool RefreshTarget::is_alone() const {
@@ -550,14 +553,18 @@ Status RefreshTarget::DropMissing() {
 
 Status RefreshTarget::Record(const Summary& summary) {
   Status status = DropMissing();
+  // One of another transfer than the covers counts as none.
   if (status.ok()) {
-    status = WriteRecord();
+    status = WriteSourceRecord(context().disk.get(), dir_, plan());
+  }
+  if (status.ok()) {
+    status = WriteCovers(context().disk.get(), dir_, covers_);
   }
   if (!status.ok()) {
     return status;
   }
   FaultPoint("Refresh:CoversWritten");
-  state_ = State::kComplete;
+  is_complete_ = true;
   TakeLevels();
   last_summary_ = summary;
   status = WriteSummary(summary);
@@ -565,34 +572,19 @@ Status RefreshTarget::Record(const Summary& summary) {
   return status;
 }
 
-// One of another transfer than the covers counts as none.
-Status RefreshTarget::WriteRecord() {
-  const Status status = WriteSourceRecord(context().disk.get(), dir_, plan());
-  return status.ok() ? WriteCovers(context().disk.get(), dir_, covers_)
-                     : status;
-}
-
 // What fails here, fails nothing: the target is complete.
 Status RefreshTarget::Settle() {
   Status status;
-  if (options().compact) {
+  // RocksDB compacts an application's open database by itself.
+  if (options().compact && is_alone()) {
     context().report->SetPhase("compact");
-    status = CompactReplaced(live_->db(), planned_,
-                             options().selection.interval,
-                             options().compact_rate_bytes_per_sec.value_or(
-                                 replica_.db != nullptr ? kServedCompactRate
-                                                        : 0),
-                             context().failure->stop());
-    // RocksDB compacts an application's open database by itself.
-    if (status.ok() && options().compact_deltas && is_alone()) {
-      status = CompactDeltas(live_->db(), planned_, context().failure->stop());
-    }
+    status = CompactDeltas(live_->db(), planned_, context().failure->stop());
     if (!status.ok()) {
       context().report->Say(
-          "replaced intervals were not all compacted, which the next refresh "
-          "resumes: " + MessageOf(status));
+          "deltas were not all compacted, which the next refresh resumes: " +
+          MessageOf(status));
     }
-    status = RecordTables(is_alone(), live_->db(), planned_, &covers_);
+    status = RecordTables(live_->db(), planned_, &covers_);
     if (status.ok()) {
       status = WriteCovers(context().disk.get(), dir_, covers_);
     }

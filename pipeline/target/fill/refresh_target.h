@@ -1,5 +1,5 @@
-// A database that holds yesterday's data and is made current while it is read:
-// Visibility::kAll and kChunk.
+// A database that holds yesterday's data and is made current while it is read,
+// all at once: Visibility::kAll.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,6 @@
 
 #include "format/record/cover_file.h"
 #include "pipeline/options/family_options.h"
-#include "pipeline/target/database/call_thread.h"
 #include "pipeline/target/database/ingest_gate.h"
 #include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/database/live_db.h"
@@ -27,25 +26,15 @@ class RefreshTarget : public PullTarget {
   RefreshTarget(const PullContext* context, const OpenReplica& replica);
   ~RefreshTarget() override;
 
-  const char* mode() const override;
+  const char* mode() const override { return kRefreshAllMode; }
   std::vector<std::string> Directories() const override {
     return TargetDirectories(options(), replica_.db);
   }
   [[nodiscard]] rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) override;
   [[nodiscard]] rocksdb::Status Inspect() override;
-  // A clone remembers its source, but no intervals: both sides compare it.
-  // (Nor does a record that was begun anew, but that names no database.)
-  CompareMode compare() const override {
-    return remembers_ && record_.covers.empty() && !options().adopt &&
-                   !record_.target_database_id.empty() &&
-                   options().compare == CompareMode::kFiles
-               ? CompareMode::kDigest
-               : options().compare;
-  }
-  bool HasEnded(const JournalTransfer& head) const override;
-  bool TakesPlaceOf(const JournalTransfer& head) const override {
-    return head.mode == kRefreshListedMode;
+  bool HasEnded(const JournalTransfer& head) const override {
+    return remembers_ && record_.transfer_id == head.transfer_id;
   }
   [[nodiscard]] rocksdb::Status CheckAsLeft(const JournalState& journal,
                                             bool* as_left) override;
@@ -70,40 +59,21 @@ class RefreshTarget : public PullTarget {
     return rocksdb::Status::OK();  // its name is what it was
   }
   [[nodiscard]] rocksdb::Status Settle() override;
-  void Leave(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestRange(const Range& range,
                                             DigestReply* reply) override;
-  [[nodiscard]] rocksdb::Status IndexRange(const Range& range,
-                                           GroupIndex* index) override;
+  [[nodiscard]] rocksdb::Status IndexRange(
+      const Range& range, const KeyInterval& part, GroupIndex* index,
+      std::optional<std::string>* rest) override;
+  [[nodiscard]] rocksdb::Status FindOutermost(
+      const Range& range, const KeyInterval& part,
+      std::optional<std::string>* first,
+      std::optional<std::string>* last) override;
 
  protected:
   std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
 
-  // Whether what was judged can be refreshed as it is asked for.
-  [[nodiscard]] virtual rocksdb::Status CheckJudged() {
-    return rocksdb::Status::OK();
-  }
-  // Makes what the target will remember of this refresh. `journal` as in
-  // RecordCovers().
-  [[nodiscard]] virtual rocksdb::Status MakeRecord(const JournalState* journal,
-                                                   CoverFile* covers);
-  // Writes it durably, with what the source leaves.
-  [[nodiscard]] virtual rocksdb::Status WriteRecord();
-  [[nodiscard]] virtual rocksdb::Status WriteSummary(const Summary& summary);
-  // Of the last transfer; none if it does not remember one.
-  const CoverFile* record() const { return remembers_ ? &record_ : nullptr; }
-  const JudgedTarget& judged() const { return judged_; }
-  const CoverFile& covers() const { return covers_; }
-  const std::vector<FamilyHandle>& planned() const { return planned_; }
-  rocksdb::DB* db() const { return live_->db(); }
-
  private:
-  enum class State { kUntouched, kMixed, kComplete };
-
-  bool by_chunk() const {
-    return options().visibility == Visibility::kChunk;
-  }
   [[nodiscard]] rocksdb::Status OpenAndJudge();
   // Of a directory, which is opened to be read until the refresh is accepted.
   [[nodiscard]] rocksdb::Status OpenToWrite();
@@ -112,11 +82,14 @@ class RefreshTarget : public PullTarget {
       const CoverFile& record, JudgedTarget* judged, TargetMemory* memory);
   // Raises the last sequence of a database that stands at 0.
   [[nodiscard]] rocksdb::Status LeaveZero();
+  // Searches what nobody has searched yet. kRefused: the target's application
+  // uses SingleDelete.
+  [[nodiscard]] rocksdb::Status CheckSingleDeletes(JudgedTarget* judged) const;
   void NoteFilters();
   [[nodiscard]] rocksdb::Status ReadRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
-  [[nodiscard]] rocksdb::Status CheckVersion();
-  [[nodiscard]] rocksdb::Status RecordMixed();
+  // kRefused: RocksDB cannot ingest chunks over what is there.
+  [[nodiscard]] rocksdb::Status CheckSupported();
   [[nodiscard]] rocksdb::Status CreateFamilies();
   [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
                                            const BuiltFamily& built,
@@ -129,6 +102,7 @@ class RefreshTarget : public PullTarget {
   // Whether nobody else can write, and nothing drops entries: see
   // RecordCovers().
   bool is_alone() const;
+  [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   // Of what was judged, in whatever order.
   static JournalTargetFiles FilesOf(const JudgedTarget& judged,
                                     rocksdb::DB* db);
@@ -146,21 +120,17 @@ class RefreshTarget : public PullTarget {
   CoverFile record_;        // of the last transfer
   CoverFile covers_;        // of this one
   JudgedTarget judged_;     // what was there when this run began
-  // The same when the journal was begun that this run resumes.
-  JudgedTarget begun_with_;
   TargetMemory memory_;
   std::vector<BuiltFamily> built_;     // of the plan, by index
   std::vector<FamilyHandle> planned_;  // the same
-  bool reopened_ = false;
   bool resumes_ = false;  // the journal was begun by an earlier run
-  State state_ = State::kUntouched;
+  bool is_complete_ = false;
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
   ComparedEntries compared_;
   std::atomic<uint64_t> read_bytes_{0};  // to compare
   std::unique_ptr<IngestGate> gate_;
-  std::unique_ptr<CallThread> ingests_;  // where lanes are not to
 };
 
 }  // namespace sstferry

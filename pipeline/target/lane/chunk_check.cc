@@ -1,8 +1,11 @@
 #include "pipeline/target/lane/chunk_check.h"
 
+#include "format/message/key_for_message.h"
 #include "format/sst/sst_check.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/base/key_interval.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/target/lane/unit_check.h"
 
 namespace sstferry {
 
@@ -17,8 +20,6 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
   ChunkExpectation expected;
   expected.smallest = end.smallest;
   expected.largest = end.largest;
-  expected.clears = end.clears;
-  expected.deletes_last = end.deletes_last;
   expected.num_entries = end.entries;
   expected.key_bytes = end.key_bytes;
   expected.allow_entities = kIngestsEntities;
@@ -33,6 +34,71 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
 }
 
 }  // namespace
+
+Status CheckTurn(const PullState& state, const Range& range,
+                 const ChunkBegin& begin, uint64_t ordinal, bool as_delta,
+                 bool whole) {
+  if (begin.range_id != range.id || begin.ordinal != ordinal) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected range " + std::to_string(range.id) +
+                          " chunk " + std::to_string(ordinal) +
+                          ", found range " + std::to_string(begin.range_id) +
+                          " chunk " + std::to_string(begin.ordinal));
+  }
+  if (begin.kind == ChunkKind::kCloned || state.clone != nullptr) {
+    return CheckUnitTurn(state.clone, begin, ordinal);
+  }
+  const bool delta = begin.kind == ChunkKind::kDelta;
+  if (delta != as_delta) {
+    return MakeStatus(EndState::kCorrupt,
+                      std::string("chunk: expected a ") +
+                          (as_delta ? "delta" : "rebuilt one") +
+                          " as agreed, found a " +
+                          (delta ? "delta" : "rebuilt one"));
+  }
+  if (whole) {
+    return MakeStatus(EndState::kCorrupt,
+                      "chunk: expected a delta to be the only one, found "
+                      "another");
+  }
+  return Status::OK();
+}
+
+Status CheckChunkBounds(const PullState& state, const Range& range,
+                        const KeyInterval& part, uint64_t ordinal,
+                        const std::string& before,
+                        const JournalChunk& record) {
+  const ChunkEnd& chunk = record.chunk;
+  const rocksdb::Comparator* const order =
+      state.families[range.family].comparator;
+  const bool follows = record.kind == ChunkKind::kDelta || ordinal == 0 ||
+                       order->Compare(chunk.smallest, before) > 0;
+  if (chunk.range_id == range.id && chunk.ordinal == ordinal && follows &&
+      order->Compare(chunk.smallest, chunk.largest) <= 0 &&
+      HoldsSpan(part, order, chunk.smallest, chunk.largest)) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kCorrupt,
+      "chunk keys: expected inside the range and after the chunk before, "
+      "found " + KeyForMessage(chunk.smallest) + " to " +
+          KeyForMessage(chunk.largest));
+}
+
+Status CheckTotals(const Range& range, const RangeEnd& end,
+                   const Totals& found, const Digest128& chain) {
+  return end.range_id == range.id && end.totals == found && end.chain == chain
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          "end of range " + std::to_string(range.id) +
+                              ": expected " +
+                              std::to_string(end.totals.entries) +
+                              " entries in " +
+                              std::to_string(end.totals.chunks) +
+                              " chunks, found " +
+                              std::to_string(found.entries) + " in " +
+                              std::to_string(found.chunks));
+}
 
 Status CheckStagedChunk(rocksdb::FileSystem* file_system,
                         const PullFamily& family, bool all_blocks,

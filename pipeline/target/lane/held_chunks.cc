@@ -97,6 +97,7 @@ class Finder {
     const std::vector<JournalChunk>& chunks = journal_.chunks[range.id];
     RangeStart& start = held_->starts[range.id];
     bool in_database = true;
+    std::vector<StagedChunk> staged;
     size_t at = 0;
     for (; at < chunks.size(); ++at) {
       StagedChunk chunk;
@@ -112,33 +113,39 @@ class Finder {
         }
       } else if (IsStaged(range.family, chunk)) {
         in_database = false;
-        held_->staged.push_back(std::move(chunk));
+        staged.push_back(std::move(chunk));
       } else {
         break;
       }
-      Count(chunks[at]);
     }
+    start.whole = journal_.whole[range.id] && at == chunks.size();
+    if (!start.whole && IsCompared(range, chunks)) {
+      at = 0;
+      staged.clear();
+    }
+    held_->staged.insert(held_->staged.end(), staged.begin(), staged.end());
     held_->chunks_lost += chunks.size() - at;
     const std::vector<JournalChunk> kept(chunks.begin(), chunks.begin() + at);
     start.held = TotalsOf(kept);
-    start.end = kept.empty() ? TileEnd() : EndOf(kept.back().chunk);
-    start.whole = journal_.whole[range.id] && at == chunks.size();
+    start.last_key = kept.empty() ? "" : kept.back().chunk.largest;
     if (!start.whole && !kept.empty() &&
-        (kept.back().kind == ChunkKind::kDelta ||
-         IsFamilysLast(range, kept.back().chunk))) {
+        kept.back().kind == ChunkKind::kDelta) {
       start.whole = true;
       held_->ended.push_back({range.id, start.held});
     }
     held_->totals += start.held;
+    for (const JournalChunk& chunk : kept) {
+      Count(chunk);
+    }
     return Status::OK();
   }
 
-  // A chunk of a refresh, whose chunks are in no order, that none can follow.
-  bool IsFamilysLast(const Range& range, const ChunkEnd& chunk) const {
-    const rocksdb::Comparator* const order =
-        families_[range.family].comparator;
-    return !in_order_ && !chunk.clears &&
-           NextBegin(order, EndOf(chunk)) == chunk.largest;
+  // True if the range got deltas by comparison. Where they end, only the lane
+  // knew: such a range is compared anew, unless it was whole.
+  static bool IsCompared(const Range& range,
+                         const std::vector<JournalChunk>& chunks) {
+    return !chunks.empty() && chunks.front().kind == ChunkKind::kDelta &&
+           range.need != RangeNeed::kLookup;
   }
 
   void Count(const JournalChunk& record) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/base/blocked_time.h"
-#include "pipeline/target/lane/tile_check.h"
+#include "pipeline/target/lane/chunk_check.h"
 
 namespace sstferry {
 
@@ -44,11 +44,27 @@ Status LaneClient::Connect() {
   answer_chain_ = RangeDigest();
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
-    asked_[i].compares |= !asked_[i].delta.empty();
-    asked_[i].delta.clear();
+    const bool has_begun =
+        i == 0 && (open_ != nullptr || range_totals_.chunks != 0);
+    if (asked_[i].of_delta && !has_begun) {
+      CompareAnew(&asked_[i]);
+    }
     status = Ask(asked_[i], /*front=*/i == 0);
   }
   return status;
+}
+
+void LaneClient::CompareAnew(Asked* asked) const {
+  const KeyInterval& all = (*state_->ranges)[asked->range_id].interval;
+  asked->of_delta = false;
+  asked->delta.clear();
+  asked->rest.reset();
+  asked->compares = true;
+  asked->part.end = all.end;
+  asked->group_entries =
+      asked->part == all
+          ? RangeCompare::ChooseGroupEntries(*state_, asked->range_id)
+          : 0;
 }
 
 Status LaneClient::Work() {
@@ -74,13 +90,38 @@ Status LaneClient::AskAhead() {
     if (!id.has_value()) {
       break;
     }
-    const bool compares =
-        (*state_->ranges)[*id].need == RangeNeed::kCompare &&
-        state_->starts[*id].held.chunks == 0;
-    status = AskNext(
-        {*id, compares, RangeCompare::ChooseGroupEntries(*state_, *id), {}});
+    Asked asked;
+    status = ChooseAsked((*state_->ranges)[*id], &asked);
+    if (status.ok()) {
+      status = AskNext(std::move(asked));
+    }
   }
   return status;
+}
+
+// Where this side has nothing, there is nothing to compare. Where it has got
+// chunks of the range in an earlier run, it had nothing.
+Status LaneClient::ChooseAsked(const Range& range, Asked* asked) {
+  asked->range_id = range.id;
+  asked->part = range.interval;
+  if (!state_->refreshes || range.need == RangeNeed::kLookup ||
+      state_->starts[range.id].held.chunks != 0) {
+    return Status::OK();
+  }
+  std::optional<std::string> first;
+  std::optional<std::string> last;
+  const Status status = channel_.Final(
+      state_->outermost(range, range.interval, &first, &last));
+  asked->compares = first.has_value();
+  asked->group_entries = RangeCompare::ChooseGroupEntries(*state_, range.id);
+  return status;
+}
+
+Status LaneClient::AskInstead(Asked next) {
+  next.counted_bytes = planned_done_;
+  asked_.pop_front();
+  StartRange();
+  return AskNext(std::move(next));
 }
 
 Status LaneClient::AskNext(Asked asked) {
@@ -108,9 +149,12 @@ Status LaneClient::AskForDelta() {
 }
 
 Status LaneClient::Ask(const Asked& asked, bool front) {
+  if (asked.compares && asked.group_entries == 0) {
+    return Status::OK();  // this side tells all that it has
+  }
   if (asked.compares) {
     const Range& range = (*state_->ranges)[asked.range_id];
-    return channel_.Sent(RangeCompare::Ask(*state_, range, asked.group_entries,
+    return channel_.Sent(RangeCompare::Ask(range, asked.group_entries,
                                            WaitLimit{state_->chunk_time},
                                            channel_.get()));
   }
@@ -118,16 +162,13 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
   RangeRequest request;
   request.range_id = asked.range_id;
   request.held = start.held;
+  request.of_delta = asked.of_delta;
   if (front) {
     request.held += range_totals_;
   }
-  if (request.held.chunks != 0 && !(front && range_kind_ == ChunkKind::kDelta)) {
-    const TileEnd& end = front ? held_end_ : start.end;
-    const Range& range = (*state_->ranges)[asked.range_id];
-    request.after =
-        state_->replaces
-            ? NextBegin(state_->families[range.family].comparator, end)
-            : end.key;
+  if (request.held.chunks != 0 && !asked.of_delta &&
+      !(front && range_kind_ == ChunkKind::kDelta)) {
+    request.after = front ? last_key_ : start.last_key;
   }
   if (front && open_ != nullptr) {
     request.open_bytes = open_->file.bytes();
@@ -138,39 +179,69 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
 
 // Both sides read at the same time.
 Status LaneClient::CompareRange(const Range& range) {
+  const Asked& asked = asked_.front();
   if (!compare_.has_value()) {
     StageScope scope(&clock_, Stage::kCheck);
-    compare_.emplace(state_, &range, asked_.front().group_entries);
+    compare_.emplace(state_, &range, asked.part, asked.group_entries);
     const Status status = channel_.Final(compare_->Read());
     if (!status.ok()) {
       return status;
     }
     StartTime();
   }
-  Frame frame;
-  CompareResult result = CompareResult::kEqual;
-  Asked next{range.id, /*compares=*/false,
-             asked_.front().group_entries, {}};
-  Status status = Receive(&frame);
+  GroupReply reply;
+  const bool asks_groups = asked.group_entries != 0;
+  Status status = asks_groups ? ReceiveGroups(&reply) : Status::OK();
+  bool equal = false;
+  Asked next;
   if (status.ok()) {
-    status = channel_.Expect(frame, RangeCompare::ReplyType(*state_));
-  }
-  if (status.ok()) {
-    status = channel_.Damaged(
-        compare_->TakeReply(frame.payload, &result, &next.delta));
+    status = channel_.Final(compare_->Compare(asks_groups ? &reply : nullptr,
+                                             &equal, &next.delta));
   }
   if (!status.ok()) {
     return status;
   }
-  state_->ranges_compared++;
+  state_->ranges_compared += asks_groups ? 1 : 0;
   state_->counters.progress++;
   retry_.ChunkDone();
-  if (result == CompareResult::kEqual) {
-    status = channel_.Final(EndRange(range, Totals()));
+  if (equal) {
+    return EndPart(range);
   }
-  asked_.pop_front();
-  StartRange();
-  return result == CompareResult::kEqual ? status : AskNext(std::move(next));
+  next.range_id = range.id;
+  next.part = next.delta.front().interval;
+  next.of_delta = true;
+  next.rest = compare_->rest();
+  return AskInstead(std::move(next));
+}
+
+Status LaneClient::ReceiveGroups(GroupReply* reply) {
+  Frame frame;
+  Status status = Receive(&frame);
+  if (status.ok()) {
+    status = channel_.Expect(frame, FrameType::kGroupReply);
+  }
+  return status.ok() ? channel_.Damaged(reply->DecodeFrom(frame.payload))
+                     : status;
+}
+
+Status LaneClient::EndPart(const Range& range) {
+  Totals totals = range_held_;
+  totals += range_totals_;
+  const std::optional<std::string> rest = asked_.front().rest;
+  if (rest) {
+    state_->starts[range.id].held = totals;
+    Asked next;
+    next.range_id = range.id;
+    next.part = {rest, range.interval.end};
+    next.compares = true;
+    return AskInstead(std::move(next));
+  }
+  const Status status = channel_.Final(EndRange(range, totals));
+  if (status.ok()) {
+    asked_.pop_front();
+    StartRange();
+  }
+  return status;
 }
 
 // What the lane knows of the range at its front, before a byte of it came.
@@ -179,14 +250,16 @@ void LaneClient::StartRange() {
       asked_.empty() ? RangeStart()
                      : state_->starts[asked_.front().range_id];
   range_held_ = start.held;
-  held_end_ = start.end;
+  last_key_ = start.last_key;
   range_totals_ = Totals();
   range_kind_ = ChunkKind::kRebuilt;
   planned_done_ =
-      asked_.empty() ? 0
-                     : std::min(start.held.sst_bytes,
-                                (*state_->ranges)[asked_.front().range_id]
-                                    .estimated_bytes);
+      asked_.empty()
+          ? 0
+          : std::min(std::max(start.held.sst_bytes,
+                              asked_.front().counted_bytes),
+                     (*state_->ranges)[asked_.front().range_id]
+                         .estimated_bytes);
   compare_.reset();
   open_.reset();
   answer_totals_ = Totals();
@@ -220,16 +293,18 @@ Status LaneClient::ReceiveRange(const Range& range) {
     if (frame.type == FrameType::kRangeEnd) {
       RangeEnd end;
       status = channel_.Damaged(end.DecodeFrom(frame.payload));
-      // Every frame was whole: asking again would only hide it.
-      status = status.ok() ? channel_.Final(CheckRangeEnd(range, end)) : status;
-      Totals totals = range_held_;
-      totals += range_totals_;
-      status = status.ok() ? channel_.Final(EndRange(range, totals)) : status;
-      if (status.ok()) {
-        asked_.pop_front();
-        StartRange();
+      if (status.ok() && asked_.front().of_delta && open_ != nullptr) {
+        DropChunk();  // the source no longer has the rest of it
+        Asked again = asked_.front();
+        CompareAnew(&again);
+        return AskInstead(std::move(again));
       }
-      return status;
+      // Every frame was whole: asking again would only hide it.
+      status = status.ok() ? channel_.Final(CheckTotals(range, end,
+                                                        answer_totals_,
+                                                        answer_chain_.Finish()))
+                           : status;
+      return status.ok() ? EndPart(range) : status;
     }
     ChunkBegin begin;
     status = channel_.Expect(frame, FrameType::kChunkBegin);
@@ -247,17 +322,6 @@ Status LaneClient::ReceiveRange(const Range& range) {
     }
     StartTime();
   }
-}
-
-Status LaneClient::CheckRangeEnd(const Range& range, const RangeEnd& end) {
-  Status status =
-      CheckTotals(range, end, answer_totals_, answer_chain_.Finish());
-  // A lookup may find nothing to send.
-  if (status.ok() && state_->replaces && range_kind_ != ChunkKind::kDelta &&
-      range.need != RangeNeed::kLookup) {
-    status = CheckCleared(*state_, range, next_ordinal(), held_end_);
-  }
-  return status;
 }
 
 Status LaneClient::EndRange(const Range& range, const Totals& totals) {

@@ -50,13 +50,19 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status Work();
-  // A range and what it was asked for: digests, or chunks.
+  // A range, or a part of it, and what it was asked for: digests, chunks or a
+  // delta.
   struct Asked {
     uint32_t range_id = 0;
+    KeyInterval part;
     bool compares = false;
-    uint32_t group_entries = 1;  // where it compares
-    // Until they are sent: the messages that ask for a delta.
+    uint32_t group_entries = 0;  // where it compares; 0: not of groups
+    bool of_delta = false;
+    // Until they are sent: the messages that ask for the delta.
     std::vector<DeltaRequest> delta;
+    // Of a delta: where the next part of the range begins.
+    std::optional<std::string> rest;
+    uint64_t counted_bytes = 0;  // in the progress already
   };
 
   [[nodiscard]] rocksdb::Status AskAhead();
@@ -64,10 +70,20 @@ class LaneClient {
   // Sends what is to be asked for a delta, while the source sends no chunk:
   // both could else wait for each other to read.
   [[nodiscard]] rocksdb::Status AskForDelta();
-  // The front range's: counts it as whole, or asks for its chunks.
+  // Fills what a new range is asked for: its chunks, or to be compared.
+  [[nodiscard]] rocksdb::Status ChooseAsked(const Range& range, Asked* asked);
+  // Makes a lost delta one that is compared once more.
+  void CompareAnew(Asked* asked) const;
+  // The front range's: counts it as whole, or asks for a delta.
   [[nodiscard]] rocksdb::Status CompareRange(const Range& range);
+  [[nodiscard]] rocksdb::Status ReceiveGroups(GroupReply* reply);
+  // All chunks of the front range, or of its part, have come: goes on with the
+  // next part, or ends the range.
+  [[nodiscard]] rocksdb::Status EndPart(const Range& range);
   [[nodiscard]] rocksdb::Status EndRange(const Range& range,
                                          const Totals& totals);
+  // Puts `next` in the place of the front range, behind all others.
+  [[nodiscard]] rocksdb::Status AskInstead(Asked next);
   // The request for a range of which this lane may have a part.
   [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
   void StartRange();
@@ -92,8 +108,6 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status CheckStored(const Range& range,
                                             StagedChunk* chunk);
   void CountChunk(const StagedChunk& chunk);
-  [[nodiscard]] rocksdb::Status CheckRangeEnd(const Range& range,
-                                              const RangeEnd& end);
   void CountBytes(const Range& range, uint64_t bytes);
   [[nodiscard]] rocksdb::Status Receive(Frame* frame);
   // The next frame; a chunk's data goes straight into the file's buffer, or is
@@ -124,8 +138,8 @@ class LaneClient {
   // Of the range being received: what was held before, what came.
   Totals range_held_;
   Totals range_totals_;
-  TileEnd held_end_;
-  // Of its last chunk; one that is not rebuilt is the only one.
+  std::string last_key_;  // of its last chunk of entries
+  // Of its last chunk; one that is not rebuilt is the only one that is asked for.
   ChunkKind range_kind_ = ChunkKind::kRebuilt;
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;

@@ -7,7 +7,6 @@
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/lane/chunk_check.h"
 #include "pipeline/target/lane/lane_client.h"
-#include "pipeline/target/lane/tile_check.h"
 
 namespace sstferry {
 namespace {
@@ -29,6 +28,7 @@ constexpr uint64_t kAcknowledgeBytes = 1u << 20;
 Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
   const Status status =
       CheckTurn(*state_, range, begin, next_ordinal(),
+                asked_.front().of_delta || range.need == RangeNeed::kLookup,
                 range_kind_ != ChunkKind::kRebuilt);
   if (!status.ok()) {
     return channel_.Damaged(status);
@@ -109,7 +109,7 @@ Status LaneClient::ReceiveChunk(const Range& range, const ChunkBegin& begin) {
     totals->sst_bytes += end.file_bytes;
   }
   answer_chain_.AddChunk(end.digest);
-  held_end_ = EndOf(end);
+  last_key_ = end.largest;
   range_kind_ = begin.kind;
   CountChunk(chunk);
   status = channel_.Final(state_->store->Add(std::move(chunk), &clock_));
@@ -128,8 +128,9 @@ void LaneClient::CountChunk(const StagedChunk& chunk) {
   }
   if (chunk.record.kind == ChunkKind::kDelta) {
     state_->chunks_delta++;
-    state_->ranges_delta +=
-        (*state_->ranges)[end.range_id].need == RangeNeed::kCompare ? 1 : 0;
+    const bool looked_up =
+        (*state_->ranges)[end.range_id].need == RangeNeed::kLookup;
+    state_->ranges_delta += end.ordinal == 0 && !looked_up ? 1 : 0;
     state_->entries_put += end.entries;
     state_->entries_deleted += chunk.deletions;
     return;
@@ -297,8 +298,8 @@ Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
     return channel_.Final(open_->unit->Finish(chunk));
   }
   const Status status =
-      CheckChunkBounds(*state_, range, next_ordinal(), held_end_,
-                       chunk->record);
+      CheckChunkBounds(*state_, range, asked_.front().part, next_ordinal(),
+                       last_key_, chunk->record);
   if (!status.ok()) {
     return BadChunk(status);
   }

@@ -52,26 +52,32 @@ struct PullCounters {
 struct PullFamily {
   const rocksdb::Comparator* comparator = nullptr;
   uint32_t format_version = 0;
-  // Of what a target that is refreshed holds; absent: nothing.
-  std::optional<std::string> first;
-  std::optional<std::string> last;
 };
 
 // Ownership: borrows all it points to. Constant but for the counters, the
 //   pace, the scheduler, the store and the totals.
 struct PullState {
   const std::vector<Range>* ranges = nullptr;
-  std::vector<RangeStart> starts;  // by range id
+  // By range id; the lane that has the range changes its own.
+  std::vector<RangeStart> starts;
   std::vector<PullFamily> families;
-  // Chunks replace intervals of a database that holds data.
-  bool replaces = false;
-  // What this side has of a range.
-  std::function<rocksdb::Status(const Range& range, DigestReply* reply)>
-      digest;
-  std::function<rocksdb::Status(const Range& range, GroupIndex* index)> index;
+  // A refresh in place: chunks lie above what a database holds.
+  bool refreshes = false;
+  // As in a DeltaRequest.
+  uint32_t most_point_deletions = 0;
+  // What this side has of a part of a range: entries, as many as fit (*rest is
+  // the key of the next one), or only the first and the last key (not set: it
+  // has none).
+  std::function<rocksdb::Status(const Range& range, const KeyInterval& part,
+                                GroupIndex* index,
+                                std::optional<std::string>* rest)>
+      index;
+  std::function<rocksdb::Status(const Range& range, const KeyInterval& part,
+                                std::optional<std::string>* first,
+                                std::optional<std::string>* last)>
+      outermost;
   TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
-  bool takes_delta = false;  // agreed on with the source; a refresh in place
   // Of a clone: where its units lie; else null.
   CloneLayout* clone = nullptr;
   std::string staging_dir;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -20,10 +21,9 @@ namespace {
 constexpr uint64_t kGroupBytes = 1700;
 constexpr uint64_t kFirstGroupEntries = 8;
 constexpr uint64_t kMostGroupEntries = 256;
-// Where all groups differ, and from this share of them on in ranges of at least
-// so many, whole entries cost less than the digests that would save some.
-constexpr size_t kLeastGroups = 64;
-constexpr double kMostDifferent = 0.98;
+// Where at least 49 of 50 groups differ, all entries are told: the source then
+// reads the range from front to back.
+constexpr size_t kManyOf = 50;
 
 // Groups to find by their digests. A source may send any digests: places depend
 // on a number that it does not know, so that it cannot crowd them.
@@ -92,19 +92,12 @@ uint32_t RangeCompare::ChooseGroupEntries(const PullState& state,
       std::clamp<uint64_t>(wanted, 1, kMostGroupEntries));
 }
 
-Status RangeCompare::Ask(const PullState& state, const Range& range,
-                         uint32_t group_entries, const WaitLimit& limit,
-                         Channel* channel) {
-  if (state.takes_delta) {
-    GroupRequest request;
-    request.range_id = range.id;
-    request.group_entries = group_entries;
-    return channel->SendMessage(FrameType::kGroupRequest, request, limit);
-  }
-  DigestRequest request;
-  request.family = range.family;
-  request.interval = range.interval;
-  return channel->SendMessage(FrameType::kDigestRequest, request, limit);
+Status RangeCompare::Ask(const Range& range, uint32_t group_entries,
+                         const WaitLimit& limit, Channel* channel) {
+  GroupRequest request;
+  request.range_id = range.id;
+  request.group_entries = group_entries;
+  return channel->SendMessage(FrameType::kGroupRequest, request, limit);
 }
 
 Status RangeCompare::AskForDelta(const std::vector<DeltaRequest>& delta,
@@ -119,78 +112,94 @@ Status RangeCompare::AskForDelta(const std::vector<DeltaRequest>& delta,
 }
 
 Status RangeCompare::Read() {
-  if (!state_->takes_delta) {
-    DigestReply ours;
-    const Status status = state_->digest(*range_, &ours);
-    ours_ = ours;
-    return status;
-  }
-  index_.emplace(state_->transfer_id, group_entries_,
+  index_.emplace(state_->transfer_id, std::max<uint32_t>(1, group_entries_),
                  GroupIndex::Keep::kEntries);
-  const Status status = state_->index(*range_, &*index_);
-  std::lock_guard<std::mutex> lock(state_->mu);
-  Totals& compared = state_->family_compared[range_->family];
-  compared.entries += index_->entries();
-  compared.sst_bytes += range_->estimated_bytes;
-  return status;
-}
-
-Status RangeCompare::TakeReply(const Slice& payload, CompareResult* result,
-                               std::vector<DeltaRequest>* delta) {
-  if (!state_->takes_delta) {
-    DigestReply theirs;
-    const Status status = theirs.DecodeFrom(payload);
-    *result = ours_->entries == theirs.entries &&
-                      ours_->content == theirs.content
-                  ? CompareResult::kEqual
-                  : CompareResult::kReplace;
-    return status;
-  }
-  GroupReply theirs;
-  const Status status = theirs.DecodeFrom(payload);
-  if (status.ok()) {
-    *result = CompareGroups(theirs, delta);
+  const Status status = state_->index(*range_, part_, &*index_, &rest_);
+  if (!rest_) {
+    std::lock_guard<std::mutex> lock(state_->mu);
+    Totals& compared = state_->family_compared[range_->family];
+    compared.entries += index_->entries();
+    compared.sst_bytes += range_->estimated_bytes;
   }
   return status;
 }
 
-CompareResult RangeCompare::CompareGroups(
-    const GroupReply& theirs, std::vector<DeltaRequest>* delta) const {
-  if (index_->entries() == theirs.entries &&
-      index_->content() == theirs.content) {
-    return CompareResult::kEqual;
+Status RangeCompare::Compare(const GroupReply* reply, bool* equal,
+                             std::vector<DeltaRequest>* delta) {
+  *equal = reply != nullptr && !rest_ &&
+           index_->entries() == reply->entries &&
+           index_->content() == reply->content;
+  if (*equal) {
+    return Status::OK();
   }
-  if (!theirs.takes_delta || !index_->has_groups()) {
-    return CompareResult::kReplace;
+  // All that this side has in the part is to be deleted.
+  const bool clears = reply != nullptr && reply->entries == 0 &&
+                      state_->most_point_deletions != 0 &&
+                      index_->entries() > state_->most_point_deletions;
+  if (clears) {
+    return TellOutermost(delta);
+  }
+  if (reply == nullptr || rest_ || reply->groups.empty()) {
+    TellAllEntries(delta);
+    return Status::OK();
   }
   const uint64_t secret = std::random_device()();
   const std::vector<size_t> here =
-      Missing(index_->groups(), theirs.groups, secret);
-  const std::vector<size_t> there =
-      Missing(theirs.groups, index_->groups(), secret);
-  const size_t groups = index_->groups().size();
-  const bool all = groups != 0 && here.size() == groups;
-  if (all || (groups >= kLeastGroups &&
-              static_cast<double>(here.size()) >
-                  kMostDifferent * static_cast<double>(groups))) {
-    return CompareResult::kReplace;
-  }
-  delta->emplace_back();
-  delta->back().groups.assign(there.begin(), there.end());
-  ForEachBatch(EntriesOf(here), [&](std::vector<GroupEntry> batch) {
-    delta->emplace_back();
-    delta->back().entries = std::move(batch);
+      Missing(index_->groups(), reply->groups, secret);
+  if (here.size() * kManyOf >= index_->groups().size() * (kManyOf - 1)) {
+    TellAllEntries(delta);
     return Status::OK();
-  }).PermitUncheckedError();
-  for (DeltaRequest& one : *delta) {
-    one.range_id = range_->id;
   }
-  delta->back().complete = true;
-  return CompareResult::kDelta;
+  const std::vector<size_t> there =
+      Missing(reply->groups, index_->groups(), secret);
+  *delta = FirstMessage(DeltaBasis::kGroups);
+  delta->front().groups.assign(there.begin(), there.end());
+  TellEntries(here, delta);
+  return Status::OK();
 }
 
-std::vector<GroupEntry> RangeCompare::EntriesOf(
-    const std::vector<size_t>& groups) const {
+std::vector<DeltaRequest> RangeCompare::FirstMessage(DeltaBasis basis) const {
+  std::vector<DeltaRequest> delta(1);
+  DeltaRequest& first = delta.front();
+  first.range_id = range_->id;
+  first.begins = true;
+  first.held = state_->starts[range_->id].held;
+  first.interval = part_;
+  first.basis = basis;
+  first.most_point_deletions = state_->most_point_deletions;
+  return delta;
+}
+
+// The source has nothing in the part: two keys say what this side has there,
+// however much that is.
+Status RangeCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
+  rest_.reset();
+  std::optional<std::string> first;
+  std::optional<std::string> last;
+  const Status status =
+      state_->outermost(*range_, part_, &first, &last);
+  *delta = FirstMessage(DeltaBasis::kOutermost);
+  for (const std::optional<std::string>& key : {first, last}) {
+    if (key && (delta->front().entries.empty() || first != last)) {
+      delta->front().entries.push_back({*key, Digest128()});
+    }
+  }
+  delta->front().complete = true;
+  return status;
+}
+
+void RangeCompare::TellAllEntries(std::vector<DeltaRequest>* delta) const {
+  std::vector<size_t> groups(index_->groups().size());
+  std::iota(groups.begin(), groups.end(), size_t{0});
+  *delta = FirstMessage(DeltaBasis::kEntries);
+  if (rest_) {
+    delta->front().interval.end = rest_;
+  }
+  TellEntries(groups, delta);
+}
+
+void RangeCompare::TellEntries(const std::vector<size_t>& groups,
+                               std::vector<DeltaRequest>* delta) const {
   std::vector<GroupEntry> entries;
   for (const size_t group : groups) {
     for (size_t i = index_->GroupBegin(group); i < index_->GroupEnd(group);
@@ -198,7 +207,13 @@ std::vector<GroupEntry> RangeCompare::EntriesOf(
       entries.push_back({index_->key(i).ToString(), index_->digest(i)});
     }
   }
-  return entries;
+  ForEachBatch(entries, [&](std::vector<GroupEntry> batch) {
+    delta->emplace_back();
+    delta->back().range_id = range_->id;
+    delta->back().entries = std::move(batch);
+    return Status::OK();
+  }).PermitUncheckedError();
+  delta->back().complete = true;
 }
 
 }  // namespace sstferry

@@ -6,17 +6,17 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "format/message/messages.h"
-#include "pipeline/base/tile.h"
 
 namespace sstferry {
 
 // What is held of one range when its lane begins. Of a new pull: nothing.
 struct RangeStart {
   Totals held;
-  TileEnd end;           // of what is held, when held.chunks is not 0
+  std::string last_key;  // of what is held, if it is chunks of entries
   bool whole = false;    // nothing is left to ask for
 };
 

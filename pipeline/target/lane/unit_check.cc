@@ -75,7 +75,7 @@ Status OpenUnit::Finish(StagedChunk* chunk) {
   }
   const bool empty = end.entries == 0 && end.key_bytes == 0 &&
                      end.value_bytes == 0 && end.smallest.empty() &&
-                     end.largest.empty() && !end.clears && !end.deletes_last;
+                     end.largest.empty();
   if (!empty) {
     return MakeStatus(EndState::kCorrupt,
                       "unit: expected no entries, found some");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "format/record/source_record.h"
@@ -16,9 +17,6 @@ namespace {
 
 using rocksdb::Comparator;
 using rocksdb::Status;
-
-// Limit of the encoded bounds in one description of a target.
-constexpr size_t kMaxBoundBytes = 4u << 20;
 
 // A span of keys; both belong to it.
 struct Span {
@@ -102,7 +100,6 @@ std::vector<CoveredTable> ChunkTables(const JournalState& journal,
         table.largest = chunk.chunk.largest;
         table.entries = chunk.chunk.entries;
         table.deletions = chunk.chunk.entries;
-        table.range_deletions = chunk.chunk.clears ? 1 : 0;
         tables.push_back(std::move(table));
       }
     }
@@ -167,21 +164,6 @@ void Doubt(const Comparator* order, std::vector<Span> spans, uint32_t family,
   }
 }
 
-// Appends the keys at which the files of the lowest non-empty level end.
-void AddBounds(const std::vector<LiveTable>& tables, uint32_t family,
-               TargetMemory* memory) {
-  int last = 0;
-  for (const LiveTable& table : tables) {
-    last = std::max(last, table.level);
-  }
-  for (const LiveTable& table : tables) {
-    if (last != 0 && table.level == last &&
-        table.largest.size() <= kMaxKeyBytes) {
-      memory->bounds.push_back({family, table.largest});
-    }
-  }
-}
-
 const std::vector<LiveTable>& TablesOf(const JudgedTarget& judged,
                                        const std::string& name) {
   static const std::vector<LiveTable> kNone;
@@ -191,6 +173,29 @@ const std::vector<LiveTable>& TablesOf(const JudgedTarget& judged,
     }
   }
   return kNone;
+}
+
+// Tables that are in `searched` without a doubt hold no SingleDelete.
+void TakeSearched(const std::vector<CoveredTable>& searched,
+                  std::vector<LiveTable>* tables) {
+  std::set<Id> known;
+  for (const CoveredTable& table : searched) {
+    if (!table.may_single_delete) {
+      known.insert({table.id.high, table.id.low});
+    }
+  }
+  for (LiveTable& table : *tables) {
+    table.may_single_delete =
+        table.may_single_delete &&
+        !(table.id && known.count({table.id->high, table.id->low}) != 0);
+  }
+}
+
+// This process alone writes what has changed since all tables were searched.
+void TakeAllSearched(std::vector<LiveTable>* tables) {
+  for (LiveTable& table : *tables) {
+    table.may_single_delete = false;
+  }
 }
 
 // Appends the records of a family of `from` that `keep` chooses.
@@ -224,7 +229,10 @@ Status AddKept(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     }
     if (journal != nullptr) {
       state.then = NamedTables(TablesOf(judged, family.name));
+      TakeSearched(state.then, &state.now);
       state.chunks = ChunkTables(*journal, i);
+    } else {
+      TakeAllSearched(&state.now);
     }
     states.push_back(std::move(state));
   }
@@ -336,38 +344,6 @@ Status WriteSourceRecord(rocksdb::FileSystem* file_system,
   return WriteDurably(file_system, dir + "/" + kSourceRecordName, text);
 }
 
-void ThinBounds(std::vector<TargetBound>* bounds) {
-  const auto bytes = [bounds] {
-    size_t sum = 0;
-    for (const TargetBound& bound : *bounds) {
-      sum += EncodedBytes(bound);
-    }
-    return sum;
-  };
-  while (bounds->size() > kMaxTargetBounds || bytes() > kMaxBoundBytes) {
-    for (size_t i = 0; 2 * i + 1 < bounds->size(); ++i) {
-      (*bounds)[i] = std::move((*bounds)[2 * i + 1]);
-    }
-    bounds->resize(bounds->size() / 2);
-  }
-}
-
-void SetOutermost(const Comparator* order,
-                  const std::vector<LiveTable>& tables,
-                  std::optional<std::string>* first,
-                  std::optional<std::string>* last) {
-  first->reset();
-  last->reset();
-  for (const LiveTable& table : tables) {
-    if (!*first || order->Compare(table.smallest, **first) < 0) {
-      *first = table.smallest;
-    }
-    if (!*last || order->Compare(table.largest, **last) > 0) {
-      *last = table.largest;
-    }
-  }
-}
-
 Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
                    const std::vector<FamilyHandle>& families,
                    JudgedTarget* judged) {
@@ -390,6 +366,7 @@ Status JudgeCovers(const CoverFile& record, rocksdb::DB* db,
     uint32_t index = 0;
     const CoveredFamily* const known = FindFamily(record, family.name, &index);
     if (known != nullptr) {
+      TakeSearched(known->files, &found.tables);
       states.push_back({&family, known->files, found.tables});
     }
     judged->families.push_back(std::move(found));
@@ -436,9 +413,8 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
     const uint32_t index = static_cast<uint32_t>(memory->families.size());
     TargetFamily told;
     told.name = family.name;
-    SetOutermost(family.order, family.tables, &told.first, &told.last);
+    told.is_empty = family.tables.empty();
     memory->families.push_back(std::move(told));
-    AddBounds(family.tables, index, memory);
     uint32_t recorded = 0;
     if (is_known && FindFamily(record, family.name, &recorded) != nullptr) {
       for (const Cover& cover : record.covers) {
@@ -449,7 +425,6 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
       }
     }
   }
-  ThinBounds(&memory->bounds);
   if (is_known) {
     memory->source_record = judged.source_record;
   }
@@ -463,8 +438,7 @@ Status RecordCovers(const PullOptions& options, const SourcePlan& plan,
   CoverFile made;
   made.transfer_id = plan.opened.transfer_id;
   made.source_database_id = SourceIdOf(options, plan);
-  made.sequence_old = before.sequence_new;
-  made.sequence_new = plan.opened.snapshot_sequence;
+  made.sequence = plan.opened.snapshot_sequence;
   made.covers = plan.covers;
   const KeyInterval& selected = options.selection.interval;
   const bool same_source = before.source_database_id == made.source_database_id;
@@ -481,53 +455,22 @@ Status RecordCovers(const PullOptions& options, const SourcePlan& plan,
   return status;
 }
 
-Status RecordRepair(const SourcePlan& plan, rocksdb::DB* db,
-                    const std::vector<FamilyHandle>& families,
-                    const JudgedTarget& judged, const JournalState* journal,
+Status RecordTables(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
                     CoverFile* covers) {
-  CoverFile made = judged.record;
-  made.families.clear();
-  made.covers.clear();
-  const Status status =
-      AddKept(db, families, judged, journal,
-              [](const KeyInterval&, const Comparator*) { return true; },
-              &made);
-  std::vector<bool> as_before;
-  for (const Range& range : plan.ranges) {
-    as_before.push_back(range.need == RangeNeed::kUnchanged);
-  }
-  DoubtUnequal(plan, families, as_before, &made);
-  AddOthers(judged.record, &made);
-  *covers = std::move(made);
-  return status;
-}
-
-Status RecordTables(bool alone, rocksdb::DB* db,
-                    const std::vector<FamilyHandle>& families,
-                    CoverFile* covers) {
-  std::vector<TableChanges> states;
   for (const FamilyHandle& family : families) {
     uint32_t index = 0;
     if (FindFamily(*covers, family.name, &index) == nullptr) {
       continue;
     }
-    TableChanges state{&family};
-    const Status status = ListLiveTables(db, family.handle, &state.now);
+    std::vector<LiveTable> tables;
+    const Status status = ListLiveTables(db, family.handle, &tables);
     if (!status.ok()) {
       return status;
     }
-    state.then = alone ? NamedTables(state.now)
-                       : std::move(covers->families[index].files);
-    states.push_back(std::move(state));
-  }
-  FindChanges(db, &states);
-  for (const TableChanges& state : states) {
-    uint32_t index = 0;
-    if (FindFamily(*covers, state.family->name, &index) != nullptr) {
-      Doubt(state.family->handle->GetComparator(), SpansOf(state.changed),
-            index, covers);
-      covers->families[index].files = NamedTables(state.now);
-    }
+    TakeAllSearched(&tables);
+    Doubt(family.handle->GetComparator(), SpansOf(NamelessSpans(tables)), index,
+          covers);
+    covers->families[index].files = NamedTables(tables);
   }
   return Status::OK();
 }

@@ -4,7 +4,6 @@
 // levels prove nothing.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,23 +74,12 @@ struct JudgedTarget {
 void AddDoubtNotes(const CoverFile& record, const JudgedTarget& judged,
                    std::vector<std::string>* notes);
 
-// Sets the first and last key of the tables; keys of deletions count. None if
-// there is no table.
-void SetOutermost(const rocksdb::Comparator* order,
-                  const std::vector<LiveTable>& tables,
-                  std::optional<std::string>* first,
-                  std::optional<std::string>* last);
-
-// Describes the target for the source: the outermost keys of each family, the
-// keys where last-level files end, and the interval records. With --adopt the
+// Describes the target for the source: which families it has, whether they hold
+// anything, and the interval records. With --adopt the
 // origin of the data is unknown: it leaves out the interval records unless
 // --source-id names the source that they came from.
 void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
                     TargetMemory* memory);
-
-// Removes every other bound until the list fits the limits of the wire. The
-// source needs no particular bound.
-void ThinBounds(std::vector<TargetBound>* bounds);
 
 // Sets *covers to the records of a target after the transfer of `plan`.
 // `families` are those of the plan, by index. Keeps the judged records of keys
@@ -105,19 +93,10 @@ void ThinBounds(std::vector<TargetBound>* bounds);
     const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
     const JournalState* journal, CoverFile* covers);
 
-// Sets *covers to the records of a target after a repair with this plan: the
-// judged ones, of the files that are there now. Doubts all that meet a range
-// which the plan does not leave as it is. `journal` as above.
-[[nodiscard]] rocksdb::Status RecordRepair(
-    const SourcePlan& plan, rocksdb::DB* db,
-    const std::vector<FamilyHandle>& families, const JudgedTarget& judged,
-    const JournalState* journal, CoverFile* covers);
-
-// Updates the files in `covers` after a compaction by this process. Doubts the
-// records whose files have changed, unless `alone`: no other process could have
-// changed them.
+// Updates the files in `covers` after a compaction by this process. REQUIRES: no
+// other process could have changed them.
 [[nodiscard]] rocksdb::Status RecordTables(
-    bool alone, rocksdb::DB* db, const std::vector<FamilyHandle>& families,
+    rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     CoverFile* covers);
 
 // Doubts the records that overlap a range that is not equal on both sides.

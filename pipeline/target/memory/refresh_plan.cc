@@ -24,8 +24,7 @@ std::vector<std::string> Believed(const TargetMemory& memory) {
 
 }  // namespace
 
-std::string FindLost(const std::vector<FamilyHandle>& families,
-                     const TargetMemory& told, const TargetMemory& now) {
+std::string FindLost(const TargetMemory& told, const TargetMemory& now) {
   const std::vector<std::string> believed = Believed(now);
   for (const std::string& cover : Believed(told)) {
     if (!std::binary_search(believed.begin(), believed.end(), cover)) {
@@ -34,24 +33,11 @@ std::string FindLost(const std::vector<FamilyHandle>& families,
     }
   }
   for (const TargetFamily& family : now.families) {
-    const rocksdb::Comparator* order = nullptr;
-    for (const FamilyHandle& live : families) {
-      if (live.name == family.name) {
-        order = live.handle->GetComparator();
-      }
-    }
-    const auto before = std::find_if(
+    const bool is_new = std::none_of(
         told.families.begin(), told.families.end(),
         [&family](const TargetFamily& t) { return t.name == family.name; });
-    const std::string where = "column family '" + family.name + "'";
-    if (order == nullptr || before == told.families.end()) {
-      return where + " is new";
-    }
-    if (family.first &&
-        (!before->first ||
-         order->Compare(*family.first, *before->first) < 0 ||
-         order->Compare(*before->last, *family.last) < 0)) {
-      return where + " has keys further out";
+    if (is_new) {
+      return "column family '" + family.name + "' is new";
     }
   }
   return "";

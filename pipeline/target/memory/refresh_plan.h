@@ -12,8 +12,7 @@ namespace sstferry {
 
 // Compares the description that the source got (`told`) with a later one.
 // Returns a phrase on the first claim that no longer holds (a record is doubted
-// now, or a key is further out); empty if all claims hold.
-std::string FindLost(const std::vector<FamilyHandle>& families,
-                     const TargetMemory& told, const TargetMemory& now);
+// now, or a family is new); empty if all claims hold.
+std::string FindLost(const TargetMemory& told, const TargetMemory& now);
 
 }  // namespace sstferry

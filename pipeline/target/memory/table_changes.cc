@@ -56,7 +56,7 @@ std::vector<CoveredTable> NamedTables(const std::vector<LiveTable>& tables) {
       named.push_back({*table.id, table.smallest, table.largest, table.bytes,
                        table.smallest_sequence, table.largest_sequence,
                        table.entries, table.deletions, table.merge_operands,
-                       table.range_deletions});
+                       table.range_deletions, table.may_single_delete});
     }
   }
   return named;

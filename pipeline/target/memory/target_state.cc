@@ -9,7 +9,6 @@
 #include "pipeline/target/disk/workspace.h"
 #include "pipeline/target/journal/journal_state.h"
 #include "pipeline/target/journal/pull_identity.h"
-#include "pipeline/target/memory/cover_record.h"
 
 namespace sstferry {
 namespace {
@@ -35,42 +34,21 @@ void Describe(const JournalState& journal, UnfinishedPull* out) {
   out->all_received = journal.complete;
 }
 
-// Reads the two records in the target. A refresh marks sstferry.covers as mixed
-// before it replaces the first interval, so that file counts first.
 void ReadTarget(const std::string& target_dir, TargetState* state) {
   state->complete.reset();
-  state->mixed.reset();
   LastTransfer last;
-  const bool found = ReadLastTransfer(target_dir, &last);
-  CoverFile record;
-  bool remembers = false;
-  const Status read = ReadCovers(rocksdb::FileSystem::Default().get(),
-                                 target_dir, &remembers, &record);
-  if (read.ok() && remembers && record.mixed) {
-    state->mixed = MixedReplica{ToHex(record.transfer_id), record.sequence_old,
-                                record.sequence_new};
-  } else if (found && last.state == "mixed") {
-    state->mixed =
-        MixedReplica{last.transfer_id, last.sequence_old, last.sequence_new};
-  } else if (found) {
+  if (ReadLastTransfer(target_dir, &last)) {
     state->complete =
         CompletedPull{last.transfer_id, last.source, last.snapshot_sequence,
                       last.finished_at, last.snapshot_taken_at};
   }
 }
 
-bool IsTarget(const TargetState& state) {
-  return state.complete.has_value() || state.mixed.has_value();
-}
-
 // Moves the completed pull to state->previous if a refresh in place has begun.
 // Its journal exists before its first change, so it does not tell whether the
 // target has changed.
 void DoubtComplete(const JournalTransfer& head, TargetState* state) {
-  const bool in_place =
-      head.mode == kRefreshAllMode || head.mode == kRefreshChunkMode ||
-      head.mode == kRefreshListedMode;
-  if (in_place && state->complete.has_value() &&
+  if (head.mode == kRefreshAllMode && state->complete.has_value() &&
       state->complete->transfer_id != ToHex(head.transfer_id)) {
     state->previous = std::move(state->complete);
     state->complete.reset();
@@ -111,7 +89,7 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
     return mine;
   }
   if (!Workspace::IsOne(workspace)) {
-    *is_target = IsTarget(*state);
+    *is_target = state->complete.has_value();
     return Status::OK();
   }
   *is_target = true;

@@ -135,9 +135,9 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
     request.snapshot_use = SnapshotUse::kLatest;
   }
   context_->work->FillRequest(use, &request);
-  if (context_->state->replaces) {
+  if (context_->state->refreshes) {
     request.mode = TransferMode::kRefresh;
-    request.compare = context_->target->compare();
+    request.compare = options().compare;
   }
   return request;
 }
@@ -172,13 +172,6 @@ Status PullOpener::OpenSession(SnapshotUse use) {
                       "--method clone: expected a source that can be cloned, "
                       "found " + session->source().software +
                           ": upgrade it, or use --method ingest");
-  }
-  if (asked_.compare == CompareMode::kListed &&
-      (session->source().features & kFeatureListed) == 0) {
-    return MakeStatus(EndState::kIncompatible,
-                      "--ranges: expected a source that compares listed "
-                      "ranges, found " + session->source().software +
-                          ": upgrade it, or use --compare digest");
   }
   if (use == SnapshotUse::kNew) {
     TargetMemory memory;
@@ -304,8 +297,6 @@ Status PullOpener::PrepareTarget() {
   state->family_compared = state->family_totals;
   state->ranges = &plan_->ranges;
   state->starts.assign(plan_->ranges.size(), RangeStart());
-  state->takes_delta = state->replaces && session != nullptr &&
-                       (session->source().features & kFeatureDelta) != 0;
   state->transfer_id = plan_->opened.transfer_id;
   state->staging_dir = context_->workspace->staging_dir();
   const bool begins = !context_->work->is_resuming();

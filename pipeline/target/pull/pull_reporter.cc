@@ -139,7 +139,6 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->verified = result_.verified;
   summary->needed_bytes = result_.needed_bytes;
   summary->free_bytes = result_.free_bytes;
-  summary->different_ranges = result_.different.List();
   summary->state = published() ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();
   summary->notes = plan.opened.notes;
@@ -209,11 +208,7 @@ void PullReporter::FillRanges(Summary* summary) const {
                           ranges[range.range_id].need != RangeNeed::kSend);
     summary->ranges_looked_up +=
         ranges[range.range_id].need == RangeNeed::kLookup ? 1 : 0;
-    const bool is_left_out =
-        !context_->options->ranges.empty() &&
-        ranges[range.range_id].need == RangeNeed::kUnchanged;
-    summary->ranges_not_compared += is_left_out ? 1 : 0;
-    summary->ranges_unchanged += skipped && !is_left_out ? 1 : 0;
+    summary->ranges_unchanged += skipped ? 1 : 0;
     summary->ranges_sent += skipped ? 0 : 1;
     summary->bytes_skipped +=
         skipped ? ranges[range.range_id].estimated_bytes : 0;

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/target/pull/different_ranges.h"
 #include "pipeline/target/pull/pull_context.h"
 #include "sstferry/options.h"
 
@@ -19,7 +18,6 @@ struct PullResult {
   Totals held;         // of what was here before this run began
   Stats source_stats;  // the source's last
   bool verified = false;
-  DifferentRanges different;  // found by verify
   bool left_out = false;  // not begun for what chunks would leave out
   uint64_t needed_bytes = 0;  // of a plan, without a reserve
   uint64_t free_bytes = 0;    // there

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,17 +51,10 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status Inspect() = 0;
   // Whether a journal is of a pull that had ended but for its workspace.
   virtual bool HasEnded(const JournalTransfer& head) const = 0;
-  // Whether a journal is of another pull that this one makes useless: it is
-  // dropped, whatever it came to.
-  virtual bool TakesPlaceOf(const JournalTransfer& /*head*/) const {
-    return false;
-  }
   // Whether nobody but that pull wrote to it since it was judged for it: then
   // what the journal tells is still so.
   [[nodiscard]] virtual rocksdb::Status CheckAsLeft(
       const JournalState& journal, bool* as_left) = 0;
-  // How a refresh finds what changed.
-  virtual CompareMode compare() const { return options().compare; }
   // What a new transfer is asked for with.
   virtual void Describe(TargetMemory* memory) const = 0;
 
@@ -126,15 +120,21 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status Publish() = 0;
   // What is left to do without the source.
   [[nodiscard]] virtual rocksdb::Status Settle() = 0;
-  // After a failure: records how far it came, where that is of use.
-  virtual void Leave(const Summary& summary) = 0;
   virtual void FillSummary(Summary* summary) const = 0;
 
   // What it holds of a range, between Create() or Reopen() and Close().
   [[nodiscard]] virtual rocksdb::Status DigestRange(const Range& range,
                                                     DigestReply* reply) = 0;
-  // The same by groups. REQUIRES: it is refreshed in place.
-  [[nodiscard]] virtual rocksdb::Status IndexRange(const Range&, GroupIndex*) {
+  // What it holds of a part of a range: see PullState::index and
+  // PullState::outermost. REQUIRES: it is refreshed in place.
+  [[nodiscard]] virtual rocksdb::Status IndexRange(
+      const Range&, const KeyInterval&, GroupIndex*,
+      std::optional<std::string>*) {
+    return MakeStatus(EndState::kInternal, "compare: nothing to compare");
+  }
+  [[nodiscard]] virtual rocksdb::Status FindOutermost(
+      const Range&, const KeyInterval&, std::optional<std::string>*,
+      std::optional<std::string>*) {
     return MakeStatus(EndState::kInternal, "compare: nothing to compare");
   }
 

@@ -63,7 +63,6 @@ Status PullVerifier::Run() {
       status = Different(*first);
       context_->failure->Set(status, "verify");
     }
-    ListDifferent();
     const Status distrusted = Distrust();
     if (!distrusted.ok()) {
       report->Say("what was found different could not be recorded as such: " +
@@ -119,18 +118,6 @@ DigestPart PullVerifier::PartOf(uint32_t range_id) const {
   part.family = range.family;
   part.interval = range.interval;
   return part;
-}
-
-// The files of a clone are not repaired by their keys.
-void PullVerifier::ListDifferent() {
-  for (const Range& range : context_->plan->ranges) {
-    if (context_->state->clone == nullptr &&
-        found_[range.id] == Found::kDifferent) {
-      context_->report->result()->different.Add(
-          context_->plan->families[range.family].description.name,
-          context_->state->families[range.family].comparator, range.interval);
-    }
-  }
 }
 
 // The next run shall neither believe what was not found equal nor resume as if

@@ -37,7 +37,6 @@ class PullVerifier {
   DigestPart PartOf(uint32_t range_id) const;
   // Returns kCorrupt with both digests.
   rocksdb::Status Different(const ComparedPart& compared) const;
-  void ListDifferent();
   [[nodiscard]] rocksdb::Status Distrust();
 
   const PullContext* const context_;

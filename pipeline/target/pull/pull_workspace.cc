@@ -88,15 +88,6 @@ Status PullWorkspace::JudgeUnfinished() {
                    " as asked");
     return Status::OK();
   }
-  if (context_->target->TakesPlaceOf(head)) {
-    context_->report->Note(
-        "an unfinished repair of listed ranges was dropped for this refresh; "
-        "ranges that it had not repaired may differ still: run sstferry verify, "
-        "or the repair again");
-    DropUnfinished("dropped the unfinished repair " +
-                   ToHex(head.transfer_id));
-    return Status::OK();
-  }
   const Status same = CheckSameRequest(options(), context_->target->mode(),
                                        head, workspace_->dir());
   if (!same.ok()) {
@@ -304,7 +295,7 @@ void PullWorkspace::SayHowToResume(const Status& status) const {
   }
   // A refresh is planned by what its target told, which no lease holds.
   const bool ends_with_us =
-      context_->state->replaces && options().source.is_directory() &&
+      context_->state->refreshes && options().source.is_directory() &&
       context_->state->ended.size() < context_->plan->ranges.size();
   context_->report->Say(
       ends_with_us ? "the source's snapshot ends with this process: run the "

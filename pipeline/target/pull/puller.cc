@@ -48,11 +48,14 @@ void Puller::FillState() {
   state_.chunk_time = options_.stall_timeout;
   state_.stop = failure_.stop();
   state_.log = options_.log;
-  state_.digest = [this](const Range& range, DigestReply* reply) {
-    return target_->DigestRange(range, reply);
+  state_.index = [this](const Range& range, const KeyInterval& part,
+                        GroupIndex* index, std::optional<std::string>* rest) {
+    return target_->IndexRange(range, part, index, rest);
   };
-  state_.index = [this](const Range& range, GroupIndex* index) {
-    return target_->IndexRange(range, index);
+  state_.outermost = [this](const Range& range, const KeyInterval& part,
+                            std::optional<std::string>* first,
+                            std::optional<std::string>* last) {
+    return target_->FindOutermost(range, part, first, last);
   };
 }
 
@@ -77,7 +80,6 @@ SourceLinkOptions Puller::LinkOptions() {
   link.peer_timeout = options_.peer_timeout;
   link.stall_timeout = options_.stall_timeout;
   link.retry_for = options_.retry_for;
-  link.without_features = options_.single_delete ? kFeatureDelta : 0;
   link.first_answer_within = options_.wait_for_source.value_or(
       std::min(kFirstAnswer, options_.retry_for));
   link.log = options_.log;
@@ -89,7 +91,7 @@ SourceLinkOptions Puller::LinkOptions() {
     return compression_.OnStats(stats);
   };
   link.on_lane_thread = [this] {
-    if (options_.low_priority && state_.replaces) {
+    if (options_.low_priority && state_.refreshes) {
       LowerThreadPriority();
     }
   };
@@ -114,9 +116,6 @@ Status Puller::Run(Summary* summary) {
     work_->SayHowToResume(status);
   }
   report_.FillSummary(summary);
-  if (tried) {
-    target_->Leave(*summary);
-  }
   target_->CloseStore();
   target_->Drop();
   return status;

@@ -32,7 +32,6 @@ SourceSessionOptions SourceLink::SessionOptions() {
   options.ping_interval = options_.peer_timeout / 2;
   options.stall_timeout = options_.stall_timeout;
   options.until = options_.until;
-  options.without_features = options_.without_features;
   options.handshakes = &handshakes_;
   options.retry.progress = options_.progress;
   if (tolerated_ != Tolerated::kAny) {

@@ -30,7 +30,6 @@ struct SourceLinkOptions {
   std::chrono::milliseconds retry_for{0};
   // Connect() tries for so long to get a first answer; 0: once.
   std::chrono::milliseconds first_answer_within{0};
-  uint64_t without_features = 0;  // see SourceSessionOptions
   // Every wait of the session ends by then: kDeadline.
   Clock::time_point until = Clock::time_point::max();
   // How long a closed lane waits for the control connection to say why.

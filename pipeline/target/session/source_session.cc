@@ -219,7 +219,7 @@ Status SourceSession::Ask(Channel* channel, const OpenRequest& request) {
   const Status status = channel->SendMessage(
       FrameType::kOpenRequest, request, WaitLimit::Within(kSendLimit));
   return status.ok() && request.target_families > 0
-             ? SendMemory(channel, memory_, source().features)
+             ? SendMemory(channel, memory_)
              : status;
 }
 

@@ -30,8 +30,6 @@ struct SourceSessionOptions {
   // A source that answers pings, but neither does what it was asked nor reads
   // anything for so long: kTooSlow.
   std::chrono::milliseconds stall_timeout{120'000};
-  // Feature bits that this side does without.
-  uint64_t without_features = 0;
   // Every wait ends by then: kDeadline.
   Clock::time_point until = Clock::time_point::max();
   // Connect() tries for so long to get an answer; 0: once.

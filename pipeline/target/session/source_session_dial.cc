@@ -18,7 +18,6 @@ void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
   request->held_transfer = transfer;
   request->target_families = 0;
   request->target_covers = 0;
-  request->target_bounds = 0;
 }
 
 }  // namespace
@@ -67,9 +66,8 @@ Status SourceSession::DialControl(Clock::time_point until,
     }
   }
   HelloAck ack;
-  Hello hello = MakeHello();
-  hello.features &= ~options_.without_features;
-  status = ShakeHands(options_.handshakes, dialed.get(), hello, limit, &ack);
+  status =
+      ShakeHands(options_.handshakes, dialed.get(), MakeHello(), limit, &ack);
   std::lock_guard<std::mutex> lock(mu_);
   dialed_.reset();
   if (status.ok()) {

@@ -10,17 +10,13 @@ using rocksdb::Status;
 void AnnounceMemory(const TargetMemory& memory, OpenRequest* request) {
   request->target_families = static_cast<uint32_t>(memory.families.size());
   request->target_covers = static_cast<uint32_t>(memory.covers.size());
-  request->target_bounds = static_cast<uint32_t>(memory.bounds.size());
 }
 
-Status SendMemory(Channel* channel, const TargetMemory& memory,
-                  uint64_t features) {
+Status SendMemory(Channel* channel, const TargetMemory& memory) {
   const WaitLimit limit = WaitLimit::Within(kSendLimit);
   Status status;
   // Before the families, whose number tells the source when it has all.
-  const size_t record_bytes =
-      (features & kFeatureDelta) != 0 ? memory.source_record.size() : 0;
-  for (size_t at = 0; status.ok() && at < record_bytes;
+  for (size_t at = 0; status.ok() && at < memory.source_record.size();
        at += kMaxSourceRecordPartBytes) {
     status = channel->SendMessage(
         FrameType::kSourceRecordPart,
@@ -40,12 +36,6 @@ Status SendMemory(Channel* channel, const TargetMemory& memory,
     status = ForEachBatch(memory.covers, [&](std::vector<Cover> batch) {
       return channel->SendMessage(FrameType::kCovers,
                                   Covers{std::move(batch)}, limit);
-    });
-  }
-  if (status.ok()) {
-    status = ForEachBatch(memory.bounds, [&](std::vector<TargetBound> batch) {
-      return channel->SendMessage(FrameType::kTargetBounds,
-                                  TargetBounds{std::move(batch)}, limit);
     });
   }
   return status;

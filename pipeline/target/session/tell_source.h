@@ -17,11 +17,9 @@ inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 // Says in the request what of SendMemory() will follow it.
 void AnnounceMemory(const TargetMemory& memory, OpenRequest* request);
 
-// Follows an OpenRequest for a refresh: what the target holds and remembers, as
-// far as a source with these feature bits takes it.
+// Follows an OpenRequest for a refresh: what the target holds and remembers.
 [[nodiscard]] rocksdb::Status SendMemory(Channel* channel,
-                                         const TargetMemory& memory,
-                                         uint64_t features);
+                                         const TargetMemory& memory);
 
 // Ranges that are whole at the target. A source that was asked again on another
 // connection, perhaps another process, need not have sent them. The reader of

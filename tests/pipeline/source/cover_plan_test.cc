@@ -74,15 +74,15 @@ TEST_CASE("What the same files back is unchanged, and remembered as before",
   }
 }
 
-TEST_CASE("What other files back is sent", "[source][refresh]") {
+TEST_CASE("What other files back is compared", "[source][refresh]") {
   auto changed = kFiles;
   changed[1].identity = "9";
   const auto segments = Compare(changed, ThreeCovers(kFiles));
   REQUIRE(segments.size() == 3);
   REQUIRE(segments[0].need == RangeNeed::kUnchanged);
-  REQUIRE(segments[1].need == RangeNeed::kSend);
+  REQUIRE(segments[1].need == RangeNeed::kCompare);
   REQUIRE(segments[1].interval == KeyInterval{"d", "g"});
-  REQUIRE(segments[1].covers.empty());
+  REQUIRE(segments[1].covers.size() == 1);
   REQUIRE(segments[2].need == RangeNeed::kUnchanged);
 }
 
@@ -110,30 +110,6 @@ TEST_CASE("A comparison by digest compares all, known and unknown",
   REQUIRE(all[0].need == RangeNeed::kSend);
 }
 
-TEST_CASE("Of listed intervals those alone are compared, whatever backs them",
-          "[source][refresh]") {
-  std::vector<Cover> listed(2);
-  listed[0].interval = {"b", "bb"};
-  listed[1].interval = {"e", "h"};
-  const auto segments = Compare(kFiles, listed, CompareMode::kListed);
-  REQUIRE(segments.size() == 5);
-  for (size_t i = 0; i < 5; ++i) {
-    REQUIRE(segments[i].need == (i % 2 == 1 ? RangeNeed::kCompare
-                                            : RangeNeed::kUnchanged));
-  }
-  REQUIRE(segments[1].interval == listed[0].interval);
-  REQUIRE(segments[3].interval == listed[1].interval);
-  // A family that the target does not have.
-  CoverComparison how;
-  how.order = rocksdb::BytewiseComparator();
-  how.compare = CompareMode::kListed;
-  how.target_has_family = false;
-  const auto all =
-      CompareCovers(how, Backings(how.order, &kFiles, Evidence(2)), {});
-  REQUIRE(all.size() == 1);
-  REQUIRE(all[0].need == RangeNeed::kSend);
-}
-
 TEST_CASE("A file more, a file less and a file that grew into an interval "
           "change it", "[source][refresh]") {
   auto files = kFiles;
@@ -143,7 +119,7 @@ TEST_CASE("A file more, a file less and a file that grew into an interval "
   const auto segments = Compare(files, ThreeCovers(kFiles));
   REQUIRE(segments.size() == 3);
   REQUIRE(segments[0].need == RangeNeed::kUnchanged);
-  REQUIRE(segments[1].need == RangeNeed::kSend);
+  REQUIRE(segments[1].need == RangeNeed::kCompare);
   REQUIRE(segments[2].need == RangeNeed::kUnchanged);
 }
 
@@ -186,7 +162,7 @@ TEST_CASE("What a target doubts is compared, and a file without identity never "
   auto nameless = kFiles;
   nameless[2].identity.clear();
   REQUIRE(Compare(nameless, ThreeCovers(nameless))[2].need ==
-          RangeNeed::kSend);
+          RangeNeed::kCompare);
 }
 
 TEST_CASE("A snapshot whose WALs lie in memory proves nothing without them",
@@ -296,13 +272,6 @@ TEST_CASE("The order of overlapping files is in what backs them",
     }
     RC_ASSERT((BackingOf(files, {}) == BackingOf(moved, {})) == same_order);
   }));
-}
-
-TEST_CASE("Full sends everything", "[source][refresh]") {
-  const auto segments =
-      Compare(kFiles, ThreeCovers(kFiles), CompareMode::kFull);
-  REQUIRE(segments.size() == 1);
-  REQUIRE(segments[0].need == RangeNeed::kSend);
 }
 
 TEST_CASE("Segments tile the selection, whatever a target says it remembers",

@@ -143,7 +143,7 @@ TEST_CASE("Nobody else may read what a pull has not finished, whatever the "
           "[target][access]") {
   const UmaskScope open(0);
   const Visibility visibility =
-      GENERATE(Visibility::kSwap, Visibility::kAll, Visibility::kChunk);
+      GENERATE(Visibility::kSwap, Visibility::kAll);
   ReplicaWorld world;
   PullOptions options = world.Options();
   REQUIRE_OK(RunPull(options).status);  // seeds
@@ -218,12 +218,11 @@ TEST_CASE("A database in a new place is an ordinary directory",
 
 TEST_CASE("A refresh in place adds files like those that are there",
           "[target][access]") {
-  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
   ReplicaWorld world;
   PullOptions options = world.Options();
   REQUIRE_OK(RunPull(options).status);
   world.ChangeSource();
-  options.visibility = visibility;
+  options.visibility = Visibility::kAll;
   options.chunk_bytes = 100'000;
   // As an application may have made them: files that are not quite what the
   // directory's own permissions say.

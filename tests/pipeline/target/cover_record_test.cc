@@ -1,6 +1,7 @@
 // What a target remembers, and when it doubts it.
 #include "pipeline/target/memory/cover_record.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "rocksdb/convenience.h"
@@ -107,35 +108,53 @@ TEST_CASE("A target that nobody touched doubts nothing", "[target][covers]") {
   CoverWorld world;
   REQUIRE(world.record.families[0].files.size() == 2);
   REQUIRE(world.Doubts() == "--");
-  const TargetMemory memory = world.Memory();
-  REQUIRE(memory.families[0].first == "a");
-  REQUIRE(memory.families[0].last == "o");
+  REQUIRE_FALSE(world.Memory().families[0].is_empty);
 }
 
-TEST_CASE("A target tells where its last-level files end",
+TEST_CASE("A family without files is told as empty", "[target][covers]") {
+  TempDir dir;
+  OpenDb db(dir / "db", OneFamily(Quiet()));
+  JudgedTarget judged;
+  REQUIRE_OK(JudgeCovers(CoverFile(), db.get(),
+                         {{"default", db.cf("default")}}, &judged));
+  TargetMemory memory;
+  DescribeTarget(PullOptions(), judged, &memory);
+  REQUIRE(memory.families[0].is_empty);
+}
+
+TEST_CASE("Tables with deletions are searched for SingleDeletes once",
           "[target][covers]") {
   CoverWorld world;
-  world.db->Put("b", "in level 0");
+  world.db->Delete("b");
   world.db->Flush();
-  const TargetMemory memory = world.Memory();
-  REQUIRE(memory.bounds == std::vector<TargetBound>{{0, "c"}, {0, "o"}});
-}
-
-TEST_CASE("Bounds of very many files, or very long ones, are thinned",
-          "[target][covers]") {
-  const uint32_t count = 3 * kMaxTargetBounds;
-  std::vector<TargetBound> bounds;
-  for (uint32_t i = 0; i < count; ++i) {
-    bounds.push_back({0, NumberedKey(i)});
+  const auto unsearched = [](const JudgedTarget& judged) {
+    return std::count_if(judged.families[0].tables.begin(),
+                         judged.families[0].tables.end(),
+                         [](const LiveTable& table) {
+                           return table.may_single_delete;
+                         });
+  };
+  JudgedTarget judged = world.Judge();
+  REQUIRE(unsearched(judged) == 1);
+  const JournalState journal = JournalOf({});
+  SECTION("as long as nobody did") {
+    world.Record(judged, &journal);
+    REQUIRE(unsearched(world.Judge()) == 1);
   }
-  ThinBounds(&bounds);
-  REQUIRE(bounds.size() == count / 4);
-  for (size_t i = 0; i < bounds.size(); ++i) {
-    REQUIRE(bounds[i].key == NumberedKey(4 * i + 3));
+  SECTION("with what was judged") {
+    for (LiveTable& table : judged.families[0].tables) {
+      table.may_single_delete = false;
+    }
+    world.Record(judged, &journal);
+    REQUIRE(unsearched(world.Judge()) == 0);
+    world.db->Delete("n");  // another file
+    world.db->Flush();
+    REQUIRE(unsearched(world.Judge()) == 1);
   }
-  bounds.assign(100, {0, std::string(kMaxKeyBytes, 'k')});
-  ThinBounds(&bounds);
-  REQUIRE(bounds.size() == 12);  // 3 MiB
+  SECTION("where nobody else could write") {
+    world.Record(judged);
+    REQUIRE(unsearched(world.Judge()) == 0);
+  }
 }
 
 TEST_CASE("A foreign write is doubted where it is, however it got there",
@@ -206,7 +225,6 @@ TEST_CASE("An operator who adopts a target believes nothing of it",
   CoverWorld world;
   world.options.adopt = true;
   REQUIRE(world.Memory().covers.empty());
-  REQUIRE(world.Memory().families[0].first == "a");
   world.options.source_id = "source";
   REQUIRE(world.Doubts() == "--");
   world.options.source_id = "another";
@@ -256,14 +274,13 @@ TEST_CASE("An open database is believed where its files are those judged and "
   }
 }
 
-TEST_CASE("A compaction of ours is proved only where nobody else could write",
+TEST_CASE("A compaction where nobody else could write is believed",
           "[target][covers]") {
-  const bool alone = GENERATE(false, true);
   CoverWorld world;
   world.Fill("n", "q");
-  REQUIRE_OK(RecordTables(alone, world.db->get(), world.families(),
-                          &world.record));
-  REQUIRE(world.Doubts() == (alone ? "--" : "-d"));
+  REQUIRE_OK(
+      RecordTables(world.db->get(), world.families(), &world.record));
+  REQUIRE(world.Doubts() == "--");
 }
 
 TEST_CASE("What a verify did not find equal is doubted", "[target][covers]") {
@@ -327,7 +344,6 @@ TEST_CASE("What lies outside of a selection is remembered as it was judged",
   REQUIRE(world.record.covers.size() == 2);
   REQUIRE(world.record.covers[0].sequence == 90);
   REQUIRE(world.record.covers[1].sequence == 70);
-  REQUIRE(world.record.sequence_old == 70);
   // The foreign file is one of the record now, and no proof.
   REQUIRE(world.Doubts() == (is_doubted ? "-d" : "--"));
   world.plan.opened.source_database_id = "another";

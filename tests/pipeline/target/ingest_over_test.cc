@@ -4,7 +4,6 @@
 #include <future>
 
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/target/database/call_thread.h"
 #include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/database/live_tables.h"
 #include "pipeline/target/journal/journal_state.h"
@@ -34,16 +33,17 @@ class LiveBench {
     REQUIRE_OK(db_->Flush({}));
   }
 
-  void Make(bool holds) {
+  void Make(rocksdb::DB* db = nullptr, bool over_data = true) {
+    rocksdb::DB* const into = db != nullptr ? db : db_.get();
     IngestRules rules;
-    rules.holds = holds;
-    Make(db_.get(), rules);
-  }
-  void Make(rocksdb::DB* db, IngestRules rules) {
-    rules.replaces = true;
+    rules.over_data = over_data;
     ingestor_ = std::make_unique<Ingestor>(
-        db, std::vector<IngestFamily>{{db_->DefaultColumnFamily(), false}},
+        into, std::vector<IngestFamily>{{db_->DefaultColumnFamily(), false}},
         journal_.get(), /*sync_journal=*/true, /*max_waiting=*/4, rules);
+  }
+  void IngestAll() {
+    REQUIRE_OK(ingestor_->Flush(&clock_));
+    REQUIRE_OK(ingestor_->IngestHeld(&clock_));
   }
   Ingestor* ingestor() { return ingestor_.get(); }
   StageClock* clock() { return &clock_; }
@@ -65,31 +65,42 @@ class LiveBench {
     return text;
   }
 
-  // Replaces [first, last] by `last` alone, or by nothing.
-  StagedChunk Tile(const std::string& first, const std::string& last,
-                   bool keeps_last) {
-    StagedChunk chunk;
-    chunk.path = dir_ / ("staging/" + std::to_string(made_) + "-0.sst");
-    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
-    REQUIRE_OK(writer.Open(chunk.path));
-    const std::string end = keeps_last ? last + '\0' : last;
-    REQUIRE_OK(writer.DeleteRange(first, end));
-    REQUIRE_OK(keeps_last ? writer.Put(last, "new") : writer.Delete(last));
-    REQUIRE_OK(writer.Finish());
-    ChunkEnd& ended = chunk.record.chunk;
-    ended.range_id = made_++;
-    ended.smallest = first;
-    ended.largest = end;
-    ended.file_bytes = std::filesystem::file_size(chunk.path);
-    ended.clears = true;
-    ended.deletes_last = !keeps_last;
-    return chunk;
+  // Deletes [first, last], and puts `last` or not.
+  StagedChunk Delta(const std::string& first, const std::string& last,
+                    bool keeps_last) {
+    return Stage(first, last, [&](rocksdb::SstFileWriter* writer) {
+      REQUIRE_OK(writer->Delete(first));
+      REQUIRE_OK(writer->DeleteRange(first, last));
+      REQUIRE_OK(keeps_last ? writer->Put(last, "new") : writer->Delete(last));
+    });
+  }
+  StagedChunk OnePut(const std::string& key) {
+    return Stage(key, key, [&](rocksdb::SstFileWriter* writer) {
+      REQUIRE_OK(writer->Put(key, "new"));
+    });
   }
 
   std::string journal_path() const { return dir_ / "journal"; }
   rocksdb::DB* db() { return db_.get(); }
 
  private:
+  StagedChunk Stage(
+      const std::string& first, const std::string& last,
+      const std::function<void(rocksdb::SstFileWriter*)>& write) {
+    StagedChunk chunk;
+    chunk.path = dir_ / ("staging/" + std::to_string(made_) + "-0.sst");
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db_->GetOptions());
+    REQUIRE_OK(writer.Open(chunk.path));
+    write(&writer);
+    REQUIRE_OK(writer.Finish());
+    ChunkEnd& ended = chunk.record.chunk;
+    ended.range_id = made_++;
+    ended.smallest = first;
+    ended.largest = last;
+    ended.file_bytes = std::filesystem::file_size(chunk.path);
+    return chunk;
+  }
+
   ScratchDir dir_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<JournalFile> journal_;
@@ -99,16 +110,16 @@ class LiveBench {
   uint32_t made_ = 0;
 };
 
-TEST_CASE("A chunk replaces its interval over files and memtables at once",
+TEST_CASE("A range deletion of a delta lies over files and memtables at once",
           "[target][ingest]") {
   LiveBench bench;
   bench.Put("b", "in memory");
   bench.Put("b2", "in memory");
   const rocksdb::Snapshot* before = bench.db()->GetSnapshot();
-  bench.Make(/*holds=*/false);
-  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("b", "c", true), bench.clock()));
-  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("d", "e", false), bench.clock()));
-  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
+  bench.Make();
+  REQUIRE_OK(bench.ingestor()->Add(bench.Delta("b", "c", true), bench.clock()));
+  REQUIRE_OK(bench.ingestor()->Add(bench.Delta("d", "e", false), bench.clock()));
+  bench.IngestAll();
   REQUIRE(bench.Entries() == "a=old c=new ");
   REQUIRE(bench.Entries(before) ==
           "a=old b=in memory b2=in memory c=old d=old e=old ");
@@ -124,30 +135,30 @@ TEST_CASE("Chunks are counted in the levels where they landed",
           "[target][ingest]") {
   using Levels = std::map<int, uint64_t>;
   LiveBench bench;
-  bench.Make(/*holds=*/false);
+  bench.Make();
   Ingestor* const ingestor = bench.ingestor();
   REQUIRE(ingestor->IngestedLevels().empty());
   for (const char* first : {"b", "d", "x"}) {  // the last one is over nothing
     REQUIRE_OK(ingestor->Add(
-        bench.Tile(first, std::string(first) + "z", true), bench.clock()));
+        bench.Delta(first, std::string(first) + "z", true), bench.clock()));
   }
-  REQUIRE_OK(ingestor->Flush(bench.clock()));
+  bench.IngestAll();
   REQUIRE(ingestor->IngestedLevels() == Levels{{0, 2}, {6, 1}});
   // The same once more: not the older one below is counted.
-  REQUIRE_OK(ingestor->Add(bench.Tile("x", "xz", true), bench.clock()));
-  REQUIRE_OK(ingestor->Flush(bench.clock()));
+  REQUIRE_OK(ingestor->Add(bench.Delta("x", "xz", true), bench.clock()));
+  bench.IngestAll();
   REQUIRE(ingestor->IngestedLevels() == Levels{{0, 2}, {5, 1}, {6, 1}});
 }
 
 // RocksDB 7.8 asserts, when it compacts one, that no range deletion has 0.
-TEST_CASE("A chunk that replaces nothing gets a sequence of its own",
+TEST_CASE("A range deletion over nothing gets a sequence of its own",
           "[target][ingest]") {
   LiveBench bench;
-  bench.Make(/*holds=*/false);
-  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("x", "xz", true), bench.clock()));
+  bench.Make();
+  REQUIRE_OK(bench.ingestor()->Add(bench.Delta("x", "xz", true), bench.clock()));
   REQUIRE_OK(
-      bench.ingestor()->Add(bench.Tile("y", "yz", false), bench.clock()));
-  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
+      bench.ingestor()->Add(bench.Delta("y", "yz", false), bench.clock()));
+  bench.IngestAll();
   std::vector<LiveTable> tables;
   REQUIRE_OK(ListLiveTables(bench.db(), bench.db()->DefaultColumnFamily(),
                             &tables));
@@ -161,31 +172,30 @@ TEST_CASE("A chunk that replaces nothing gets a sequence of its own",
   CHECK(replacing == 2);
 }
 
-TEST_CASE("Chunks whose intervals touch land in one level in one call",
+TEST_CASE("Deltas of neighbouring keys land in one level in one call",
           "[target][ingest]") {
   using Levels = std::map<int, uint64_t>;
   LiveBench bench;
-  bench.Make(/*holds=*/true);
+  bench.Make();
   std::string first = "x";
   for (int i = 0; i < 4; ++i) {  // the next begins where this one ends
     const std::string last = "x" + std::to_string(i);
-    REQUIRE_OK(bench.ingestor()->Add(bench.Tile(first, last, true),
+    REQUIRE_OK(bench.ingestor()->Add(bench.Delta(first, last, true),
                                      bench.clock()));
     first = last + '\0';
   }
-  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
-  REQUIRE_OK(bench.ingestor()->IngestHeld(bench.clock()));
+  bench.IngestAll();
   REQUIRE(bench.ingestor()->IngestedLevels() == Levels{{6, 4}});
   REQUIRE(bench.Entries() ==
           "a=old b=old c=old d=old e=old x0=new x1=new x2=new x3=new ");
 }
 
-TEST_CASE("What is held shows when all of it does", "[target][ingest]") {
+TEST_CASE("What is deferred shows when all of it does", "[target][ingest]") {
   LiveBench bench;
-  bench.Make(/*holds=*/true);
+  bench.Make();
   for (const char* key : {"a", "b", "c", "d"}) {
     REQUIRE_OK(bench.ingestor()->Add(
-        bench.Tile(key, std::string(key) + "x", true), bench.clock()));
+        bench.Delta(key, std::string(key) + "x", true), bench.clock()));
   }
   REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
   REQUIRE(bench.Entries() == "a=old b=old c=old d=old e=old ");
@@ -240,9 +250,9 @@ TEST_CASE("Writers wait for an ingestion when flushes that they do not notice "
   LiveBench bench;
   const int refusals = GENERATE(0, 1, 3);
   BusyDb busy(bench.db(), refusals);
-  bench.Make(&busy, {});
-  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("b", "c", true), bench.clock()));
-  REQUIRE_OK(bench.ingestor()->Flush(bench.clock()));
+  bench.Make(&busy);
+  REQUIRE_OK(bench.ingestor()->Add(bench.Delta("b", "c", true), bench.clock()));
+  bench.IngestAll();
   std::string expected = kIngestsOverMemtables ? "" : "flush ";
   for (int i = 0; i < refusals; ++i) {
     expected += "ingest flush ";
@@ -252,31 +262,42 @@ TEST_CASE("Writers wait for an ingestion when flushes that they do not notice "
   REQUIRE(bench.Entries() == "a=old c=new d=old e=old ");
 }
 
-TEST_CASE("However many lanes hand over, one call ingests at a time",
-          "[target][ingest]") {
-  LiveBench bench;
-  std::atomic<int> running{0};
-  std::atomic<int> most{0};
-  std::atomic<int> calls{0};
-  std::atomic<int> handed_over{0};
-  IngestRules rules;
-  rules.make_call = [&](const std::function<rocksdb::Status()>& call) {
-    most = std::max(most.load(), ++running);
+// Tells how many calls ingest at a time. The first one waits until others were
+// handed over.
+class WatchedDb : public rocksdb::StackableDB {
+ public:
+  explicit WatchedDb(rocksdb::DB* base)
+      : StackableDB(std::shared_ptr<rocksdb::DB>(base, [](rocksdb::DB*) {})) {}
+  rocksdb::Status IngestExternalFiles(
+      const std::vector<rocksdb::IngestExternalFileArg>& args) override {
+    most = std::max(most.load(), ++running_);
     // One that was handed over before, and as many as may wait.
-    while (calls == 0 && handed_over < 1 + 4 && running == 1) {
+    while (calls == 0 && handed_over < 1 + 4 && running_ == 1) {
       std::this_thread::yield();
     }
     calls++;
-    const rocksdb::Status status = call();
-    running--;
+    const rocksdb::Status status = StackableDB::IngestExternalFiles(args);
+    running_--;
     return status;
-  };
-  bench.Make(bench.db(), rules);
+  }
+
+  std::atomic<int> most{0};
+  std::atomic<int> calls{0};
+  std::atomic<int> handed_over{0};
+
+ private:
+  std::atomic<int> running_{0};
+};
+
+TEST_CASE("However many lanes hand over, one call ingests at a time",
+          "[target][ingest]") {
+  LiveBench bench;
+  WatchedDb watched(bench.db());
+  bench.Make(&watched, /*over_data=*/false);
   constexpr size_t kLanes = 4;
   std::vector<std::vector<StagedChunk>> chunks(kLanes);
   for (int i = 0; i < 40; ++i) {
-    const std::string key = "f" + std::to_string(100 + i);
-    chunks[i % kLanes].push_back(bench.Tile(key, key + "x", true));
+    chunks[i % kLanes].push_back(bench.OnePut("f" + std::to_string(100 + i)));
   }
   std::vector<std::future<rocksdb::Status>> lanes;
   for (std::vector<StagedChunk>& of_lane : chunks) {
@@ -285,7 +306,7 @@ TEST_CASE("However many lanes hand over, one call ingests at a time",
       rocksdb::Status status;
       for (StagedChunk& chunk : of_lane) {
         status = status.ok() ? bench.ingestor()->Add(chunk, &clock) : status;
-        handed_over++;
+        watched.handed_over++;
       }
       return status.ok() ? bench.ingestor()->Flush(&clock) : status;
     }));
@@ -293,33 +314,16 @@ TEST_CASE("However many lanes hand over, one call ingests at a time",
   for (std::future<rocksdb::Status>& lane : lanes) {
     REQUIRE_OK(lane.get());
   }
-  REQUIRE(most == 1);
-  REQUIRE(calls > 1);
+  REQUIRE(watched.most == 1);
+  REQUIRE(watched.calls > 1);
 }
 
-TEST_CASE("A call that is made for a lane is made elsewhere, and its status "
-          "comes back",
-          "[target][ingest]") {
-  CallThread thread;
-  std::vector<std::thread::id> where;
-  for (const bool ok : {true, false}) {
-    const rocksdb::Status status = thread.Run([&] {
-      where.push_back(std::this_thread::get_id());
-      return ok ? rocksdb::Status::OK() : rocksdb::Status::IOError("no");
-    });
-    REQUIRE(status.IsIOError() == !ok);
-  }
-  REQUIRE(where.size() == 2);
-  REQUIRE(where[0] == where[1]);
-  REQUIRE(where[0] != std::this_thread::get_id());
-}
-
-TEST_CASE("Tiles that overlap are never ingested together",
+TEST_CASE("Deltas that overlap are never ingested together",
           "[target][ingest]") {
   LiveBench bench;
-  bench.Make(/*holds=*/true);
-  REQUIRE_OK(bench.ingestor()->Add(bench.Tile("a", "c", true), bench.clock()));
-  REQUIRE(EndStateOf(bench.ingestor()->Add(bench.Tile("b", "d", true),
+  bench.Make();
+  REQUIRE_OK(bench.ingestor()->Add(bench.Delta("a", "c", true), bench.clock()));
+  REQUIRE(EndStateOf(bench.ingestor()->Add(bench.Delta("b", "d", true),
                                            bench.clock())) ==
           EndState::kInternal);
   REQUIRE(bench.Entries() == "a=old b=old c=old d=old e=old ");

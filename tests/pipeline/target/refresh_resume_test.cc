@@ -2,9 +2,7 @@
 #include <filesystem>
 
 #include "format/record/cover_file.h"
-#include "pipeline/target/fill/refresh_target.h"
 #include "pipeline/target/memory/cover_record.h"
-#include "pipeline/target/pull/pull_reporter.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
@@ -21,12 +19,11 @@ struct RefreshWorld {
   std::unique_ptr<TestServer> server;
   PullOptions options;
 
-  explicit RefreshWorld(Visibility visibility) {
+  RefreshWorld() {
     MakeSampleDatabase(dir / "source");
     server = std::make_unique<TestServer>(ServeAndHold(dir / "source"));
     options = PullFrom(server->address(), dir / "target");
     options.mode = PullMode::kRefresh;
-    options.visibility = visibility;
     REQUIRE_OK(RunPull(options).status);
     fs::copy(dir / "target", dir / "before", fs::copy_options::recursive);
     Change("one");
@@ -64,7 +61,6 @@ struct RefreshWorld {
 
 TEST_CASE("A refresh killed at any step goes on where it was",
           "[target][refresh][crash]") {
-  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
   struct Death {
     const char* point;
     int nth;
@@ -73,31 +69,25 @@ TEST_CASE("A refresh killed at any step goes on where it was",
   const Death death = GENERATE(
       Death{"Puller:HeadWritten", 1, 0}, Death{"LaneClient:ChunkSynced", 4, 2},
       Death{"Ingestor:JournalSynced", 2, 3},
-      Death{"Puller:TotalsAgreed", 1, 5}, Death{"Ingestor:Ingested", 1, 2},
+      Death{"Puller:TotalsAgreed", 1, 5}, Death{"Ingestor:Ingested", 1, 5},
       Death{"Refresh:AllIngested", 1, 5});
-  INFO(death.point << (visibility == Visibility::kAll ? " all" : " chunk"));
-  RefreshWorld world(visibility);
+  INFO(death.point);
+  RefreshWorld world;
   const auto before = EntriesOf(world.dir / "target");
   PullAndDie(world.server->address(), world.options, death.point, death.nth);
   const std::string point = death.point;
-  if (visibility == Visibility::kAll && point.rfind("Ingestor:Ing", 0) != 0 &&
-      point != "Refresh:AllIngested") {
+  if (point != "Ingestor:Ingested" && point != "Refresh:AllIngested") {
     REQUIRE(EntriesOf(world.dir / "target") == before);
   }
-  const bool by_chunk = visibility == Visibility::kChunk;
-  REQUIRE(world.Record().mixed ==
-          (by_chunk && point != "Puller:HeadWritten"));
   const Summary second = world.ToTheEnd();
   REQUIRE(second.chunks_resumed >= death.at_least);
-  REQUIRE_FALSE(world.Record().mixed);
 }
 
 TEST_CASE("A refresh does not go on behind a compaction of somebody else",
           "[target][refresh][crash]") {
-  const bool by_chunk = GENERATE(false, true);
-  RefreshWorld world(by_chunk ? Visibility::kChunk : Visibility::kAll);
+  RefreshWorld world;
   PullAndDie(world.server->address(), world.options,
-             by_chunk ? "Refresh:AllIngested" : "Puller:TotalsAgreed");
+             GENERATE("Refresh:AllIngested", "Puller:TotalsAgreed"));
   {
     // Its files, those of chunks that were ingested too, become others: nobody
     // can tell what that compaction left out.
@@ -110,8 +100,7 @@ TEST_CASE("A refresh does not go on behind a compaction of somebody else",
 
 TEST_CASE("A refresh does not go on behind a file that somebody ingested",
           "[target][refresh][crash]") {
-  const bool by_chunk = GENERATE(false, true);
-  RefreshWorld world(by_chunk ? Visibility::kChunk : Visibility::kAll);
+  RefreshWorld world;
   PullAndDie(world.server->address(), world.options, "LaneClient:ChunkSynced",
              4);
   {
@@ -128,59 +117,9 @@ TEST_CASE("A refresh does not go on behind a file that somebody ingested",
   REQUIRE(second.chunks_resumed == 0);
 }
 
-TEST_CASE("A refresh that goes on knows the outermost keys it has to clear",
-          "[target][refresh][crash]") {
-  RefreshWorld world(Visibility::kChunk);
-  (void)PullAndCancel(world.options, "Ingestor:Ingested", 1);
-  JournalState journal;
-  REQUIRE_OK(ReadJournalState(rocksdb::FileSystem::Default().get(),
-                              world.dir / "target.sstferry/journal",
-                              &journal));
-  PullState state;
-  SourcePlan plan;
-  plan.opened = journal.opened;
-  plan.families = journal.families;
-  PullContext context;
-  context.options = &world.options;
-  context.state = &state;
-  context.plan = &plan;
-  context.disk = rocksdb::FileSystem::Default();
-  PullReporter report(&context);
-  context.report = &report;
-  RefreshTarget target(&context, OpenReplica());
-  std::unique_ptr<Workspace> workspace;
-  REQUIRE_OK(target.OpenWorkspace(&workspace));
-  context.workspace = workspace.get();
-  REQUIRE_OK(target.Inspect());
-  bool as_left = false;
-  REQUIRE_OK(target.CheckAsLeft(journal, &as_left));
-  REQUIRE(as_left);
-  REQUIRE_OK(target.BuildFamilies());
-  REQUIRE_OK(target.Reopen());
-  REQUIRE(state.families.size() == 1);
-  const auto before = EntriesOf(world.dir / "before");
-  REQUIRE(state.families[0].first == before.begin()->first);
-  REQUIRE(state.families[0].last == before.rbegin()->first);
-}
-
-TEST_CASE("A refresh by chunks that lost its snapshot compares what it did",
-          "[target][refresh]") {
-  RefreshWorld world(Visibility::kChunk);
-  const Summary first =
-      PullAndCancel(world.options, "Ingestor:Ingested", 1);
-  REQUIRE(first.state == "mixed");
-  REQUIRE(first.ranges_left > 0);
-  REQUIRE(world.Record().mixed);
-  world.Change("two");
-  world.options.restart = true;
-  const Summary second = world.ToTheEnd();
-  REQUIRE(second.chunks_resumed == 0);
-  REQUIRE(second.sequence_old == first.sequence_old);
-}
-
 TEST_CASE("A refresh that was cancelled before it showed changed nothing",
           "[target][refresh]") {
-  RefreshWorld world(Visibility::kAll);
+  RefreshWorld world;
   const auto before = EntriesOf(world.dir / "target");
   const CoverFile record = world.Record();
   const Summary first =
@@ -193,7 +132,7 @@ TEST_CASE("A refresh that was cancelled before it showed changed nothing",
 
 TEST_CASE("A cancelled refresh in place says whether the next one resumes it",
           "[target][refresh]") {
-  RefreshWorld world(Visibility::kAll);
+  RefreshWorld world;
   const bool serves = GENERATE(true, false);
   if (!serves) {
     world.server.reset();

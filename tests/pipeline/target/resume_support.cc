@@ -43,17 +43,10 @@ TEST_CASE("child: a pull that dies the nth time it comes to a fault point",
   options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
   const std::string mode = Setting("SSTFERRY_TEST_MODE");
   options.mode = mode == "seed" ? PullMode::kSeed : PullMode::kRefresh;
-  options.visibility = mode == "chunk"  ? Visibility::kChunk
-                       : mode == "swap" ? Visibility::kSwap
-                                        : Visibility::kAll;
+  options.visibility =
+      mode == "swap" ? Visibility::kSwap : Visibility::kAll;
   options.command_line = Setting("SSTFERRY_TEST_COMMAND");
   options.verify = Setting("SSTFERRY_TEST_VERIFY") == "yes";
-  std::istringstream ranges(Setting("SSTFERRY_TEST_RANGES"));
-  std::string begin;
-  std::string end;
-  while (ranges >> begin >> end) {
-    options.ranges.push_back({"default", {begin, end}});
-  }
   options.durability = Setting("SSTFERRY_TEST_DURABLE") == "yes"
                            ? Durability::kChunk
                            : Durability::kNone;
@@ -88,10 +81,6 @@ Summary PullAndCancel(const PullOptions& options, const std::string& point,
 void PullAndDie(const HostPort& source, const PullOptions& options,
                 const std::string& point, int nth) {
   const auto text = [](bool yes) { return yes ? "yes" : "no"; };
-  std::string ranges;
-  for (const FamilyRange& range : options.ranges) {
-    ranges += *range.interval.begin + " " + *range.interval.end + " ";
-  }
   Process child(
       CaseOfThisProgram(
           "child: a pull that dies the nth time it comes to a fault point"),
@@ -103,12 +92,10 @@ void PullAndDie(const HostPort& source, const PullOptions& options,
        {"SSTFERRY_TEST_CHUNK_BYTES", std::to_string(options.chunk_bytes)},
        {"SSTFERRY_TEST_REPLACE", text(options.replace)},
        {"SSTFERRY_TEST_MODE",
-        options.mode == PullMode::kSeed                 ? "seed"
-        : options.visibility == Visibility::kChunk ? "chunk"
-        : options.visibility == Visibility::kSwap  ? "swap"
-                                                   : "all"},
+        options.mode == PullMode::kSeed            ? "seed"
+        : options.visibility == Visibility::kSwap ? "swap"
+                                                  : "all"},
        {"SSTFERRY_TEST_COMMAND", options.command_line},
-       {"SSTFERRY_TEST_RANGES", ranges},
        {"SSTFERRY_TEST_VERIFY", text(options.verify)},
        {"SSTFERRY_TEST_DURABLE",
         text(options.durability == Durability::kChunk)}});

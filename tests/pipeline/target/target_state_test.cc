@@ -182,44 +182,13 @@ TargetState StateAfter(Bench* bench, Visibility visibility,
   return StateOf(bench->options.target_dir);
 }
 
-TEST_CASE("A database that a refresh has half replaced is never complete",
-          "[target][status]") {
-  // The record of intervals says it first, last_transfer.json after it.
-  const std::string point =
-      GENERATE("Refresh:MixedRecorded", "Ingestor:Ingested",
-               "Refresh:AllIngested");
-  INFO(point);
-  Bench bench;
-  TargetState state = StateAfter(&bench, Visibility::kChunk, point);
-  REQUIRE_FALSE(state.complete.has_value());
-  REQUIRE_FALSE(state.previous.has_value());
-  REQUIRE_FALSE(state.has_leftover);
-  REQUIRE(state.mixed.has_value());
-  REQUIRE(state.mixed->sequence_new > state.mixed->sequence_old);
-  REQUIRE(state.unfinished.has_value());
-  REQUIRE(state.unfinished->transfer_id == state.mixed->transfer_id);
-  REQUIRE(state.next == kCommand);
-  // Nor without its workspace.
-  fs::remove_all(bench.options.target_dir + ".sstferry");
-  state = StateOf(bench.options.target_dir);
-  REQUIRE_FALSE(state.complete.has_value());
-  REQUIRE(state.mixed.has_value());
-  REQUIRE(state.next.empty());
-  // Nor where one of the two records is lost.
-  if (point != "Refresh:MixedRecorded") {
-    fs::remove(bench.options.target_dir + "/sstferry.covers");
-    REQUIRE(StateOf(bench.options.target_dir).mixed.has_value());
-  }
-}
-
 TEST_CASE("A refresh that has not ended leaves what was there in doubt",
           "[target][status]") {
-  const Visibility visibility = GENERATE(Visibility::kAll, Visibility::kChunk);
+  const std::string point =
+      GENERATE("Puller:HeadWritten", "Refresh:AllIngested");
   Bench bench;
-  const TargetState state =
-      StateAfter(&bench, visibility, "Puller:HeadWritten");
+  const TargetState state = StateAfter(&bench, Visibility::kAll, point);
   REQUIRE_FALSE(state.complete.has_value());
-  REQUIRE_FALSE(state.mixed.has_value());
   REQUIRE(state.previous.has_value());
   REQUIRE(state.unfinished.has_value());
   REQUIRE(state.unfinished->transfer_id != state.previous->transfer_id);

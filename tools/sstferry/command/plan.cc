@@ -62,7 +62,7 @@ std::string Actions(const Summary& summary) {
                {"lookup", " to send, at most"},
                {"delta", " to read and compare on both sides; what differs is "
                          "sent"},
-               {"replace", " to send"}};
+               {"rebuild", " to send"}};
   }
   std::string text;
   for (const auto& [action, meaning] : actions) {

@@ -96,12 +96,6 @@ std::string TargetLine(const Summary& summary) {
     return text + ", out of service for " + PullSeconds(summary.outage_seconds) +
            "; " + Levels(summary) + "\n";
   }
-  if (summary.ranges_not_compared > 0) {
-    return "repaired: " + std::to_string(summary.ranges_compared) +
-           " ranges compared, " + std::to_string(summary.ranges_sent) +
-           " sent" + SingleEntries(summary) + Placement(summary) +
-           "; the rest was not looked at" + ReadAndWritten(summary) + "\n";
-  }
   return text + "; ranges: " + std::to_string(summary.ranges_unchanged) +
          " unchanged, " + std::to_string(summary.ranges_compared) +
          " compared, " + std::to_string(summary.ranges_sent) + " sent" +

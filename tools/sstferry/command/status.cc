@@ -107,22 +107,10 @@ std::string CompletedText(const char* label, const CompletedPull& pull) {
   return Printable(text + ", finished " + pull.finished_at);
 }
 
-std::string MixedText(const MixedReplica& mixed) {
-  return Printable(
-             "mixed: not complete; a refresh, transfer " + mixed.transfer_id +
-             ", has replaced some key intervals by those of sequence " +
-             std::to_string(mixed.sequence_new) + ", the others are of " +
-             std::to_string(mixed.sequence_old)) +
-         "\n";
-}
-
 std::string TargetText(const std::string& place, const TargetState& target) {
   std::string text = "target: " + place + "\n";
   if (target.complete.has_value()) {
     text += CompletedText("complete", *target.complete) + "\n";
-  }
-  if (target.mixed.has_value()) {
-    text += MixedText(*target.mixed);
   }
   if (target.previous.has_value()) {
     text += CompletedText("before this refresh", *target.previous) + "\n";
@@ -143,8 +131,7 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   if (!target.next.empty()) {
     text += "next: " + Printable(target.next) + "\n";
   } else if (target.unfinished.has_value() ? !target.unfinished->running
-                                           : target.has_leftover ||
-                                                 target.mixed.has_value()) {
+                                           : target.has_leftover) {
     text += "next: run the same command again\n";
   }
   return text;
@@ -197,17 +184,10 @@ ordered_json TargetJson(const TargetState& target) {
   const bool running =
       target.unfinished.has_value() && target.unfinished->running;
   json["state"] = running                         ? "running"
-                  : target.mixed.has_value()      ? "mixed"
                   : target.unfinished.has_value() ? "unfinished"
                                                   : "complete";
   json["complete"] = CompletedJson(target.complete);
   json["previous"] = CompletedJson(target.previous);
-  json["mixed"] = nullptr;
-  if (target.mixed.has_value()) {
-    json["mixed"] = {{"transfer_id", target.mixed->transfer_id},
-                     {"sequence_old", target.mixed->sequence_old},
-                     {"sequence_new", target.mixed->sequence_new}};
-  }
   json["unfinished"] = nullptr;
   if (target.unfinished.has_value()) {
     json["unfinished"] = UnfinishedJson(*target.unfinished);

@@ -12,7 +12,6 @@
 namespace sstferry {
 namespace {
 
-constexpr size_t kShownRanges = 10;
 
 // A key or a name, at most kMaxShownKeyBytes of it, and how long it is.
 std::string Shown(const std::string& bytes, uint64_t whole) {
@@ -33,32 +32,6 @@ std::string SideLine(const char* label, const char* other,
             std::to_string(side.pulled_sequence);
   }
   return line + "\n";
-}
-
-std::string ShownBound(const std::optional<std::string>& key) {
-  return key ? Shown(*key, key->size()) : "no bound";
-}
-
-// The first ranges that differ, and how they are made equal.
-std::string DifferentRanges(const Summary& summary) {
-  if (summary.repair.empty()) {
-    return "";
-  }
-  const std::vector<FamilyRange>& ranges = summary.different_ranges;
-  std::string text =
-      "different: " + FormatCount(ranges.size(), "key range") + "\n";
-  for (size_t i = 0; i < std::min(ranges.size(), kShownRanges); ++i) {
-    text += "  " +
-            Shown(ranges[i].column_family, ranges[i].column_family.size()) +
-            ": " + ShownBound(ranges[i].interval.begin) + " to " +
-            ShownBound(ranges[i].interval.end) + "\n";
-  }
-  if (ranges.size() > kShownRanges) {
-    text += "  and " + std::to_string(ranges.size() - kShownRanges) +
-            " more (--json lists them)\n";
-  }
-  return text + "repair: write the output of this verify with --json to FILE, "
-                "then: " + Printable(summary.repair) + "\n";
 }
 
 }  // namespace
@@ -93,7 +66,9 @@ std::string VerifyReport(const Summary& summary) {
     text += "  and " + std::to_string(summary.differences - shown) +
             " more (--show N lists more)\n";
   }
-  text += DifferentRanges(summary);
+  if (!summary.repair.empty()) {
+    text += "repair: " + Printable(summary.repair) + "\n";
+  }
   for (const std::string& note : summary.notes) {
     text += "note: " + Printable(note) + "\n";
   }

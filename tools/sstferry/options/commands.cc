@@ -199,49 +199,26 @@ std::vector<OptionSpec> ServeOptionSpecs() {
 std::vector<OptionSpec> RefreshOptionSpecs() {
   return {
       Row<Pull>("visibility", Group::kRefresh,
-       "When readers see the new data: all (everything at once, after "
-       "staging), chunk (interval by interval, as chunks arrive) or swap (a "
-       "new database replaces the directory while nothing has it open).",
+       "When readers see the new data: all (everything at once, after staging) "
+       "or swap (a new database replaces the directory while nothing has it "
+       "open).",
        [](auto& a) -> auto& { return a.options.visibility; },
-       ChoiceValue<Visibility>("all|chunk|swap",
-                               {Visibility::kAll, Visibility::kChunk,
-                                Visibility::kSwap})),
+       ChoiceValue<Visibility>("all|swap",
+                               {Visibility::kAll, Visibility::kSwap})),
       Row<Pull>("compare", Group::kRefresh,
-       "How all and chunk find what changed: files (by files and WALs of both "
-       "sides, and comparison where these prove nothing: finds every write, but "
-       "no bytes that a disk changed), digest (compare everything on both "
-       "sides) or full (send everything).",
+       "How all finds what changed: files (by files and WALs of both sides, and "
+       "comparison where these prove nothing: finds every write, but no bytes "
+       "that a disk changed) or digest (compare everything on both sides).",
        [](auto& a) -> auto& { return a.options.compare; },
-       ChoiceValue<CompareMode>("files|digest|full",
-                                {CompareMode::kFiles, CompareMode::kDigest,
-                                 CompareMode::kFull})),
-      {"ranges", "FILE", Group::kRefresh,
-       "Repair only the key ranges that FILE lists, the JSON of sstferry verify "
-       "--json: compare them, send what differs, and do not look at the rest. "
-       "With all; not with --cf, --begin, --end, --compare, --adopt or "
-       "--verify. Default: refresh everything."},
+       ChoiceValue<CompareMode>("files|digest",
+                                {CompareMode::kFiles, CompareMode::kDigest})),
       Row<Pull>("drop-missing", Group::kRefresh,
-       "Drop column families that the source no longer has. With all and "
-       "chunk; not with --cf, --begin or --end.",
+       "Drop column families that the source no longer has. With all; not with "
+       "--cf, --begin or --end.",
        [](auto& a) -> auto& { return a.options.drop_missing; }),
-      Row<Pull>("single-delete", Group::kRefresh,
-       "The application deletes keys by SingleDelete: replace intervals with "
-       "changes, and send no single entries. A source that shows a "
-       "SingleDelete needs no option. With all and chunk.",
-       [](auto& a) -> auto& { return a.options.single_delete; }),
-      {"compact", "auto|paced|none", Group::kRefresh,
-       "Compact at the end the replaced intervals and a part of what single "
-       "entries left above the data (auto), the replaced intervals (paced), or "
-       "nothing (none). With all and chunk. Default: auto."},
-      Row<Pull>("compact-rate", Group::kRefresh,
-       "Read at most BYTES per second in that compaction.",
-       [](auto& a) -> auto& { return a.options.compact_rate_bytes_per_sec; },
-       BytesValue("no limit")),
-      Row<Pull>("min-rate", Group::kRefresh,
-       "Ingest at least BYTES per second even while the target's compactions "
-       "lag behind.",
-       [](auto& a) -> auto& { return a.options.min_rate_bytes_per_sec; },
-       BytesValue()),
+      {"compact", "auto|none", Group::kRefresh,
+       "Merge at the end a part of what refreshes left above the data (auto), "
+       "or nothing (none). With all. Default: auto."},
       Row<Pull>("min-free", Group::kRefresh,
        "Keep N% of TARGET_DIR's file system free: wait up to a minute for room "
        "before each chunk, then fail with NO_SPACE.",

@@ -7,9 +7,9 @@
 
 namespace sstferry {
 
-// Reads --ranges with its file, --compact and --source-id, and refuses options
-// that the mode, the visibility or the method has no use for. REQUIRES: the rows
-// of the table have set their members. InvalidArgument: as in arguments.h.
+// Reads --compact and --source-id, and refuses options that the mode, the
+// visibility or the method has no use for. REQUIRES: the rows of the table have
+// set their members. InvalidArgument: as in arguments.h.
 [[nodiscard]] rocksdb::Status ReadRefresh(const OptionTexts& texts,
                                           PullArguments* out);
 

@@ -1,0 +1,350 @@
+// Deltas that hold a range deletion, where many neighbouring keys of the target
+// have nothing at the source between them; and those of very different sides.
+#include "rocksdb/cache.h"
+#include "rocksdb/merge_operator.h"
+#include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
+#include "tests/support/refreshed.h"
+
+namespace sstferry::test {
+namespace {
+
+constexpr uint64_t kMost = 10'000;  // as by default
+
+// Numbers that become keys of a family, in ascending order.
+struct Content {
+  std::vector<uint64_t> numbers;
+
+  static Content From(uint64_t first, uint64_t count) {
+    Content content;
+    for (uint64_t i = 0; i < count; ++i) {
+      content.numbers.push_back(first + i);
+    }
+    return content;
+  }
+  Content And(const Content& more) const {
+    Content all = *this;
+    all.numbers.insert(all.numbers.end(), more.numbers.begin(),
+                       more.numbers.end());
+    return all;
+  }
+};
+
+void Fill(OpenDb* db, const Content& content,
+          const std::string& family = "default") {
+  for (const uint64_t number : content.numbers) {
+    db->Put(NumberedKey(number), "value", family);
+  }
+  db->Flush();
+}
+
+struct Pair {
+  TempDir dir;
+  std::string source = dir / "source";
+  std::string target = dir / "target";
+  Families families = OneFamily(Quiet());
+  PullOptions options;
+
+  Pair() {
+    options.adopt = true;  // compares everything
+    options.compact = false;
+  }
+  void Fill(const Content& at_source, const Content& at_target) {
+    OpenDb from(source, families);
+    test::Fill(&from, at_source);
+    OpenDb to(target, families);
+    test::Fill(&to, at_target);
+  }
+  Ferried Run() {
+    const Ferried refreshed = Refresh(source, target, options);
+    INFO(refreshed.message());
+    REQUIRE_OK(refreshed.status);
+    Expectation expected;
+    expected.families = families;
+    ExpectSameEntries(source, target, expected);
+    return refreshed;
+  }
+  // Also once everything was merged.
+  uint64_t RangeDeletions() {
+    const uint64_t count = IngestedRangeDeletions(target, families);
+    {
+      OpenDb db(target, families);
+      for (const auto& family : families) {
+        db.Compact(family.name);
+      }
+    }
+    Expectation expected;
+    expected.families = families;
+    ExpectSameEntries(source, target, expected);
+    return count;
+  }
+};
+
+TEST_CASE("More neighbouring deletions than 10,000 become one range deletion",
+          "[transfer][refresh][range_deletion]") {
+  const uint64_t count = GENERATE(kMost - 1, kMost, kMost + 1);
+  const bool is_many = count > kMost;
+  Pair pair;
+  const Content around =
+      Content::From(0, 100).And(Content::From(50'000, 100));
+  pair.Fill(around, Content::From(0, 100)
+                        .And(Content::From(20'000, count))
+                        .And(Content::From(50'000, 100)));
+  const Ferried refreshed = pair.Run();
+  // Its two bounds, and itself.
+  REQUIRE(refreshed.summary.entries_deleted == (is_many ? 3 : count));
+  REQUIRE(refreshed.summary.entries_put == 0);
+  REQUIRE(pair.RangeDeletions() == (is_many ? 1 : 0));
+}
+
+TEST_CASE("A key of the source between them parts neighbours",
+          "[transfer][refresh][range_deletion]") {
+  const bool is_same = GENERATE(false, true);  // the target has it, too
+  Pair pair;
+  pair.options.most_point_deletions = 100;
+  Content at_target = Content::From(0, 90).And(Content::From(91, 90));
+  if (is_same) {
+    at_target = at_target.And(Content::From(90, 1));
+  }
+  pair.Fill(Content::From(90, 1), at_target);
+  REQUIRE(pair.Run().summary.entries_deleted == 180);
+  REQUIRE(pair.RangeDeletions() == 0);
+  pair.options.most_point_deletions = 89;
+  pair.Fill({}, Content::From(0, 90).And(Content::From(91, 90)));
+  REQUIRE(pair.Run().summary.entries_deleted == 6);
+  REQUIRE(pair.RangeDeletions() == 1);  // one table
+}
+
+TEST_CASE("Keys that both sides have part neighbours in groups that are equal",
+          "[transfer][refresh][range_deletion]") {
+  // Runs of keys that only the target has between long stretches of equal ones,
+  // which the source does not even read.
+  Pair pair;
+  pair.options.most_point_deletions = 60;
+  Content at_source;
+  Content at_target;
+  for (uint64_t i = 0; i < 40; ++i) {
+    const Content equal = Content::From(10'000 * i, 3000);
+    at_source = at_source.And(equal);
+    at_target =
+        at_target.And(equal).And(Content::From(10'000 * i + 5000, 40 + i));
+  }
+  pair.Fill(at_source, at_target);
+  const Ferried refreshed = pair.Run();
+  // 40 to 60 singly; 61 to 79 with three deletions each.
+  REQUIRE(refreshed.summary.entries_deleted == 21 * 50 + 19 * 3);
+  REQUIRE(pair.RangeDeletions() > 0);
+}
+
+TEST_CASE("A range deletion reaches no further than the target's own keys",
+          "[transfer][refresh][range_deletion]") {
+  // An application writes beside them, while the refresh runs.
+  Pair pair;
+  pair.options.most_point_deletions = 10;
+  pair.Fill(Content::From(0, 10).And(Content::From(500, 10)),
+            Content::From(0, 10)
+                .And(Content::From(100, 50))
+                .And(Content::From(500, 10)));
+  OpenDb target(pair.target, pair.families);
+  const std::unique_ptr<rocksdb::Iterator> before(target->NewIterator({}));
+  bool wrote = false;
+  pair.options.on_transfer = [&](const std::string&) {
+    wrote = true;
+    target.Put(NumberedKey(99), "beside");
+    target.Put(NumberedKey(150), "beside");
+  };
+  const Ferried refreshed =
+      RefreshOpen(pair.source, &target, {"default"}, pair.options);
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(wrote);
+  const auto value_of = [&](uint64_t number) {
+    std::string value;
+    const rocksdb::Status found =
+        target->Get({}, NumberedKey(number), &value);
+    return found.IsNotFound() ? std::string("none") : value;
+  };
+  REQUIRE(value_of(100) == "none");
+  REQUIRE(value_of(149) == "none");
+  // What was there when it was compared is what the source holds, too: these
+  // either went or stayed.
+  REQUIRE((value_of(99) == "none" || value_of(99) == "beside"));
+  REQUIRE((value_of(150) == "none" || value_of(150) == "beside"));
+  // An iterator that was open meanwhile shows what it showed.
+  uint64_t seen = 0;
+  for (before->SeekToFirst(); before->Valid(); before->Next()) {
+    ++seen;
+  }
+  REQUIRE_OK(before->status());
+  REQUIRE(seen == 70);
+  REQUIRE_OK(
+      RefreshOpen(pair.source, &target, {"default"}, pair.options).status);
+  REQUIRE(value_of(99) == "none");
+  REQUIRE(value_of(150) == "none");
+}
+
+TEST_CASE("A source that has nothing where the target has much is told two keys",
+          "[transfer][refresh][range_deletion]") {
+  const bool is_all = GENERATE(false, true);
+  Pair pair;
+  const Content kept = is_all ? Content() : Content::From(0, 10);
+  pair.Fill(kept, kept.And(Content::From(1000, 3 * kMost)));
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.entries_deleted == 3);
+  REQUIRE(pair.RangeDeletions() == 1);
+}
+
+TEST_CASE("Range deletions take the first and the last key of a family, in "
+          "every order",
+          "[transfer][refresh][range_deletion]") {
+  static const NamedComparator own("sstferry.test.own");
+  const rocksdb::Comparator* const order = GENERATE(
+      static_cast<const rocksdb::Comparator*>(&own),
+      rocksdb::BytewiseComparator(), rocksdb::ReverseBytewiseComparator());
+  const bool keeps_middle = GENERATE(false, true);
+  Pair pair;
+  pair.families[0].options.comparator = order;
+  pair.options.registry.comparators = {&own};
+  pair.options.most_point_deletions = 20;
+  {
+    OpenDb source(pair.source, pair.families);
+    if (keeps_middle) {
+      source.Put(NumberedKey(50), "value");
+    }
+    source.Flush();
+    OpenDb target(pair.target, pair.families);
+    target.Put("", "the empty key");
+    target.Put(std::string(300, '\xff'), "the last key");
+    Fill(&target, Content::From(0, 100));
+  }
+  pair.Run();
+  REQUIRE(pair.RangeDeletions() == 1);
+  // And they come back.
+  {
+    OpenDb source(pair.source, pair.families);
+    source.Put("", "again");
+    source.Put(std::string(300, '\xff'), "again");
+    source.Put("k", "again");
+    source.Flush();
+  }
+  pair.Run();
+  {
+    OpenDb source(pair.source, pair.families);
+    source.Put("", "changed");
+    source.Delete(std::string(300, '\xff'));
+    source.Flush();
+  }
+  pair.options.adopt = false;  // looked up
+  const Ferried looked = pair.Run();
+  REQUIRE(looked.summary.ranges_compared == 0);
+}
+
+TEST_CASE("Families have range deletions of their own",
+          "[transfer][refresh][range_deletion]") {
+  Pair pair;
+  pair.families.emplace_back("other", Quiet());
+  pair.options.most_point_deletions = 50;
+  {
+    OpenDb source(pair.source, pair.families);
+    Fill(&source, Content::From(0, 100));
+    Fill(&source, Content::From(200, 100), "other");
+    OpenDb target(pair.target, pair.families);
+    Fill(&target, Content::From(0, 200));
+    Fill(&target, Content::From(0, 300), "other");
+  }
+  REQUIRE(pair.Run().summary.entries_deleted == 6);
+  REQUIRE(pair.RangeDeletions() == 2);
+}
+
+TEST_CASE("A database with a row cache gets deletions of keys alone",
+          "[transfer][refresh][range_deletion]") {
+  Pair pair;
+  pair.options.most_point_deletions = 10;
+  pair.Fill(Content::From(0, 10), Content::From(0, 100));
+  rocksdb::DBOptions caching;
+  caching.row_cache = rocksdb::NewLRUCache(1 << 20);
+  {
+    OpenDb target(pair.target, pair.families, caching);
+    const Ferried refreshed =
+        RefreshOpen(pair.source, &target, {"default"}, pair.options);
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.entries_deleted == 90);
+  }
+  REQUIRE(pair.RangeDeletions() == 0);
+}
+
+TEST_CASE("More keys than an index keeps are compared in parts",
+          "[transfer][refresh][range_deletion]") {
+  // Long keys: 32 MiB of them are 160.
+  const auto key = [](uint64_t number) {
+    return NumberedKey(number) + std::string(200 << 10, 'k');
+  };
+  const bool is_alike = GENERATE(false, true);
+  Pair pair;
+  pair.options.most_point_deletions = GENERATE(0u, 30u);
+  pair.options.chunk_bytes = 1 << 30;  // few ranges
+  pair.options.lanes = 1;
+  {
+    OpenDb source(pair.source, pair.families);
+    for (uint64_t i = 0; i < 400; i += is_alike ? 1 : 90) {
+      source.Put(key(i), "value");
+    }
+    source.Flush();
+    OpenDb target(pair.target, pair.families);
+    for (uint64_t i = 0; i < 400; ++i) {
+      target.Put(key(i), i % 7 == 0 ? "older" : "value");
+    }
+    target.Flush();
+  }
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.entries_put == (is_alike ? 58 : 1));
+  REQUIRE(refreshed.summary.chunks_delta > refreshed.summary.ranges_delta);
+  REQUIRE((pair.RangeDeletions() > 0) ==
+          (!is_alike && pair.options.most_point_deletions > 0));
+}
+
+TEST_CASE("Families and keys that are new at the target come as puts alone",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  pair.families.emplace_back("new", Quiet());
+  {
+    OpenDb source(pair.source, pair.families);
+    Fill(&source, Content::From(0, 5000), "new");
+    Fill(&source, Content::From(0, 5000));
+    OpenDb target(pair.target, OneFamily(Quiet()));
+    Fill(&target, Content::From(0, 10));
+  }
+  pair.options.chunk_bytes = 64 << 10;
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.chunks_built > 1);
+  REQUIRE(refreshed.summary.ranges_compared == 1);
+  REQUIRE(refreshed.summary.entries_deleted == 0);
+}
+
+TEST_CASE("Merge operands, blobs and empty values are compared as readers see "
+          "them",
+          "[transfer][refresh][delta]") {
+  Pair pair;
+  rocksdb::ColumnFamilyOptions& options = pair.families[0].options;
+  options.merge_operator = MergeOperatorNamed("stringappend");
+  options.enable_blob_files = true;
+  options.min_blob_size = 100;
+  const auto fill = [&](const std::string& dir, const std::string& what) {
+    OpenDb db(dir, pair.families);
+    for (uint64_t i = 0; i < 300; ++i) {
+      db.Put(NumberedKey(i), std::string(i % 3 == 0 ? 500 : i % 3, 'v'));
+      if (i % 10 == 0) {
+        db.Merge(NumberedKey(i), what);
+      }
+    }
+    db.Flush();
+  };
+  fill(pair.source, "a");
+  fill(pair.target, "b");
+  const Ferried refreshed = pair.Run();
+  REQUIRE(refreshed.summary.entries_put == 30);
+  REQUIRE(refreshed.summary.entries_deleted == 0);
+  REQUIRE(pair.RangeDeletions() == 0);
+}
+
+}  // namespace
+}  // namespace sstferry::test
