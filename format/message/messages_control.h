@@ -58,21 +58,12 @@ struct OpenRequest {
   // New refresh only: numbers of TargetFamily and Cover items that follow.
   uint32_t target_families = 0;
   uint32_t target_covers = 0;
-  // With kLatest: how long ago the target was first told Busy. A snapshot that
-  // was new enough then still is.
+  // With kLatest: how long ago the target first asked and was told Busy, rounded
+  // up. A snapshot that was new enough then still is.
   uint64_t waited_seconds = 0;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
-};
-
-// In place of Opened: the source serves as many transfers as it may. The target
-// connects and asks again after that time.
-struct Busy {
-  uint32_t retry_after_millis = 0;
-  void EncodeTo(std::string* out) const;
-  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
-  friend bool operator==(const Busy&, const Busy&) = default;
 };
 
 // Identifies a directory among all directories of one machine, and reveals

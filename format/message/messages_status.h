@@ -1,5 +1,5 @@
-// Messages about the snapshots that a source retains. See
-// format/message/messages.h.
+// Messages about the snapshots that a source retains, its databases, and its
+// places. See format/message/messages.h.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,15 @@ struct FactsReply {
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const FactsReply&, const FactsReply&) = default;
+};
+
+// In place of Opened: the source serves as many transfers as it may. The target
+// connects and asks again after that time.
+struct Busy {
+  uint32_t retry_after_millis = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const Busy&, const Busy&) = default;
 };
 
 }  // namespace sstferry

@@ -127,7 +127,8 @@ TEST_CASE("What waits for a source's snapshot, or for a place there, can be "
     }
     ReceiveEnd(channel).PermitUncheckedError();
   });
-  const PullOptions options = PullOver(source.address(), dir);
+  PullOptions options = PullOver(source.address(), dir);
+  options.method = PullMethod::kIngest;  // asks for nothing before
   const Kind kind = GENERATE(kPull, kPlan, kVerify);
   VerifyOptions verify;
   verify.left = options.source;

@@ -106,7 +106,8 @@ TransferId World::Hold() {
   fuzz::MustWork(transfer->Pin());
   shared->set_gate(gate_);
   const TransferId id = transfer->id();
-  fuzz::MustWork(store_->Add(std::move(transfer)));
+  std::chrono::milliseconds retry_after{0};
+  fuzz::MustWork(store_->Add(std::move(transfer), &retry_after));
   transfers_.push_back(id);
   return id;
 }

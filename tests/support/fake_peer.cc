@@ -438,7 +438,9 @@ void ServeControl(const SourceLies& lies, Channel* channel) {
   Frame frame;
   while (channel->Receive(Soon(), &frame).ok()) {
     Status status;
-    if (frame.type == FrameType::kOpenRequest) {
+    if (frame.type == FrameType::kFactsRequest) {
+      status = channel->SendMessage(FrameType::kFactsReply, FactsReply());
+    } else if (frame.type == FrameType::kOpenRequest) {
       status = SendPlan(lies, channel);
     } else if (frame.type == FrameType::kFinish) {
       Finish finish;

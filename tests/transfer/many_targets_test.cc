@@ -1,6 +1,9 @@
 // Several targets that pull one snapshot at the same time.
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -216,39 +219,75 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   }
 }
 
+// Holds the transfers that have a place until a test opens.
+class PlaceGate {
+ public:
+  // That target was told that there is no place.
+  void Told(int target) {
+    std::lock_guard<std::mutex> lock(mu_);
+    told_.insert(target);
+    changed_.notify_all();
+  }
+  // A target has a place.
+  void Pass() {
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait_for(lock, kLimit, [this] { return open_; });
+  }
+  // Blocks until so many were told; false if they never are.
+  bool AwaitTold(size_t targets) {
+    std::unique_lock<std::mutex> lock(mu_);
+    return changed_.wait_for(
+        lock, kLimit, [&] { return told_.size() == targets; });
+  }
+  void Open() {
+    std::lock_guard<std::mutex> lock(mu_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  static constexpr std::chrono::seconds kLimit{60};
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::set<int> told_;  // under mu_
+  bool open_ = false;   // under mu_
+};
+
 TEST_CASE("Many targets on few places all end, with one snapshot",
           "[transfer][share][busy]") {
   Fleet fleet(1'000);
   constexpr int kTargets = 24;
+  constexpr int kPlaces = 3;
+  HandClock clock;
   ServeOptions serve = ServeSample(fleet.dir / "source");
-  serve.max_transfers = 3;
-  // None but those that had to wait get a snapshot of then.
-  serve.share_snapshots = std::chrono::seconds(1);
+  serve.max_transfers = kPlaces;
+  serve.leases.steady_seconds = clock.function();
   TestServer server(serve);
+  PlaceGate gate;
   std::vector<Summary> summaries(kTargets);
-  std::atomic<int> told{0};
-  std::atomic<int> running{kTargets};
+  const auto options = [&](int i) {
+    PullOptions pull = fleet.Options(i, server.address());
+    pull.chunk_bytes = 64u << 10;
+    pull.log = [&gate, i](LogLevel, const std::string& line) {
+      if (line.find("; asks again in ") != std::string::npos) gate.Told(i);
+    };
+    pull.on_transfer = [&gate](const std::string&) { gate.Pass(); };
+    return pull;
+  };
   std::vector<std::thread> pulls;
   for (int i = 0; i < kTargets; ++i) {
-    pulls.emplace_back([&, i] {
-      PullOptions options = fleet.Options(i, server.address());
-      options.chunk_bytes = 64u << 10;
-      options.log = [&told](LogLevel, const std::string& line) {
-        told += line.find("; asks again in ") != std::string::npos ? 1 : 0;
-      };
-      summaries[i] = RunPull(options);
-      --running;
-    });
+    pulls.emplace_back([&, i] { summaries[i] = RunPull(options(i)); });
   }
-  for (int i = 0; i < 100'000 && running > 0; ++i) {
-    fleet.db.Put("later" + std::to_string(i), "perhaps in it");
-    std::this_thread::yield();
-  }
+  const bool all_told = gate.AwaitTold(kTargets - kPlaces);
+  fleet.db.Put("later", "than all of them");
+  clock.Advance(60);  // now the snapshot is too old for others
+  gate.Open();
   for (std::thread& pull : pulls) {
     pull.join();
   }
+  REQUIRE(all_told);
   const auto entries = sstferry::EntriesOf(fleet.dir / "target0");
-  REQUIRE(entries.size() >= 1'001);
+  REQUIRE(entries.size() == 1'001);
   for (int i = 0; i < kTargets; ++i) {
     CAPTURE(i);
     INFO(summaries[i].status.ToString());
@@ -258,7 +297,10 @@ TEST_CASE("Many targets on few places all end, with one snapshot",
     REQUIRE(sstferry::EntriesOf(fleet.dir / ("target" + std::to_string(i))) ==
             entries);
   }
-  REQUIRE(told > 0);
+  // One that had not to wait gets what is there now.
+  const Summary newcomer = RunPull(options(kTargets));
+  REQUIRE(newcomer.status.ok());
+  REQUIRE(newcomer.snapshot_sequence > summaries[0].snapshot_sequence);
 }
 
 // A server whose only place is taken.

@@ -12,7 +12,7 @@ namespace sstferry {
 // How far a transfer has come that has a place.
 struct PlaceUse {
   std::chrono::milliseconds age{0};
-  double done = 0;  // of its bytes, 0 to 1
+  double done = 0;  // of its bytes, 0 to 1 or, if the plan was low, more
 };
 
 // No target waits in line: each asks again at about the time at which a place

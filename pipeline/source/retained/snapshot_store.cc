@@ -115,8 +115,8 @@ std::shared_ptr<SharedSnapshot> SnapshotStore::Latest(
       static_cast<uint64_t>(options_->share_snapshots.count());
   const auto is_new = [&](const std::shared_ptr<SharedSnapshot>& one) {
     const uint64_t age = now - std::min(now, one->begun_seconds());
-    return age < share ||
-           (share > 0 && age - share < request.waited_seconds);
+    return age < share || (share > 0 && request.waited_seconds > 0 &&
+                           age - share <= request.waited_seconds);
   };
   std::shared_ptr<SharedSnapshot> newest =
       windows_.Find(database.name, request);

@@ -65,7 +65,8 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
       return MakeStatus(EndState::kCancelled, "the source is shutting down");
     }
     if (!Place(transfer, &evicted)) {
-      *retry_after = returns_.Next(entries_.Uses(), Clock::now());
+      const Clock::time_point now = Clock::now();
+      *retry_after = returns_.Next(entries_.Uses(now), now);
       if (transfer->request().snapshot_use == SnapshotUse::kLatest &&
           options_->share_snapshots.count() > 0) {
         windows_.Keep(transfer->shared(),

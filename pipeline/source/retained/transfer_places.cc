@@ -87,10 +87,22 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   return chosen;
 }
 
-std::vector<PlaceUse> TransferPlaces::Uses() const {
+std::vector<PlaceUse> TransferPlaces::Uses(Clock::time_point now) {
   std::vector<PlaceUse> uses;
-  for (const auto& [id, entry] : *this) {
-    uses.push_back({entry.transfer->age(), entry.transfer->done()});
+  for (auto& [id, entry] : *this) {
+    if (entry.planned_bytes == 0 && entry.transfer->planned()) {
+      for (const Range& range : entry.transfer->ranges()) {
+        entry.planned_bytes +=
+            range.need == RangeNeed::kUnchanged ? 0 : range.estimated_bytes;
+      }
+    }
+    const double sent = static_cast<double>(
+        entry.transfer->counters()->sst_bytes);
+    uses.push_back({std::chrono::duration_cast<std::chrono::milliseconds>(
+                        now - entry.placed_at),
+                    entry.planned_bytes == 0
+                        ? 0
+                        : sent / static_cast<double>(entry.planned_bytes)});
   }
   return uses;
 }

@@ -20,6 +20,8 @@ struct PlacedTransfer {
   uint64_t idle_since = 0;  // steady seconds; valid without a target
   uint64_t moved = 0;       // CurrentStats() when last looked at
   uint64_t moved_at = 0;    // steady seconds at which that had changed
+  Clock::time_point placed_at = Clock::now();
+  uint64_t planned_bytes = 0;  // to be sent, estimated; 0: not looked at yet
 };
 
 // The readers of one snapshot in this process.
@@ -37,8 +39,8 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
  public:
   explicit TransferPlaces(const ServeOptions* options) : options_(options) {}
 
-  // Tells how far each has come.
-  std::vector<PlaceUse> Uses() const;
+  // Tells how far each has come by `now`.
+  std::vector<PlaceUse> Uses(Clock::time_point now);
   // Adds a transfer. If there are too many, another one gives its place up for
   // it (*evicted), if that may be. Returns false if there is no place.
   bool Insert(const std::shared_ptr<Transfer>& transfer, uint64_t now,

@@ -126,26 +126,10 @@ Status Transfer::PinOnce() {
   plan_micros_ = MicrosSince(start) - snapshot_micros_;
   std::lock_guard<std::mutex> lock(mu_);
   if (status.ok()) {
-    for (const Range& range : plan_->ranges) {
-      planned_bytes_ +=
-          range.need == RangeNeed::kUnchanged ? 0 : range.estimated_bytes;
-    }
     ledger_.Begin(plan_->ranges.size());
     planned_ = true;
   }
   return status;
-}
-
-std::chrono::milliseconds Transfer::age() const {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-      steady_clock::now() - started_);
-}
-
-double Transfer::done() const {
-  return planned_ && planned_bytes_ > 0
-             ? static_cast<double>(counters_.sst_bytes) /
-                   static_cast<double>(planned_bytes_)
-             : 0;
 }
 
 // Transfers share a plan, but for a refresh: its plan depends on what its target

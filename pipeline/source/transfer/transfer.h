@@ -153,11 +153,6 @@ class Transfer {
   const OpenRequest& request() const { return request_; }
   const std::string& name() const { return database_.name; }
   uint32_t lanes() const { return connections_.lanes(); }  // granted
-  // Time since it was begun in this process.
-  std::chrono::milliseconds age() const;
-  // Which part of the planned bytes was sent since then, 0 to 1 or, where the
-  // plan was too low, more.
-  double done() const;
   rocksdb::DB* db() const { return pinned_->db(); }
   const std::vector<TransferFamily>& families() const {
     return plan_->families;
@@ -237,7 +232,6 @@ class Transfer {
   std::atomic<bool> planned_{false};
   uint64_t snapshot_micros_ = 0;
   uint64_t plan_micros_ = 0;
-  uint64_t planned_bytes_ = 0;  // estimated
   TransferCounters counters_;
   TransferLedger ledger_;
   TransferPace pace_;

@@ -24,6 +24,8 @@ Status Malformed(const std::string& what) {
 }  // namespace
 
 void PlanReceiver::Begin() {
+  asked_at_ = Clock::now();
+  if (!has_begun_) first_asked_at_ = asked_at_;
   has_begun_ = true;
   is_opened_ = false;
   is_complete_ = false;
@@ -31,8 +33,28 @@ void PlanReceiver::Begin() {
   bytes_ = 0;
 }
 
+uint64_t PlanReceiver::SecondsSinceFirstAsked() const {
+  return static_cast<uint64_t>(
+      std::chrono::ceil<std::chrono::seconds>(Clock::now() - first_asked_at_)
+          .count());
+}
+
+// The decoder bounds what the source says.
+Status PlanReceiver::TakeBusy(const Frame& frame) {
+  Busy busy;
+  const Status status = busy.DecodeFrom(frame.payload);
+  if (!status.ok()) {
+    return status;
+  }
+  asks_again_at_ =
+      Clock::now() + std::chrono::milliseconds(busy.retry_after_millis);
+  return MakeStatus(EndState::kBusy,
+                    "the source serves as many transfers as it may");
+}
+
 Status PlanReceiver::TakeOpened(const Frame& frame) {
   is_opened_ = true;
+  asks_again_at_.reset();
   plan_.leaves_out = (frame.flags & kFrameFlagAsChunks) != 0;
   const Status status = plan_.opened.DecodeFrom(frame.payload);
   if (status.ok() && transfer_id_.has_value() &&
@@ -135,6 +157,8 @@ Status PlanReceiver::Take(const Frame& frame) {
                      " bytes");
   }
   switch (frame.type) {
+    case FrameType::kBusy:
+      return TakeBusy(frame);
     case FrameType::kOpened:
       return TakeOpened(frame);
     case FrameType::kFamily:

@@ -9,6 +9,7 @@
 #include "format/message/messages.h"
 #include "pipeline/wire/channel.h"
 #include "rocksdb/status.h"
+#include "sstferry/transport.h"
 
 namespace sstferry {
 
@@ -41,13 +42,22 @@ class PlanReceiver {
   bool is_opened() const { return is_opened_; }
   bool Expects(FrameType type) const {
     return has_begun_ && !is_complete_ &&
-           (type == FrameType::kOpened) != is_opened_;
+           (type == FrameType::kOpened || type == FrameType::kBusy) !=
+               is_opened_;
+  }
+  // When the source was asked last.
+  Clock::time_point asked_at() const { return asked_at_; }
+  uint64_t SecondsSinceFirstAsked() const;
+  // When it is to be asked again; absent: it does not lack a place.
+  std::optional<Clock::time_point> asks_again_at() const {
+    return asks_again_at_;
   }
 
   // REQUIRES: Expects(frame.type).
   //   NotFound       the frame is none of a plan.
   //   kCorrupt       it is malformed, out of turn, or one too many.
   //   kSnapshotGone  another transfer, or another plan than before.
+  //   kBusy          the source has no place.
   [[nodiscard]] rocksdb::Status Take(const Frame& frame);
 
   // REQUIRES: is_complete().
@@ -63,6 +73,7 @@ class PlanReceiver {
   uint64_t bytes() const { return bytes_; }
 
  private:
+  [[nodiscard]] rocksdb::Status TakeBusy(const Frame& frame);
   [[nodiscard]] rocksdb::Status TakeOpened(const Frame& frame);
   [[nodiscard]] rocksdb::Status TakeFamily(const Frame& frame);
   [[nodiscard]] rocksdb::Status TakeEnd(const Frame& frame);
@@ -78,6 +89,9 @@ class PlanReceiver {
   bool is_opened_ = false;
   bool is_complete_ = false;
   bool source_resumed_ = false;
+  Clock::time_point first_asked_at_;
+  Clock::time_point asked_at_ = Clock::now();
+  std::optional<Clock::time_point> asks_again_at_;
   SourcePlan plan_;
   uint64_t bytes_ = 0;
   std::optional<Digest128> digest_;  // of the plan that was complete before

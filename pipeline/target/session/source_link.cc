@@ -41,7 +41,7 @@ SourceSessionOptions SourceLink::SessionOptions() {
   }
   options.stop = failure_->stop();
   options.on_retry = [this](const Status& lost) { OnRetry(lost); };
-  options.on_busy = [this](std::chrono::milliseconds wait) { OnBusy(wait); };
+  options.on_busy = [this] { OnBusy(); };
   options.on_failed_try = [this](const Status& failed) {
     Log(LogLevel::kWarning,
         std::string("source: not reached, is tried again: ") +
@@ -178,10 +178,8 @@ void SourceLink::OnRetry(const Status& lost) {
   SetWaitingFor(MessageOf(lost));
 }
 
-void SourceLink::OnBusy(std::chrono::milliseconds wait) {
-  Log(LogLevel::kInfo,
-      "source: serves as many transfers as it may; asks again in " +
-          std::to_string(wait.count()) + " ms");
+void SourceLink::OnBusy() {
+  Log(LogLevel::kInfo, "source: " + waiting_for());
   if (options_.on_busy) {
     options_.on_busy();
   }

@@ -104,7 +104,7 @@ class SourceLink {
   SourceSessionOptions SessionOptions();
   bool Tolerates(const rocksdb::Status& status) const;
   void OnRetry(const rocksdb::Status& lost);
-  void OnBusy(std::chrono::milliseconds wait);
+  void OnBusy();
   void CloseSilentLanes();
   void SetWaitingFor(const std::string& why);
   void Log(LogLevel level, const std::string& text) const;

@@ -49,8 +49,7 @@ Status AnswerPing(const Frame& frame, Channel* channel) {
   return status.ok() ? channel->SendMessage(FrameType::kPong, ping) : status;
 }
 
-template <typename Answers>
-Status DecodeAnswer(const Frame& frame, Answers* answers) {
+Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
   switch (frame.type) {
     case FrameType::kListReply:
       return answers->list.DecodeFrom(frame.payload);
@@ -287,24 +286,7 @@ Status SourceSession::Handle(const Frame& frame) {
   }
 }
 
-// Never longer than kMaxRetryAfterMillis, whatever the source says.
-Status SourceSession::TakeBusy(const Frame& frame) {
-  Busy busy;
-  const Status status = busy.DecodeFrom(frame.payload);
-  if (!status.ok()) {
-    return status;
-  }
-  asks_again_at_ =
-      Clock::now() + std::chrono::milliseconds(busy.retry_after_millis);
-  return MakeStatus(EndState::kBusy, "source " + dialer_->address() +
-                                         ": has no place for this transfer");
-}
-
 Status SourceSession::HandlePlanFrame(const Frame& frame) {
-  if (frame.type == FrameType::kBusy && plan_.has_begun() &&
-      !plan_.is_opened()) {
-    return TakeBusy(frame);
-  }
   if (!plan_.Expects(frame.type)) {
     // An End frame says why; anything else is out of turn.
     return channel_->ExpectType(frame,
@@ -313,7 +295,6 @@ Status SourceSession::HandlePlanFrame(const Frame& frame) {
                                     : FrameType::kPing);
   }
   const Status status = plan_.Take(frame);
-  asks_again_at_.reset();
   if (status.IsNotFound()) {
     return channel_->ExpectType(frame, FrameType::kPlanEnd);
   }
@@ -345,10 +326,6 @@ Status SourceSession::Question(FrameType type, const Message& message,
     status = AwaitChannel(&channel, &connection);
     if (!status.ok()) {
       return status;
-    }
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      asked_at_ = Clock::now();
     }
     const Status sent = channel->SendMessage(type, message,
                                              WaitLimit::Within(kSendLimit));
@@ -401,7 +378,7 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
     // A big WAL takes as long as it takes: what is read of it is told. Nor is a
     // source that has no place too slow: only the deadline counts then.
     if (!dialing_ &&
-        (now == seen || Clock::now() >= asked_at_ + kPinLimit)) {
+        (now == seen || Clock::now() >= plan_.asked_at() + kPinLimit)) {
       return Stalled(dialer_->address(), options_.stall_timeout);
     }
     seen = now;
@@ -425,7 +402,6 @@ Status SourceSession::Open(const OpenRequest& request, SourcePlan* plan) {
     std::lock_guard<std::mutex> lock(mu_);
     plan_.Begin();
     connected_ = false;
-    first_asked_at_ = asked_at_ = Clock::now();
     request_ = request;
     if (request.snapshot_use != SnapshotUse::kResume) {
       AnnounceMemory(memory_, &request_);
@@ -581,11 +557,6 @@ Status SourceSession::AwaitFailure(std::chrono::milliseconds limit) {
 Stats SourceSession::stats() const {
   std::lock_guard<std::mutex> lock(mu_);
   return answers_.stats;
-}
-
-std::optional<Clock::time_point> SourceSession::asks_again_at() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  return asks_again_at_;
 }
 
 uint64_t SourceSession::progress() const {

@@ -53,11 +53,22 @@ struct SourceSessionOptions {
   // Connect(); must not call back into the session but for Cancel().
   std::function<void(const rocksdb::Status&, const std::string& where)> on_fail;
   // Called from a thread of the session when the source has no place for the
-  // transfer and is asked again after `wait`. Null: nobody is told.
-  std::function<void(std::chrono::milliseconds wait)> on_busy;
+  // transfer: asks_again_at() says when it is asked again. Null: nobody is told.
+  std::function<void()> on_busy;
   // Called by the reader for every Stats of the source; what it returns is
   // sent. Null: nothing is.
   std::function<std::optional<Compress>(const Stats&)> on_stats;
+};
+
+// The newest of each kind.
+struct SourceAnswers {
+  bool answered = false;  // list, held or facts
+  ListReply list;
+  StatusReply held;
+  FactsReply facts;
+  bool finished = false;
+  Finish finish;
+  Stats stats;
 };
 
 // Ownership: borrows the dialer, which must outlive it.
@@ -102,9 +113,11 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
   Stats stats() const;  // the source's newest
-  // When the source is asked for a place again; absent: it has one, or nobody
-  // has asked.
-  std::optional<Clock::time_point> asks_again_at() const;
+  // When the source is asked for a place again; absent: none is lacking.
+  std::optional<Clock::time_point> asks_again_at() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return plan_.asks_again_at();
+  }
   // Grows while the source does anything for this session.
   uint64_t progress() const;
   uint64_t wire_bytes() const;
@@ -142,7 +155,6 @@ class SourceSession {
                                          const Message& message,
                                          const Reply& answer, Reply* reply);
   [[nodiscard]] rocksdb::Status HandlePlanFrame(const Frame& frame);
-  [[nodiscard]] rocksdb::Status TakeBusy(const Frame& frame);
   [[nodiscard]] rocksdb::Status Ask(Channel* channel,
                                     const OpenRequest& request);
   // For what the source was asked. kTooSlow once it got on with nothing for the
@@ -157,17 +169,6 @@ class SourceSession {
     return plan_.source_resumed() || request_.mode != TransferMode::kSeed;
   }
   void StopThreads();
-
-  // The newest of each kind.
-  struct Answers {
-    bool answered = false;  // list, held or facts
-    ListReply list;
-    StatusReply held;
-    FactsReply facts;
-    bool finished = false;
-    struct Finish finish;
-    Stats stats;
-  };
 
   Dialer* const dialer_;
   const SourceSessionOptions options_;
@@ -192,11 +193,8 @@ class SourceSession {
   bool stopping_ = false;
   rocksdb::Status status_;    // not OK: the session failed
   OpenRequest request_;
-  Clock::time_point first_asked_at_;  // for this plan
-  Clock::time_point asked_at_ = Clock::now();
-  std::optional<Clock::time_point> asks_again_at_;
   PlanReceiver plan_;
-  Answers answers_;
+  SourceAnswers answers_;
 };
 
 // The Hello this process sends.

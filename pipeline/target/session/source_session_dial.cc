@@ -119,13 +119,11 @@ Status SourceSession::Reconnect(Status status) {
   Status waited;
   channel()->Close();
   if (status.IsBusy()) {
-    const Clock::time_point turn = *asks_again_at();
     if (options_.on_busy) {
-      options_.on_busy(std::chrono::ceil<std::chrono::milliseconds>(
-          turn - Clock::now()));
+      options_.on_busy();
     }
     backoff_ = Backoff(options_.retry);  // it answers
-    waited = AwaitTime(turn);
+    waited = AwaitTime(*asks_again_at());
   } else {
     lost_ = true;
     if (options_.on_retry) {
@@ -173,13 +171,10 @@ Status SourceSession::Reopen(std::shared_ptr<Channel> channel) {
       return Status::OK();
     }
     request = request_;
-    asked_at_ = Clock::now();
     if (plan_.transfer_id().has_value()) {
       ResumeInstead(*plan_.transfer_id(), &request);
     } else if (request.snapshot_use == SnapshotUse::kLatest) {
-      request.waited_seconds = static_cast<uint64_t>(
-          std::chrono::floor<std::chrono::seconds>(asked_at_ - first_asked_at_)
-              .count());
+      request.waited_seconds = plan_.SecondsSinceFirstAsked();
     }
     plan_.Begin();
   }
