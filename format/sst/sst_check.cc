@@ -279,9 +279,11 @@ Status ChunkChecker::CheckRangeDeletions() const {
     }
     before = cursor.value().ToString();
   }
-  return s.ok() ? ExpectNumber("range deletions in their block",
-                               range_deletions(), found)
-                : s;
+  if (s.ok()) {
+    s = ExpectNumber("range deletions in their block", range_deletions(),
+                     found);
+  }
+  return s;
 }
 
 Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {

@@ -210,8 +210,11 @@ TEST_CASE("A lane gets groups and deltas only of ranges that are compared",
     REQUIRE_OK(lane->SendMessage(FrameType::kGroupRequest,
                                  GroupRequest{range_id, 6}));
   } else {
-    REQUIRE_OK(lane->SendMessage(FrameType::kDeltaRequest,
-                                 DeltaRequest{range_id, {7}, {}, true}));
+    DeltaRequest request;
+    request.range_id = range_id;
+    request.groups = {7};
+    request.complete = true;
+    REQUIRE_OK(lane->SendMessage(FrameType::kDeltaRequest, request));
   }
   const Status status = ReceiveEnd(lane.get());
   INFO(status.ToString());

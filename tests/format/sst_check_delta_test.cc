@@ -144,7 +144,6 @@ struct RawDelta {
     ChunkExpectation expected =
         Delta{{{"c", ""}, {"d", "2"}, {"k", ""}}, {}}.Expected({});
     expected.key_bytes.reset();
-    expected.value_bytes.reset();
     expected.comparator.clear();
     return expected;
   }

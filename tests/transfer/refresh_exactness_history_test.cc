@@ -18,6 +18,7 @@
 #include "pipeline/target/disk/durable.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/refreshed.h"
 #include "tests/support/refreshed_world.h"
 #include "tests/support/replica_contents.h"
 #include "tests/support/sample_database.h"

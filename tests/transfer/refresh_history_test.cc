@@ -59,6 +59,11 @@ struct World {
   std::vector<Night> nights;
 };
 
+uint32_t MostPointDeletions(const Night& night) {
+  constexpr uint32_t kMost[] = {1, 3, 20, 10'000};
+  return kMost[night.most_point_deletions];
+}
+
 void showValue(const Night& night, std::ostream& os) {
   os << "\n night visibility " << static_cast<int>(night.visibility)
      << " compare " << night.compare << " most_point_deletions "
@@ -208,11 +213,6 @@ void NoteCalls(const std::string& dir, PullOptions* options) {
   };
   options->before_swap = [note](const SwapEvent&) { return note("stop "); };
   options->after_swap = [note](const SwapEvent&) { return note("start "); };
-}
-
-uint32_t MostPointDeletions(const Night& night) {
-  constexpr uint32_t kMost[] = {1, 3, 20, 10'000};
-  return kMost[night.most_point_deletions];
 }
 
 PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {

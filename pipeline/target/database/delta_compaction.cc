@@ -216,8 +216,11 @@ std::vector<Candidate> Full(const Levels& levels,
     found.table = &bottom;
     for (size_t i = 0; i < levels.upper.size(); ++i) {
       if (Meet(bottom, levels.upper[i], order)) {
-        found.share += static_cast<double>(levels.upper[i].bytes) /
-                       static_cast<double>(under[i]);
+        // A range deletion is small, and what it deletes stays under it.
+        const bool deletes = levels.upper[i].range_deletions != 0;
+        found.share +=
+            static_cast<double>(deletes ? under[i] : levels.upper[i].bytes) /
+            static_cast<double>(under[i]);
         found.rewritten_bytes += under[i];
       }
     }

@@ -114,7 +114,7 @@ struct Source {
         [this](const RangeEnd& one, const Totals& held) {
           booked[one.range_id] = held.chunks + one.totals.chunks;
         });
-    sink->BeginRange(RangeRequest(), /*rebuilt=*/true, nullptr);
+    sink->BeginRange(RangeRequest(), /*rebuilt=*/true);
   }
 
   std::future<Status> Send(const std::string& file) {
@@ -249,7 +249,7 @@ std::future<Status> SendTwoRanges(Source* source) {
       RangeRequest request;
       request.range_id = range;
       if (range == 1) {
-        source->sink->BeginRange(request, /*rebuilt=*/true, nullptr);
+        source->sink->BeginRange(request, /*rebuilt=*/true);
       }
       for (uint32_t ordinal = 0; ordinal < 2 && status.ok(); ++ordinal) {
         ChunkBegin begin;

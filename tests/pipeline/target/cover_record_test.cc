@@ -382,7 +382,7 @@ TEST_CASE("A record survives its file, and a damaged one is Corruption",
   REQUIRE_OK(ReadCovers(disk, world.dir.path(), &found, &read));
   REQUIRE(found);
   REQUIRE(read == world.record);
-  std::ofstream(world.dir / kCoverFileName) << "SFCOVER2 and no more";
+  std::ofstream(world.dir / kCoverFileName) << "SFCOVER3 and no more";
   REQUIRE(ReadCovers(disk, world.dir.path(), &found, &read).IsCorruption());
 }
 

@@ -438,8 +438,7 @@ TEST_CASE("Chunks, and compactions of them, are no changes of others",
     replica.Open();
     live = replica.Borrowed();
     replica.Compact();
-    REQUIRE_OK(RecordTables(/*alone=*/false, live->db(), live->families(),
-                            &replica.record));
+    REQUIRE_OK(RecordTables(live->db(), live->families(), &replica.record));
     REQUIRE(replica.Doubts() == "--");
   }
 }
