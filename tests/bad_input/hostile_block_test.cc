@@ -36,7 +36,6 @@ TEST_CASE("Pull finds a changed byte in any block of a chunk",
   const bool refresh = GENERATE(false, true);
   size_t size = 0;
   SourceLies lies;
-  lies.replaces = refresh;
   lies.chunk_file = [&size](std::string* file) { size = file->size(); };
   {
     ScratchDir dir;

@@ -100,8 +100,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.ranges = &world.ranges;
   state.starts = starts;
   state.families = {
-      {rocksdb::BytewiseComparator(), 5, std::nullopt, std::nullopt},
-      {rocksdb::ReverseBytewiseComparator(), 5, std::nullopt, std::nullopt}};
+      {rocksdb::BytewiseComparator(), 5},
+      {rocksdb::ReverseBytewiseComparator(), 5}};
   state.chunk_bytes = 1u << 20;
   state.staging_dir = world.scratch / "staging";
   state.file_system = world.files.get();

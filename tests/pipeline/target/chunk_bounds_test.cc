@@ -72,7 +72,6 @@ TEST_CASE("A chunk is of the kind that was asked for, and a delta the only one",
   REQUIRE(at.May(ChunkKind::kDelta, true, 2));  // of a later part
   REQUIRE_FALSE(at.May(ChunkKind::kDelta, true, 1, /*whole=*/true));
   REQUIRE_FALSE(at.May(ChunkKind::kDelta, /*as_delta=*/false));
-  REQUIRE_FALSE(at.May(ChunkKind::kCarried, true));
   REQUIRE_FALSE(at.May(ChunkKind::kCloned, true));
 }
 

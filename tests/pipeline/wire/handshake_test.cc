@@ -23,7 +23,6 @@ Hello SampleHello() {
   hello.software = "sstferry test";
   hello.rocksdb_version = "7.8.3";
   hello.max_format_version = 5;
-  hello.compressions = {0, 7};
   hello.lane = 3;
   hello.kind = ConnectionKind::kLane;
   return hello;
