@@ -83,7 +83,8 @@ class ChunkChecker {
     facts->data_bytes = properties.data_bytes;
     facts->data_blocks = blocks_;
     facts->num_entries = properties.num_entries;
-    facts->deletions = properties.num_deletions;
+    // RocksDB counts range deletions as deletions, too.
+    facts->deletions = deletions() - range_deletions();
     facts->format_version = reader_.footer().format_version;
     facts->checksum = reader_.footer().checksum;
     facts->index_type = properties.index_type;

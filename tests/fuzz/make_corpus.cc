@@ -167,12 +167,10 @@ Chunk MakeChunk(const Shape& shape, int first, int last) {
     chunk.end.key_bytes += key.size();
     chunk.end.value_bytes += value.size();
   }
-  for (const char* key : {"keyx", "keyy", "keyz"}) {
-    if (shape.is_delta) {
+  if (shape.is_delta) {
+    for (const char* key : {"keyx", "keyy", "keyz"}) {
       MustWork(writer.Delete(key));
     }
-  }
-  if (shape.is_delta) {
     MustWork(writer.DeleteRange("keyx", "keyz"));
   }
   MustWork(writer.Finish());

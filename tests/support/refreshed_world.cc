@@ -76,6 +76,18 @@ std::string NewestOptions(const std::string& database) {
 
 }  // namespace
 
+void LeaveOutSingleDeletes(std::vector<Step>* steps) {
+  std::erase_if(*steps, [](const Step& step) {
+    return step.act == Act::kSingleDelete || step.act == Act::kRemoveOnce;
+  });
+}
+
+void LeaveOutSingleDeletes(std::vector<Deed>* deeds) {
+  for (Deed& deed : *deeds) {
+    LeaveOutSingleDeletes(&deed.steps);
+  }
+}
+
 void showValue(const Deed& deed, std::ostream& os) {
   static constexpr const char* kNames[] = {
       "play", "save", "restore", "exchange", "other", "forget", "filter"};

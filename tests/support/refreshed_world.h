@@ -32,6 +32,8 @@ void showValue(const Deed& deed, std::ostream& os);
 rc::Gen<std::vector<Step>> SourceSteps();
 rc::Gen<std::vector<Deed>> SourceDeeds();
 rc::Gen<std::vector<Deed>> TargetDeeds();
+void LeaveOutSingleDeletes(std::vector<Step>* steps);
+void LeaveOutSingleDeletes(std::vector<Deed>* deeds);
 
 // A database directory, its copies beside it, and who plays there.
 class PlayedSite {

@@ -149,14 +149,14 @@ Status LaneClient::AskForDelta() {
 }
 
 Status LaneClient::Ask(const Asked& asked, bool front) {
-  if (asked.compares && asked.group_entries == 0) {
-    return Status::OK();  // this side tells all that it has
-  }
   if (asked.compares) {
+    // Without groups this side tells all that it has.
     const Range& range = (*state_->ranges)[asked.range_id];
-    return channel_.Sent(RangeCompare::Ask(range, asked.group_entries,
-                                           WaitLimit{state_->chunk_time},
-                                           channel_.get()));
+    return asked.group_entries == 0
+               ? Status::OK()
+               : channel_.Sent(RangeCompare::Ask(range, asked.group_entries,
+                                                 WaitLimit{state_->chunk_time},
+                                                 channel_.get()));
   }
   const RangeStart& start = state_->starts[asked.range_id];
   RangeRequest request;

@@ -233,6 +233,7 @@ TEST_CASE("A lease does not run out while its target asks for a place",
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
   options.peer_timeout = std::chrono::seconds(120);  // nobody pings here
+  options.stall_timeout = std::chrono::seconds(1000);  // or takes a byte
   auto server = std::make_unique<TestServer>(options);
   auto lost = std::make_unique<Reader>(server->address(), SampleRequest());
   server.reset();
