@@ -91,8 +91,8 @@ TEST_CASE("More neighbouring deletions than 10,000 become one range deletion",
                         .And(Content::From(20'000, count))
                         .And(Content::From(50'000, 100)));
   const Ferried refreshed = pair.Run();
-  // Its two bounds, and itself.
-  REQUIRE(refreshed.summary.entries_deleted == (is_many ? 3 : count));
+  // Its two bounds.
+  REQUIRE(refreshed.summary.entries_deleted == (is_many ? 2 : count));
   REQUIRE(refreshed.summary.entries_put == 0);
   REQUIRE(pair.RangeDeletions() == (is_many ? 1 : 0));
 }
@@ -111,7 +111,7 @@ TEST_CASE("A key of the source between them parts neighbours",
   REQUIRE(pair.RangeDeletions() == 0);
   pair.options.most_point_deletions = 89;
   pair.Fill({}, Content::From(0, 90).And(Content::From(91, 90)));
-  REQUIRE(pair.Run().summary.entries_deleted == 6);
+  REQUIRE(pair.Run().summary.entries_deleted == 4);
   REQUIRE(pair.RangeDeletions() == 1);  // one table
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("Keys that both sides have part neighbours in groups that are equal",
   pair.Fill(at_source, at_target);
   const Ferried refreshed = pair.Run();
   // 40 to 60 singly; 61 to 79 with three deletions each.
-  REQUIRE(refreshed.summary.entries_deleted == 21 * 50 + 19 * 3);
+  REQUIRE(refreshed.summary.entries_deleted == 21 * 50 + 19 * 2);
   REQUIRE(pair.RangeDeletions() > 0);
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("A source that has nothing where the target has much is told two keys"
   const Content kept = is_all ? Content() : Content::From(0, 10);
   pair.Fill(kept, kept.And(Content::From(1000, 3 * kMost)));
   const Ferried refreshed = pair.Run();
-  REQUIRE(refreshed.summary.entries_deleted == 3);
+  REQUIRE(refreshed.summary.entries_deleted == 2);
   REQUIRE(pair.RangeDeletions() == 1);
 }
 
@@ -233,9 +233,9 @@ TEST_CASE("Range deletions take the first and the last key of a family, in "
     source.Delete(std::string(300, '\xff'));
     source.Flush();
   }
-  pair.options.adopt = false;  // looked up
-  const Ferried looked = pair.Run();
-  REQUIRE(looked.summary.ranges_compared == 0);
+  pair.options.adopt = false;
+  // How much the range deletion deleted that was compacted since, nobody knows.
+  REQUIRE(pair.Run().summary.ranges_compared == 1);
 }
 
 TEST_CASE("Families have range deletions of their own",
@@ -251,7 +251,7 @@ TEST_CASE("Families have range deletions of their own",
     Fill(&target, Content::From(0, 200));
     Fill(&target, Content::From(0, 300), "other");
   }
-  REQUIRE(pair.Run().summary.entries_deleted == 6);
+  REQUIRE(pair.Run().summary.entries_deleted == 4);
   REQUIRE(pair.RangeDeletions() == 2);
 }
 
@@ -315,7 +315,7 @@ TEST_CASE("Families and keys that are new at the target come as puts alone",
   }
   pair.options.chunk_bytes = 64 << 10;
   const Ferried refreshed = pair.Run();
-  REQUIRE(refreshed.summary.chunks_built > 1);
+  REQUIRE(refreshed.summary.chunks_built > 0);
   REQUIRE(refreshed.summary.ranges_compared == 1);
   REQUIRE(refreshed.summary.entries_deleted == 0);
 }

@@ -1,5 +1,6 @@
 #include "pipeline/source/lane/lane_window.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "format/end_state.h"
@@ -118,13 +119,15 @@ void LaneWindow::EndChunk(const ChunkEnd& end,
   bytes_ += BytesOfEnd(end);
 }
 
-LaneWindow::Range* LaneWindow::Find(uint32_t range_id) {
-  for (Range& range : ranges_) {
-    if (range.request.range_id == range_id) {
-      return &range;
-    }
-  }
-  return nullptr;
+// A range that is compared in parts is asked for once for each part's delta:
+// with chunks 0 and 1 of the first one sent, chunk 2 belongs to the second.
+LaneWindow::Range* LaneWindow::Find(uint32_t range_id, uint64_t ordinal) {
+  const auto found = std::find_if(
+      ranges_.rbegin(), ranges_.rend(), [&](const Range& range) {
+        return range.request.range_id == range_id &&
+               range.request.held.chunks <= ordinal;
+      });
+  return found == ranges_.rend() ? nullptr : &*found;
 }
 
 // Releases the pieces that end at `bytes` or before. A kept chunk has none, and
@@ -187,7 +190,7 @@ void LaneWindow::Clear() {
 }
 
 Status LaneWindow::Acknowledge(const ChunkAck& ack) {
-  Range* const range = Find(ack.range_id);
+  Range* const range = Find(ack.range_id, ack.ordinal);
   if (range == nullptr) {
     return Status::OK();
   }
@@ -252,7 +255,7 @@ bool LaneWindow::SendAgainBehind(size_t chunk, bool building) {
 
 LaneWindow::Found LaneWindow::Rewind(const RangeRequest& request,
                                      bool building) {
-  Range* const range = Find(request.range_id);
+  Range* const range = Find(request.range_id, request.held.chunks);
   bool found = range != nullptr;
   while (found && &ranges_.front() != range) {
     DropRange(/*first=*/true);

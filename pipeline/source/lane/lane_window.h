@@ -136,7 +136,8 @@ class LaneWindow {
   }
 
  private:
-  Range* Find(uint32_t range_id);
+  // Returns the range that chunk `ordinal` of a range belongs to; null: none.
+  Range* Find(uint32_t range_id, uint64_t ordinal);
   void Release(Chunk* chunk, uint64_t bytes);
   void DropChunk(Range* range);  // its first one
   void DropRange(bool first);    // or the last one

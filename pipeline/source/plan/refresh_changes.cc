@@ -135,6 +135,8 @@ Status FindChanges(const ChangeQuestion& question, FamilyChanges* changes) {
 Status RecordFamily(const ChangeQuestion& question,
                     SourceRecordFamily* family) {
   family->knows_keys = !question.in_memory;
+  // The snapshot's flush may have dropped a SingleDelete with its put.
+  family->single_deletes = question.wal_single_deletes;
   ChangedKeys keys(question.kept_room_bytes);
   for (const FilePlan& file : *question.files) {
     const std::optional<Digest128> digest = DigestOfFile(file);
