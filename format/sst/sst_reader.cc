@@ -12,6 +12,7 @@ using rocksdb::Status;
 
 namespace {
 
+constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
 // Suffix of the property "rocksdb.external_sst_file.global_seqno" that is always
 // stored: a block shares prefixes of its keys.
@@ -193,6 +194,11 @@ bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
   }
   properties_.external_global_seqno = sst::DecodeLittle64(stamp.data());
   return true;
+}
+
+bool SstReader::has_range_deletions() const {
+  return FindMetaBlock(kRangeDeletionsName) != nullptr ||
+         properties_.num_range_deletions != 0;
 }
 
 Status SstReader::FindIndex() {

@@ -80,6 +80,10 @@ class SstReader {
   const std::vector<SstMetaBlock>& meta_blocks() const { return meta_blocks_; }
   // Returns null if there is no block of that name.
   const SstMetaBlock* FindMetaBlock(const std::string& name) const;
+  // True if the table holds range deletions. RocksDB applies a table's block
+  // of them whatever its properties say; RocksDB 5.0 to 5.14 wrote no property
+  // that counts them.
+  bool has_range_deletions() const;
   // Handle of the (top-level) index block.
   const SstBlockHandle& index_handle() const { return index_handle_; }
 

@@ -54,7 +54,7 @@ Status TableCursor::CheckKind(const TableFile& file) {
   // A dictionary would be digested anew for each block. A run opens a file
   // before any entry behind its smallest key is passed, so that no range
   // deletion is found too late.
-  bool known = !table_.has_dictionary() && properties.num_range_deletions == 0;
+  bool known = !table_.has_dictionary() && !table_.has_range_deletions();
   if (properties.external_version.has_value()) {
     known = known && properties.external_version == kExternalVersion &&
             file.smallest_sequence == file.largest_sequence;

@@ -129,6 +129,23 @@ TEST_CASE("SstReader and CheckChunk agree with RocksDB on every table shape",
   }
 }
 
+TEST_CASE("SstReader finds range deletions that no property counts",
+          "[format][sst]") {
+  const auto has_any = [](const test::KeyValues& range_deletions) {
+    const std::string file = test::RawTable(
+        {{{test::InternalKey("a"), "1"}}}, {"a"}, 5,
+        {{"rocksdb.num.range-deletions", std::string(1, '\0')}},
+        range_deletions);
+    const SliceSource source(file);
+    SstReader reader;
+    REQUIRE_OK(reader.Open(&source));
+    REQUIRE(reader.properties().num_range_deletions == 0);
+    return reader.has_range_deletions();
+  };
+  REQUIRE(has_any({{test::InternalKey("c", 0x0f), "k"}}));
+  REQUIRE_FALSE(has_any({}));
+}
+
 TEST_CASE("SstReader reads blocks compressed with a dictionary",
           "[format][sst]") {
   const auto env = test::NewMemoryEnv();

@@ -61,6 +61,7 @@ Status ReadOne(const std::string& own_session_id, TableSums* sums,
   file->entries = properties.num_entries;
   file->deletions = properties.num_deletions;
   file->range_deletions = properties.num_range_deletions;
+  file->has_range_deletions = reader.has_range_deletions();
   sums->merge_operands += properties.num_merge_operands;
   sums->max_format_version =
       std::max(sums->max_format_version, reader.footer().format_version);

@@ -18,10 +18,11 @@ struct FilePlan : TableFile {
   std::string name;  // "000042.sst"
   uint64_t bytes = 0;
   uint64_t entries = 0;
-  // What follows is from the file's properties; zeros for a table that is not
+  // What follows is from the file itself; zeros for a table that is not
   // block-based.
-  uint64_t deletions = 0;  // of keys, of any kind
-  uint64_t range_deletions = 0;
+  uint64_t deletions = 0;  // of any kind
+  uint64_t range_deletions = 0;      // as the properties count them
+  bool has_range_deletions = false;  // also where the properties do not say so
   bool is_block_based = false;
   // Database id, session id and number of the file's creation; empty: unknown.
   std::string identity;

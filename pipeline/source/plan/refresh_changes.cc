@@ -99,7 +99,7 @@ Status FindChanges(const ChangeQuestion& question, FamilyChanges* changes) {
     changes->new_files.push_back(file);
     changes->new_bytes += file.bytes;
     changes->new_entries += file.entries;
-    if (file.range_deletions != 0) {
+    if (file.has_range_deletions) {
       changes->known.cleared.emplace_back(file.smallest, file.largest);
     }
     if (!file.is_block_based) {
@@ -146,7 +146,7 @@ Status RecordFamily(const ChangeQuestion& question,
     if (!file.flushed_by_snapshot || !family->knows_keys) {
       continue;
     }
-    bool fits = file.is_block_based && file.range_deletions == 0 &&
+    bool fits = file.is_block_based && !file.has_range_deletions &&
                 file.entries <= question.kept_room_bytes / sizeof(uint64_t);
     bool single_deletes = false;
     const Status status =

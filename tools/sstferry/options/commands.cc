@@ -262,10 +262,9 @@ std::vector<OptionSpec> SeedOptionSpecs() {
                              {PullMode::kSeed, PullMode::kRefresh})),
       Row<Pull>("method", Group::kCommon,
        "How data moves into a new database: ingest (as sorted chunks, "
-       "compacted on arrival), clone (the source's files as they are, without "
-       "those that TARGET_DIR has; not with --cf, --begin, --end) or auto "
-       "(ingest, but clone what chunks cannot hold and, for a new TARGET_DIR, "
-       "what is compacted). With seed and swap.",
+       "compacted on arrival), clone (the source's files as they are; not with "
+       "--cf, --begin, --end) or auto (ingest, but clone what chunks cannot "
+       "hold and what is compacted already). With seed and swap.",
        [](auto& a) -> auto& { return a.options.method; },
        ChoiceValue<PullMethod>("auto|ingest|clone",
                                {PullMethod::kAuto, PullMethod::kIngest,
