@@ -56,20 +56,15 @@ RefreshOptions ReadRefreshOptions(Flags* flags, uint64_t read_keys,
   pull.mode = PullMode::kRefresh;
   ReadSource(flags, &pull);
   ReadShare(flags, read_keys, read_seed, &pull);
-  static constexpr const char* kVisibilities[] = {"all", "chunk"};
-  pull.visibility = static_cast<Visibility>(
-      Choice("visibility", flags->Text("visibility", "all"), kVisibilities));
-  static constexpr const char* kCompares[] = {"files", "digest", "full"};
+  static constexpr const char* kCompares[] = {"files", "digest"};
   pull.compare = static_cast<CompareMode>(
-      Choice("compare", flags->Text("compare", "full"), kCompares));
+      Choice("compare", flags->Text("compare", "digest"), kCompares));
   pull.lanes = static_cast<uint32_t>(flags->Number("lanes", pull.lanes));
   pull.chunk_bytes = flags->Number("chunk-bytes", pull.chunk_bytes);
   pull.max_rate_bytes_per_sec = flags->Number("max-rate", 0);
   pull.min_rate_bytes_per_sec =
       flags->Number("min-rate", pull.min_rate_bytes_per_sec);
   pull.compact = flags->Switch("compact", true);
-  pull.compact_rate_bytes_per_sec =
-      flags->Number("compact-rate", 100'000'000);
   pull.log = [](LogLevel level, const std::string& text) {
     if (level <= LogLevel::kWarning) std::fprintf(stderr, "%s\n", text.c_str());
   };

@@ -8,8 +8,7 @@ import shutil
 from harness.process import Failed, Process, run_to_end
 from harness.session import parse_bytes
 
-BESIDE = ("lanes", "chunk_bytes", "compact_rate", "max_rate",
-          "pipeline_nice")
+BESIDE = ("lanes", "chunk_bytes", "max_rate", "pipeline_nice")
 KINDS = ("get", "scan", "write")
 CPU = ("process", "load", "load_wait", "source", "machine")
 
@@ -122,18 +121,20 @@ class World:
                 words += ["--" + option.replace("_", "-"), value]
         return words
 
-    def serve_and_refresh(self, name, visibility, share, *words):
-        if self.settings.compare != "full":
-            self.generation += 1
-            self.change(generation=self.generation,
-                        overwrite_permille=self.settings.changed_permille)
+    def change_anew(self):
+        self.generation += 1
+        self.change(generation=self.generation,
+                    overwrite_permille=self.settings.changed_permille)
+
+    def serve_and_refresh(self, name, share, *words):
+        self.change_anew()
         # In the closed loop there is no CPU that nobody wants.
         idle = not self.settings.source_beside and "--closed-loop" not in words
         with self.server(idle=idle) as (process, url):
             return self.serve(
-                name, "--source", url, "--visibility", visibility, "--compare",
-                self.settings.compare, "--share", share, "--source-pid", process.pid, *self.pipeline_words(),
-                *words)
+                name, "--source", url, "--compare", self.settings.compare,
+                "--share", share, "--source-pid", process.pid,
+                *self.pipeline_words(), *words)
 
 
 def phase(run, name):

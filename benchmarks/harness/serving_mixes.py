@@ -6,8 +6,8 @@ from harness.served import (KINDS, blocked_window, cores_of_others, moving,
 MIXES = ("100", "90/10", "80/10/10", "70/10/10/10", "60/10/10/10/10")
 LOAD_SHARE = 0.25
 MAX_RATIO = 2.0
-MIN_RATE = 65e6
 MAX_WINDOW_MICROS = 50_000
+WRITER_RATE = 65_000_000
 MIN_THROUGHPUT = 0.7
 # Fewer operations than this have no p99.9 to speak of.
 MIN_COUNT = 1000
@@ -15,8 +15,7 @@ MIN_COUNT = 1000
 MAX_OTHERS = 0.2
 SPINNER_SECONDS = 10
 # Who takes a part of what a refresh takes, and nothing else: "idle spinner" has
-# CPU that nobody else wants, as "writer" has, which writes and syncs files at
-# the least rate of a refresh.
+# CPU that nobody else wants, as "writer" has, which writes and syncs files.
 OTHERS = ("spinner", "idle spinner", "writer")
 WARM_SECONDS = 3
 
@@ -26,26 +25,21 @@ def whole(mix, mixes):
     return mix in (mixes[0], mixes[-1])
 
 
-def share_of(settings, mix, visibility):
-    if settings.compare != "full":
+def share_of(settings, mix):
+    if settings.compare == "files":
         return 1
-    if visibility == "chunk":
-        return settings.share_chunk
     return 1 if whole(mix, settings.mix_list) else settings.share_all
 
 
 def estimate(settings, payload):
     """[(what, seconds)], before anything is done. Rough."""
     def refresh(share):
-        # The pipeline beside a load, and a compaction that reads and writes.
-        return 3 + payload * share * (1 / 100e6 + 2.6 / settings.compact_bytes)
+        return 3 + payload * share / 100e6
     around = WARM_SECONDS + settings.before + settings.after + 3
     plan = [("make and seed", 10 + payload / 60e6)]
     for mix in settings.mix_list:
         plan.append(("peak " + mix, settings.peak + WARM_SECONDS + 2))
-        for visibility in settings.visibilities:
-            plan.append(("%s %s" % (visibility, mix), around + refresh(
-                share_of(settings, mix, visibility))))
+        plan.append((mix, around + refresh(share_of(settings, mix))))
         if settings.spinner:
             plan.append(("beside others " + mix, len(OTHERS) * (
                 WARM_SECONDS + 4 + min(SPINNER_SECONDS, settings.before))))
@@ -65,8 +59,6 @@ def answer(world):
         ", ".join("%s %.0f s" % one for one in plan)))
     world.make_source()
     world.seed()
-    if settings.changed_permille and settings.compare == "full":
-        world.change(overwrite_permille=settings.changed_permille)
     answers = []
     for mix in settings.mix_list:
         answers += answer_mix(world, mix)
@@ -82,23 +74,16 @@ def answer_mix(world, mix):
                  "before")["operations_per_second"]
     rate = settings.rate or LOAD_SHARE * peak
     world.say("%s: peak %.0f/s, load %.0f/s" % (mix, peak, rate))
-    found = []
-    cores = 0.0
-    for visibility in settings.visibilities:
-        name = "%s %s" % (visibility, mix)
-        run = world.serve_and_refresh(
-            name, visibility, share_of(settings, mix, visibility), "--mix",
-            mix, "--rate", rate, "--warm", WARM_SECONDS, "--before",
-            settings.before, "--after", settings.after)
-        run["visibility"] = visibility
-        found.append(judge(name, mix, visibility, run, peak))
-        cores = cores or found[-1]["pipeline_cores"]
-        world.say(line(found[-1]))
+    found = [judge(mix, world.serve_and_refresh(
+        mix, share_of(settings, mix), "--mix", mix, "--rate", rate, "--warm",
+        WARM_SECONDS, "--before", settings.before, "--after", settings.after),
+                   peak)]
+    world.say(line(found[0]))
+    cores = found[0]["pipeline_cores"]
     if settings.spinner and cores > 0:
-        beside = {name: beside_other(world, name, mix, rate, cores)
-                  for name in OTHERS}
-        for one in found:
-            one["phases"].update(beside)
+        found[0]["phases"].update({
+            name: beside_other(world, name, mix, rate, cores)
+            for name in OTHERS})
     if settings.throughput:
         found.append(throughput(world, mix))
         world.say(line(found[-1]))
@@ -108,7 +93,7 @@ def answer_mix(world, mix):
 def beside_other(world, name, mix, rate, cores):
     words = {"spinner": ["--spinner", cores],
              "idle spinner": ["--spinner", cores, "--spinner-idle"],
-             "writer": ["--writer", int(MIN_RATE)]}[name]
+             "writer": ["--writer", WRITER_RATE]}[name]
     settings = world.settings
     return percentiles(phase(world.serve(
         name + " " + mix, "--mix", mix, "--rate", rate, "--warm", WARM_SECONDS,
@@ -122,7 +107,7 @@ def percentiles(one):
             for kind in (*KINDS, "heartbeat")}
 
 
-def judge(name, mix, visibility, run, peak):
+def judge(name, run, peak):
     by_phase = {part: percentiles(phase(run, part)) for part in (
         "before", "during", "after", "during/transfer", "during/publish",
         "during/compaction")}
@@ -137,14 +122,10 @@ def judge(name, mix, visibility, run, peak):
             problems.append("%s: p99.9 of %s is %.1f times the baseline" % (
                 name, kind, ratio))
     rate, all_in_all = refresh_rates(run)
-    if rate < MIN_RATE and run["refresh"].get(
-            "chunks_delta", 0) == 0:
-        problems.append("%s: %.0f MB/s" % (name, rate / 1e6))
     p99, longest = blocked_window(run)
-    window = p99 if visibility == "chunk" else longest
-    if window > MAX_WINDOW_MICROS:
+    if longest > MAX_WINDOW_MICROS:
         problems.append("%s: writes were blocked for %.0f ms" % (
-            name, window / 1e3))
+            name, longest / 1e3))
     if run["missing_reads"]:
         problems.append("%s: %d keys were not found" % (
             name, run["missing_reads"]))
@@ -154,11 +135,7 @@ def judge(name, mix, visibility, run, peak):
         problems.append("%s: something else took %.1f cores meanwhile" % (
             name, others))
     after = run["tables"]["after"]
-    if after["range_deletions"]:
-        problems.append("%s: %d range deletions are left" % (
-            name, after["range_deletions"]))
-    return {"name": name, "mix": mix, "visibility": visibility,
-            "peak_per_second": peak,
+    return {"name": name, "mix": name, "peak_per_second": peak,
             "rate_per_second": run["load"]["rate_per_second"],
             "phases": by_phase, "refresh_bytes_per_second": rate,
             "bytes_per_second_with_compaction": all_in_all,
@@ -184,8 +161,7 @@ def throughput(world, mix):
     settings = world.settings
     name = "throughput " + mix
     run = world.serve_and_refresh(
-        name, settings.visibilities[0], settings.share_throughput, "--mix",
-        mix, "--closed-loop", "--warm", WARM_SECONDS, "--before",
+        name, settings.share_throughput, "--mix", mix, "--closed-loop", "--warm", WARM_SECONDS, "--before",
         settings.peak, "--after", 0)
     during = moving(run)
     cores = pipeline_cores(run, during)
@@ -202,7 +178,7 @@ def throughput(world, mix):
     problems += ["%s: p99 of %s is %.1f times that beside a spinner" % (
         name, kind, ratio) for kind, ratio in p99.items()
                  if ratio > MAX_RATIO]
-    return {"name": name, "mix": mix, "visibility": "throughput",
+    return {"name": name, "mix": mix,
             "alone_per_second": phase(run, "before")["operations_per_second"],
             "refresh_per_second": during["operations_per_second"],
             "compaction_per_second": phase(run, "during/compaction")[
@@ -219,7 +195,7 @@ def ratio_of(one, kind, key, part="during"):
 
 
 def line(one):
-    if one["visibility"] == "throughput":
+    if "share" in one:
         return "%s: %.0f/s alone, %.0f/s refreshing, %.0f/s beside %.2f " \
             "cores: %.2f" % (one["name"], one["alone_per_second"],
                              one["refresh_per_second"],

@@ -48,14 +48,14 @@ def window(world):
 
 def window_once(world, files):
     settings = world.settings
+    world.change_anew()  # something in each range
     with world.server() as (_, url):
         run = world.serve(
-            "window %d" % files, "--source", url, "--visibility", "all",
-            "--chunk-bytes",
+            "window %d" % files, "--source", url, "--chunk-bytes",
             max(65536,
                 int(CHUNK_OVER_FILE * world.made["sst_bytes"] / files)),
             "--lanes", settings.lanes, "--rate", 1000, "--mix", "90/10",
-            "--warm", 1, "--before", 3, "--after", 0, "--compact-rate", 0)
+            "--warm", 1, "--before", 3, "--after", 0)
     calls = run["ingest_calls"]
     return {"files": sum(call["files"] for call in calls),
             "blocked_us": blocked_window(run)[1],
@@ -65,7 +65,7 @@ def window_once(world, files):
 
 def window_text(answers):
     text = ("A heartbeat's longest Put during the one IngestExternalFiles "
-            "call of `--visibility all`, with values in milliseconds; at most "
+            "call of a refresh, with values in milliseconds; at most "
             "%d.\n\n| Files in the call | Blocked, median | max | The call "
             "itself, median | max | Heartbeat p99.9 before |\n"
             "|---|---|---|---|---|---|\n" % (MAX_WINDOW_MICROS // 1000))
@@ -90,11 +90,9 @@ def nights(world):
     for night in range(1, settings.nights + 1):
         world.change(generation=night, overwrite_permille=10,
                      delete_permille=5, insert_permille=5)
-        visibility = settings.visibilities[night % len(settings.visibilities)]
         before = sst_files(world.target)
         with world.server() as (_, url):
-            report = world.pull(world.target, "--mode", "refresh",
-                                "--visibility", visibility, source=url)
+            report = world.pull(world.target, "--mode", "refresh", source=url)
         after = sst_files(world.target)
         written = written_by(report, before, after) / sum(after.values())
         shutil.rmtree(fresh, ignore_errors=True)
@@ -102,7 +100,7 @@ def nights(world):
         both = run_to_end("gets", [
             world.tool("get_latency"), "--left", world.target, "--right",
             fresh], world.scratch, settings.deadline).json_report()
-        rows.append(night_row(night, visibility, report, both, written))
+        rows.append(night_row(night, report, both, written))
         world.say(night_line(rows[-1]))
     shutil.rmtree(fresh, ignore_errors=True)
     problems = [text for row in rows for text in night_problems(row)]
@@ -121,9 +119,8 @@ def nights(world):
     return {"answers": rows, "problems": problems}
 
 
-def night_row(night, visibility, report, both, written):
-    return {"night": night, "visibility": visibility,
-            "seconds": report["seconds"], "wire_bytes": report["wire_bytes"],
+def night_row(night, report, both, written):
+    return {"night": night, "seconds": report["seconds"], "wire_bytes": report["wire_bytes"],
             "debt_bytes": report["compaction_debt_bytes"],
             "gets": both, "written_share": written,
             "p50_ratio": both["left_p50_us"] / both["right_p50_us"],
@@ -151,25 +148,25 @@ def levels_text(levels):
 
 
 def night_line(row):
-    return "night %d, %s: %.1f s, GET p50 %.2f, p99 %.2f, disk %.3f of a " \
+    return "night %d: %.1f s, GET p50 %.2f, p99 %.2f, disk %.3f of a " \
         "fresh copy's; %d range deletions; levels %s" % (
-            row["night"], row["visibility"], row["seconds"], row["p50_ratio"],
-            row["p99_ratio"], row["disk_ratio"], row["range_deletions"],
+            row["night"], row["seconds"], row["p50_ratio"], row["p99_ratio"],
+            row["disk_ratio"], row["range_deletions"],
             levels_text(row["levels"]))
 
 
 def nights_text(answers):
     text = ("Each night 1 % of the keys are overwritten, 0.5 % deleted and "
             "as many new ones written, at random; then the refresh with its "
-            "paced compaction, and random GETs on the replica and on a copy "
+            "compaction, and random GETs on the replica and on a copy "
             "that was pulled anew, in turn.\n\n"
-            "| Night | Visibility | Seconds | GET p50 us | fresh | p99 us | "
+            "| Night | Seconds | GET p50 us | fresh | p99 us | "
             "fresh | Disk / fresh | Written | Range deletions | Deletions | "
-            "Levels |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+            "Levels |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
     for row in answers:
         gets = row["gets"]
-        text += "| %d | %s | %.1f | %s | %.3f | %.1f %% | %d | %d | %s |\n" % (
-            row["night"], row["visibility"], row["seconds"], " | ".join(
+        text += "| %d | %.1f | %s | %.3f | %.1f %% | %d | %d | %s |\n" % (
+            row["night"], row["seconds"], " | ".join(
                 "%.2f" % gets[key] for key in (
                     "left_p50_us", "right_p50_us", "left_p99_us",
                     "right_p99_us")), row["disk_ratio"],

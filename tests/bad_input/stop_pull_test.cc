@@ -165,7 +165,9 @@ TEST_CASE("A source names no time to ask again but one between 0.1 and 60 "
     }
     ReceiveEnd(channel).PermitUncheckedError();
   });
-  const Summary summary = RunPull(PullOver(source.address(), dir));
+  PullOptions options = PullOver(source.address(), dir);
+  options.method = PullMethod::kIngest;  // asks for nothing before
+  const Summary summary = RunPull(options);
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
   REQUIRE_FALSE(fs::exists(dir / "target"));

@@ -60,16 +60,14 @@ std::unique_ptr<Operation> MakePull(const PullOptions& options);
 // Refreshes an open database from options.source while the application reads
 // (and writes) it. Entries that the source does not hold are removed from
 // refreshed column families, also entries written meanwhile. options.mode,
-// target_dir and replace do not apply; visibility is kAll or kChunk. A family
+// target_dir and replace do not apply; visibility is kAll. A family
 // that options.drop_missing drops no longer exists when Run() returns; its
 // handle still belongs to the application.
 //   OK           the database holds the contents of the snapshot
 //   kRefused     the database was made from another or an unknown source and
-//                options.adopt is not set, or RocksDB's version cannot refresh
-//                it safely
-//   others       with kAll the database is unchanged; with kChunk each
-//                replacement interval is wholly old or wholly new, and
-//                last_transfer.json says so
+//                options.adopt is not set, one side holds a SingleDelete, or
+//                RocksDB's version cannot refresh it safely
+//   others       the database is unchanged
 std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
                                        const OpenReplica& replica);
 
