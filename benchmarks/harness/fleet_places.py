@@ -35,7 +35,7 @@ def one_run(settings, sstferry, scratch):
         url = "sst://%s/x" % source.line_starting("listening on ")
         pulls = [Process("target%d" % i, [
             sstferry, "pull", "--snapshot", "latest", "--lanes", 1,
-            "--compress", "none", "--carry", "never", "--chunk-bytes",
+            "--compress", "none", "--method", "ingest", "--chunk-bytes",
             CHUNK_BYTES, "--max-rate", rate, url,
             os.path.join(scratch, "t%d" % i), "--json", "--progress", "never"],
             scratch) for i in range(count)]
