@@ -33,22 +33,28 @@ bool FindKey(rocksdb::DB* db, ColumnFamilyHandle* family, std::string* key) {
   return false;
 }
 
-// Returns the first family with a table that `fits`, and a key that it has;
-// null: none.
-ColumnFamilyHandle* FindFamily(
-    rocksdb::DB* db, const std::vector<ColumnFamilyHandle*>& families,
-    const std::function<bool(ColumnFamilyHandle*)>& fits, bool* has_tables,
-    std::string* key) {
-  *has_tables = false;
-  for (ColumnFamilyHandle* const family : families) {
-    if (FindKey(db, family, key)) {
-      *has_tables = true;
-      if (fits(family)) {
-        return family;
+// Returns true if the database stands at 0 and one of these families has a
+// table. Then sets *family to the first one with a table that `fits`, null if
+// none does, and *key to a key that it has.
+bool FindFamily(rocksdb::DB* db,
+                const std::vector<ColumnFamilyHandle*>& families,
+                const std::function<bool(ColumnFamilyHandle*)>& fits,
+                ColumnFamilyHandle** family, std::string* key) {
+  *family = nullptr;
+  if (db->GetLatestSequenceNumber() != 0) {
+    return false;  // nearly always: each ingest asks
+  }
+  bool has_tables = false;
+  for (ColumnFamilyHandle* const candidate : families) {
+    if (FindKey(db, candidate, key)) {
+      has_tables = true;
+      if (fits(candidate)) {
+        *family = candidate;
+        break;
       }
     }
   }
-  return nullptr;
+  return has_tables;
 }
 
 rocksdb::WriteOptions Durable() {
@@ -130,15 +136,12 @@ Status SpendFirstSequence(rocksdb::DB* db,
                           const std::vector<ColumnFamilyHandle*>& families,
                           bool* spent) {
   *spent = false;
-  bool has_tables = false;
+  ColumnFamilyHandle* family = nullptr;
   std::string key;
-  ColumnFamilyHandle* const family = FindFamily(
-      db, families,
-      [db](ColumnFamilyHandle* handle) {
-        return db->GetOptions(handle).table_factory->IsDeleteRangeSupported();
-      },
-      &has_tables, &key);
-  if (db->GetLatestSequenceNumber() != 0 || !has_tables) {
+  const auto takes_range_deletions = [db](ColumnFamilyHandle* handle) {
+    return db->GetOptions(handle).table_factory->IsDeleteRangeSupported();
+  };
+  if (!FindFamily(db, families, takes_range_deletions, &family, &key)) {
     return Status::OK();
   }
   if (family == nullptr) {
@@ -161,16 +164,13 @@ Status LeaveSequenceZero(rocksdb::DB* db,
                          const std::vector<ColumnFamilyHandle*>& families,
                          bool* left) {
   *left = false;
-  bool has_tables = false;
+  ColumnFamilyHandle* family = nullptr;
   std::string key;
-  ColumnFamilyHandle* const family = FindFamily(
-      db, families,
-      [](ColumnFamilyHandle* handle) {
-        return handle->GetComparator() == rocksdb::BytewiseComparator() ||
-               handle->GetComparator() == rocksdb::ReverseBytewiseComparator();
-      },
-      &has_tables, &key);
-  if (db->GetLatestSequenceNumber() != 0 || !has_tables) {
+  const auto has_known_order = [](ColumnFamilyHandle* handle) {
+    return handle->GetComparator() == rocksdb::BytewiseComparator() ||
+           handle->GetComparator() == rocksdb::ReverseBytewiseComparator();
+  };
+  if (!FindFamily(db, families, has_known_order, &family, &key)) {
     return Status::OK();
   }
   if (family == nullptr) {

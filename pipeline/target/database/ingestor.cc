@@ -373,18 +373,10 @@ Status Ingestor::FlushFamilies(const std::vector<IngestExternalFileArg>& args) {
   return db_->Flush(options, handles);
 }
 
-// Beside a snapshot at sequence 0, RocksDB's own compactions drop entries.
-Status Ingestor::SpendFirst() {
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  for (const IngestFamily& family : families_) {
-    handles.push_back(family.handle);
-  }
-  bool spent = false;
-  return SpendFirstSequence(db_, handles, &spent);
-}
-
 Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
-  Status status = SpendFirst();
+  // Beside a snapshot at sequence 0, RocksDB's own compactions drop entries.
+  bool spent = false;
+  Status status = SpendFirstSequence(db_, HandlesOf(families_), &spent);
   if (!status.ok()) {
     return status;
   }

@@ -107,7 +107,6 @@ class Ingestor : public ChunkStore {
   // a few times before it lets RocksDB stall them.
   [[nodiscard]] rocksdb::Status IngestOver(
       std::vector<rocksdb::IngestExternalFileArg> args);
-  [[nodiscard]] rocksdb::Status SpendFirst();
   [[nodiscard]] rocksdb::Status FlushFamilies(
       const std::vector<rocksdb::IngestExternalFileArg>& args);
   void Hold(const std::vector<StagedChunk>& batch);

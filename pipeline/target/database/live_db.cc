@@ -318,10 +318,7 @@ Status LiveDb::Drop(const std::string& name) {
 }
 
 Status LiveDb::Flush(const std::vector<FamilyHandle>& families) {
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  for (const FamilyHandle& family : families) {
-    handles.push_back(family.handle);
-  }
+  const std::vector<rocksdb::ColumnFamilyHandle*> handles = HandlesOf(families);
   rocksdb::FlushOptions options;
   options.allow_write_stall = false;
   return handles.empty() ? Status::OK()

@@ -52,6 +52,17 @@ struct FamilyHandle {
   bool keeps_entries = false;
 };
 
+// Returns the handles of families: of FamilyHandle or IngestFamily.
+template <typename Family>
+std::vector<rocksdb::ColumnFamilyHandle*> HandlesOf(
+    const std::vector<Family>& families) {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  for (const Family& family : families) {
+    handles.push_back(family.handle);
+  }
+  return handles;
+}
+
 // Lists the live tables of a family, of one version of the database. Opens
 // tables that are not open, but reads no data block.
 [[nodiscard]] rocksdb::Status ListLiveTables(

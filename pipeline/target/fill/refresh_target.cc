@@ -400,10 +400,8 @@ Status RefreshTarget::CreateFamilies() {
 // before it is judged. A directory is given none, because the source was told
 // already what it holds.
 Status RefreshTarget::LeaveZero() {
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  for (const FamilyHandle& family : live_->families()) {
-    handles.push_back(family.handle);
-  }
+  const std::vector<rocksdb::ColumnFamilyHandle*> handles =
+      HandlesOf(live_->families());
   const Status status =
       live_->is_borrowed()
           ? LeaveSequenceZero(live_->db(), handles, &left_zero_)
