@@ -46,7 +46,8 @@ uint64_t WalNumber(const std::string& name) {
 }  // namespace
 
 Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
-                    ManifestReader* reader, ManifestFileFound* found) {
+                    ManifestReader* reader, ManifestFileFound* found,
+                    const std::function<Status(const Slice&)>& each) {
   std::string current;
   Status status = rocksdb::ReadFileToString(file_system, dir + "/CURRENT",
                                             &current);
@@ -67,7 +68,7 @@ Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
     status = log.Follow(*source, [&](const Slice& record, uint64_t at) {
       const Status added = reader->Add(record);
       end = added.ok() && !reader->in_group() ? at : end;
-      return added;
+      return added.ok() && each ? each(record) : added;
     });
   }
   if (status.ok() && found != nullptr) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "pipeline/target/database/live_tables.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
+#include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -23,13 +25,14 @@ struct ManifestFileFound {
 };
 
 // Reads the MANIFEST of the database in `dir`, which may be open. `found` may
-// be null.
+// be null. Calls `each`, if set, with every record that the reader has taken.
 //   kRefused  no database
 //   kCorrupt  the MANIFEST is damaged
-[[nodiscard]] rocksdb::Status ReadManifest(rocksdb::FileSystem* file_system,
-                                           const std::string& dir,
-                                           ManifestReader* reader,
-                                           ManifestFileFound* found);
+//   others    those of `each`
+[[nodiscard]] rocksdb::Status ReadManifest(
+    rocksdb::FileSystem* file_system, const std::string& dir,
+    ManifestReader* reader, ManifestFileFound* found,
+    const std::function<rocksdb::Status(const rocksdb::Slice&)>& each = {});
 
 // Reads the WALs in `dir` that recovery replays: those from the number `oldest`
 // on. Returns false if not all can be read.

@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "format/coding.h"
-#include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
-#include "pipeline/base/file_source.h"
+#include "pipeline/target/database/closed_files.h"
 
 namespace sstferry {
 namespace {
@@ -167,6 +166,11 @@ class FamilyTrace {
     for (const CoveredTable& table : *family->then) {
       Count(KeyOf(table), 1);
       then_[KeyOf(table)] = &table;
+    }
+    if (family->added != nullptr) {
+      for (const CoveredTable& table : *family->added) {
+        added_.emplace(std::pair(table.id.high, table.id.low), &table);
+      }
     }
   }
 
@@ -328,13 +332,11 @@ class FamilyTrace {
       compacted->Take(*recorded->second);
       return;
     }
-    if (family_->added != nullptr && table.writer) {
-      for (const CoveredTable& added : *family_->added) {
-        if (added.id == table.table.id) {
-          compacted->Take(added);
-          return;
-        }
-      }
+    const Digest128& id = table.table.id;
+    const auto added = added_.find({id.high, id.low});
+    if (table.writer && added != added_.end()) {
+      compacted->Take(*added->second);
+      return;
     }
     compacted->TakeUnknown(table.table);
   }
@@ -342,6 +344,7 @@ class FamilyTrace {
   TracedFamily* const family_;
   std::map<std::string, int> counts_;
   std::map<std::string, const CoveredTable*> then_;
+  std::map<std::pair<uint64_t, uint64_t>, const CoveredTable*> added_;  // by id
   std::map<uint64_t, Traced> live_;  // by number
   std::map<uint64_t, Traced> seen_;
   bool matched_ = false;
@@ -351,13 +354,15 @@ class FamilyTrace {
 // Follows the families that are asked about.
 class Tracer {
  public:
-  explicit Tracer(std::vector<TracedFamily>* families) : families_(families) {}
+  // `reader`: of the same MANIFEST. It finds what contradicts itself, which
+  // nothing here would.
+  Tracer(const ManifestReader* reader, std::vector<TracedFamily>* families)
+      : reader_(reader), families_(families) {}
 
+  // REQUIRES: the reader has taken the record.
   Status Add(const Slice& record) {
     VersionEdit edit;
-    Status status = DecodeVersionEdit(record, &edit);
-    // Finds what contradicts itself, which nothing here would.
-    status = status.ok() ? reader_.Add(record) : status;
+    const Status status = DecodeVersionEdit(record, &edit);
     if (!status.ok()) {
       return status;
     }
@@ -375,7 +380,7 @@ class Tracer {
         touched_.insert(edit.family_id);
       }
     }
-    if (!reader_.in_group()) {
+    if (!reader_->in_group()) {
       for (const uint32_t id : touched_) {
         const auto found = traces_.find(id);
         if (found != traces_.end()) {
@@ -389,7 +394,7 @@ class Tracer {
 
   void Finish(uint64_t newer_than) {
     std::set<Writer> writers;
-    bool all_there = !reader_.in_group();
+    bool all_there = !reader_->in_group();
     for (const auto& [id, trace] : traces_) {
       all_there = trace->AddWriters(&writers) && all_there;
     }
@@ -409,8 +414,8 @@ class Tracer {
     }
   }
 
+  const ManifestReader* const reader_;
   std::vector<TracedFamily>* const families_;
-  ManifestReader reader_;
   std::map<uint32_t, std::unique_ptr<FamilyTrace>> traces_;  // by id
   std::set<uint32_t> touched_;  // since the last whole record or group
 };
@@ -440,25 +445,17 @@ Digest128 PublicTableId(const Digest128& in_manifest) {
 
 void TraceTables(rocksdb::FileSystem* file_system, const std::string& dir,
                  std::vector<TracedFamily>* families) {
-  std::string current;
-  Status status = rocksdb::ReadFileToString(file_system, dir + "/CURRENT",
-                                            &current);
-  while (!current.empty() && current.back() == '\n') {
-    current.pop_back();
-  }
-  std::unique_ptr<FileSource> source;
-  if (status.ok()) {
-    status = FileSource::Open(file_system, dir + "/" + current, &source);
-  }
-  Tracer tracer(families);
-  if (status.ok()) {
-    LogFollower log(LogKind::kManifest);
-    status = log.Follow(*source, [&tracer](const Slice& record, uint64_t) {
-      return tracer.Add(record);
-    });
-  }
+  ManifestReader reader;
+  ManifestFileFound manifest;
+  Tracer tracer(&reader, families);
+  const Status status =
+      ReadManifest(file_system, dir, &reader, &manifest,
+                   [&tracer](const Slice& record) {
+                     return tracer.Add(record);
+                   });
   const uint64_t options = NewestOf(file_system, dir, kOptionsNamePrefix);
-  if (status.ok() && options > NumberIn(current, kManifestPrefix)) {
+  if (status.ok() &&
+      options > NumberIn(manifest.path, dir + "/" + kManifestPrefix)) {
     tracer.Finish(options);
   }
 }
