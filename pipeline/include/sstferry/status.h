@@ -51,15 +51,19 @@ struct UnfinishedPull {
   double percent() const;
 };
 
+// Text on a database that may lose entries, for people: "it stands " + kAtZero.
+inline constexpr char kAtZero[] =
+    "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries that "
+    "it compacts beside a snapshot";
+
 struct TargetState {
   std::optional<CompletedPull> complete;      // TARGET_DIR is complete
   // Instead of `complete`, while a refresh in place has not ended: it has
   // changed nothing yet, or just now everything.
   std::optional<CompletedPull> previous;
   std::optional<UnfinishedPull> unfinished;
-  // TARGET_DIR has entries and stands at RocksDB's last sequence 0: RocksDB
-  // before 9.10 loses entries that it compacts beside a snapshot of then. A
-  // refresh mends it.
+  // TARGET_DIR has entries and stands at sequence 0: kAtZero says what that may
+  // cost. A refresh mends it.
   bool stands_at_zero = false;
   // The pull that made `complete` has not removed its workspace.
   bool has_leftover = false;

@@ -14,6 +14,7 @@
 #include "pipeline/target/memory/refresh_plan.h"
 #include "pipeline/target/pull/pull_reporter.h"
 #include "rocksdb/iostats_context.h"
+#include "sstferry/status.h"
 
 namespace sstferry {
 
@@ -408,9 +409,8 @@ Status RefreshTarget::LeaveZero() {
           : SpendFirstSequence(live_->db(), handles, &left_zero_);
   if (left_zero_) {
     context().report->Note(
-        "the target stood at RocksDB's sequence 0, where RocksDB before 9.10 "
-        "loses entries that it compacts beside a snapshot; it does not stand "
-        "there any more");
+        std::string("the target stood ") + kAtZero +
+        "; it does not stand there any more");
   }
   FaultPoint("Refresh:ZeroLeft");
   return status;

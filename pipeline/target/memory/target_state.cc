@@ -72,9 +72,7 @@ std::string NoteOfZero(const std::string& dir) {
   const Status status =
       StandsAtZero(rocksdb::FileSystem::Default().get(), dir, &at_zero);
   return status.ok() && at_zero
-             ? dir + " stands at RocksDB's last sequence 0: RocksDB before "
-                     "9.10 loses entries that it compacts beside a snapshot "
-                     "of it; the next refresh mends it"
+             ? dir + " stands " + kAtZero + "; the next refresh mends it"
              : "";
 }
 
@@ -82,7 +80,10 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
                        bool* is_target) {
   *state = TargetState();
   ReadTarget(target_dir, state);
-  state->stands_at_zero = !NoteOfZero(target_dir).empty();
+  // False of what is no database, too, or cannot be read.
+  StandsAtZero(rocksdb::FileSystem::Default().get(), target_dir,
+               &state->stands_at_zero)
+      .PermitUncheckedError();
   const std::string workspace = Workspace::DirOf(target_dir);
   const Status mine = Workspace::CheckMine(workspace);
   if (!mine.ok()) {

@@ -116,9 +116,8 @@ std::string TargetText(const std::string& place, const TargetState& target) {
     text += CompletedText("before this refresh", *target.previous) + "\n";
   }
   if (target.stands_at_zero) {
-    text += "warning: it stands at RocksDB's last sequence 0: RocksDB before "
-            "9.10 loses entries that it compacts beside a snapshot of it; the "
-            "next refresh mends it\n";
+    text += std::string("warning: it stands ") + kAtZero +
+            "; the next refresh mends it\n";
   }
   if (target.has_leftover) {
     text += "leftover: " + place +
