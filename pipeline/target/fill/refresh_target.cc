@@ -11,7 +11,7 @@
 #include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
-#include "pipeline/target/memory/refresh_plan.h"
+#include "pipeline/target/memory/lost_claims.h"
 #include "pipeline/target/pull/pull_reporter.h"
 #include "rocksdb/iostats_context.h"
 #include "sstferry/status.h"

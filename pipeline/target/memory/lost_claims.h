@@ -1,12 +1,9 @@
-// Compares two descriptions that a source may get of a target.
+// Finds what a target has lost of what its source was told, since then.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "format/message/messages.h"
-#include "pipeline/target/memory/cover_record.h"
-#include "rocksdb/db.h"
 
 namespace sstferry {
 

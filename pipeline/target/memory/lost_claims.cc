@@ -1,6 +1,7 @@
-#include "pipeline/target/memory/refresh_plan.h"
+#include "pipeline/target/memory/lost_claims.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace sstferry {
 namespace {
