@@ -21,7 +21,6 @@ inline constexpr uint16_t kProtocolVersion = 1;
 inline constexpr uint16_t kOldestProtocolVersion = 1;
 
 // Feature bits of Hello; unknown bits are ignored, used only if both set them.
-inline constexpr uint64_t kFeatureContentDigest = 1u << 0;
 // The target accepts chunks that hold wide-column entities.
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
 // ChunkData frames may be compressed if the OpenRequest asks for it.
@@ -36,9 +35,8 @@ inline constexpr uint64_t kFeatureFacts = 1u << 6;
 // A pull reads the snapshot of another one (SnapshotUse::kLatest, kShare).
 inline constexpr uint64_t kFeatureShare = 1u << 8;
 inline constexpr uint64_t kSupportedFeatures =
-    kFeatureContentDigest | kFeatureEntities |
-    kFeatureWireCompression | kFeatureMarkedBlocks | kFeatureClone |
-    kFeatureFacts | kFeatureShare;
+    kFeatureEntities | kFeatureWireCompression | kFeatureMarkedBlocks |
+    kFeatureClone | kFeatureFacts | kFeatureShare;
 
 struct NamedValue {
   std::string name;

@@ -157,7 +157,6 @@ TEST_CASE("Feature bits of FORMAT.md are those of the code", "[docs]") {
   const std::string text = TextOfDocument("format/FORMAT.md");
   const Names bits = FeatureBits(text);
   const std::map<uint64_t, std::string> code = {
-      {kFeatureContentDigest, "content digests"},
       {kFeatureEntities, "wide-column entities"},
       {kFeatureWireCompression, "compressed chunk data"},
       {kFeatureMarkedBlocks, "marked blocks"},
