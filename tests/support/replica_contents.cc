@@ -1,5 +1,7 @@
 #include "tests/support/replica_contents.h"
 
+#include <rapidcheck.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -49,6 +51,32 @@ std::set<std::string> KeysOf(const Contents& contents,
     keys.insert(key);
   }
   return keys;
+}
+
+// Empty when they are equal, else the first difference, for people.
+std::string DifferenceOf(const Contents& expected, const Contents& found) {
+  for (const auto& [name, entries] : expected) {
+    if (!found.contains(name)) {
+      return "column family " + name + " is missing";
+    }
+    std::set<std::string> keys = KeysOf(expected, name);
+    keys.merge(KeysOf(found, name));
+    for (const std::string& key : keys) {
+      const auto wanted = ValueOf(entries, key);
+      const auto is = ValueOf(found.at(name), key);
+      if (wanted != is) {
+        return "column family " + name + ", key " + rocksdb::Slice(key)
+                   .ToString(key.size() > 24) + ": expected " +
+               Shown(wanted) + ", found " + Shown(is);
+      }
+    }
+  }
+  for (const auto& [name, entries] : found) {
+    if (!expected.contains(name)) {
+      return "column family " + name + " is too much";
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -125,29 +153,12 @@ Contents ContentsAfter(const RefreshAsked& asked, const Families& known,
   return after;
 }
 
-std::string DifferenceOf(const Contents& expected, const Contents& found) {
-  for (const auto& [name, entries] : expected) {
-    if (!found.contains(name)) {
-      return "column family " + name + " is missing";
-    }
-    std::set<std::string> keys = KeysOf(expected, name);
-    keys.merge(KeysOf(found, name));
-    for (const std::string& key : keys) {
-      const auto wanted = ValueOf(entries, key);
-      const auto is = ValueOf(found.at(name), key);
-      if (wanted != is) {
-        return "column family " + name + ", key " + rocksdb::Slice(key)
-                   .ToString(key.size() > 24) + ": expected " +
-               Shown(wanted) + ", found " + Shown(is);
-      }
-    }
+void RequireSame(const std::string& when, const Contents& expected,
+                 const Contents& found) {
+  const std::string difference = DifferenceOf(expected, found);
+  if (!difference.empty()) {
+    RC_FAIL(when + ": " + difference);
   }
-  for (const auto& [name, entries] : found) {
-    if (!expected.contains(name)) {
-      return "column family " + name + " is too much";
-    }
-  }
-  return "";
 }
 
 Contents WithoutEmptyValues(Contents contents) {

@@ -30,8 +30,10 @@ Contents ContentsAfter(const RefreshAsked& asked, const Families& known,
                        const std::optional<Contents>& before,
                        const Contents& source);
 
-// Empty when they are equal, else the first difference, for people.
-std::string DifferenceOf(const Contents& expected, const Contents& found);
+// Fails the history that rapidcheck plays unless they are equal, and tells the
+// first difference.
+void RequireSame(const std::string& when, const Contents& expected,
+                 const Contents& found);
 
 // Entries of `contents` but for those with empty values.
 Contents WithoutEmptyValues(Contents contents);

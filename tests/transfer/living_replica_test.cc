@@ -2,13 +2,9 @@
 // its own options, holds snapshots, iterators and transactions over refreshes
 // and compactions, makes backups and checkpoints of it, and opens it again.
 // After each event everything that the application can read is compared with
-// what it should read.
-//
-// SSTFERRY_HISTORIES  how many (default 200)
-// RC_PARAMS           rapidcheck's own, "seed=..." above all
+// what it should read. (tests/support/random_histories.h says how many.)
 #include <rapidcheck.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -24,6 +20,7 @@
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/played_history.h"
+#include "tests/support/random_histories.h"
 #include "tests/support/replica_contents.h"
 
 namespace sstferry::test {
@@ -111,10 +108,6 @@ rc::Gen<std::vector<Step>> Steps(size_t least, size_t most) {
       });
 }
 
-rc::Gen<uint32_t> Below(uint32_t limit) {
-  return rc::gen::resize(100, rc::gen::inRange<uint32_t>(0, limit));
-}
-
 rc::Gen<Event> EventGen() {
   using Kind = Event::Kind;
   return rc::gen::build<Event>(
@@ -167,11 +160,6 @@ rc::Gen<World> WorldGen() {
                    })));
 }
 
-int Worlds() {
-  const char* text = getenv("SSTFERRY_HISTORIES");
-  return text == nullptr ? 200 : std::max(1, atoi(text));
-}
-
 struct Counts {
   uint64_t seeds = 0;
   uint64_t clones = 0;
@@ -191,14 +179,6 @@ FamilyContents Walk(rocksdb::Iterator* it) {
   }
   RC_ASSERT(it->status().ok());
   return found;
-}
-
-void RequireSame(const std::string& when, const Contents& expected,
-                 const Contents& found) {
-  const std::string difference = DifferenceOf(expected, found);
-  if (!difference.empty()) {
-    RC_FAIL(when + ": " + difference);
-  }
 }
 
 // The application of the replica in one directory.
@@ -679,17 +659,15 @@ class Histories {
 TEST_CASE("Whatever a replica's application does, it reads what its source "
           "held at the last refresh and what it wrote since",
           "[transfer][living]") {
-  const char* const given = getenv("RC_PARAMS");
-  const std::string parameters = "max_success=" + std::to_string(Worlds()) +
-                                 " max_size=100 " +
-                                 (given == nullptr ? "" : given);
-  REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
+  const int worlds = HistoryCount(200);
   Counts counts;
-  const bool held = rc::check("an application reads what it should", [&] {
+  const auto play = [&] {
     const World world = *WorldGen();
     const TempDir dir;
     Histories(dir, world, &counts).Live();
-  });
+  };
+  const bool held =
+      CheckHistories("an application reads what it should", worlds, 100, play);
   std::cerr << counts.seeds << " seeds, " << counts.clones
             << " clones; refreshes: " << counts.open << " of open databases, "
             << counts.directories << " of directories, " << counts.swaps
@@ -702,7 +680,7 @@ TEST_CASE("Whatever a replica's application does, it reads what its source "
   REQUIRE(counts.open > 0);
   REQUIRE(counts.snapshots > 0);
   REQUIRE(counts.iterators > 0);
-  REQUIRE((Worlds() < 100 || (counts.clones > 0 && counts.directories > 0 &&
+  REQUIRE((worlds < 100 || (counts.clones > 0 && counts.directories > 0 &&
                               counts.swaps > 0 && counts.copies > 0)));
 }
 

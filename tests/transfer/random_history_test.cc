@@ -1,15 +1,12 @@
 // Random histories over families of many kinds, moved in random ways and
-// compared entry by entry.
-//
-// SSTFERRY_HISTORIES  how many (default 60)
-// RC_PARAMS           rapidcheck's own, "seed=..." above all
+// compared entry by entry (tests/support/random_histories.h says how many).
 #include <rapidcheck.h>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "tests/support/catch.h"
 #include "tests/support/played_history.h"
+#include "tests/support/random_histories.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -58,23 +55,13 @@ rc::Gen<History> HistoryGen() {
       rc::gen::set(&History::compact_from, inRange<uint32_t>(0, 700)));
 }
 
-int Histories() {
-  const char* text = getenv("SSTFERRY_HISTORIES");
-  return text == nullptr ? 60 : std::max(1, atoi(text));
-}
-
 }  // namespace
 
 TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
-  const char* const asked = getenv("RC_PARAMS");
-  const std::string given = asked == nullptr ? "" : asked;
-  const std::string parameters =
-      "max_success=" + std::to_string(Histories()) + " max_size=120 " + given;
-  REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
   uint64_t entries = 0;
   uint64_t chunks = 0;
   uint64_t most_chunks = 0;
-  const bool held = rc::check("a history arrives entry by entry", [&] {
+  const auto play = [&] {
     const History history = *HistoryGen();
     const TempDir dir;
     Player played(dir / "source", history.kinds);
@@ -108,9 +95,9 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
       chunks += moved.summary.chunks;
       most_chunks = std::max(most_chunks, moved.summary.chunks);
     }
-  });
-  // Other cases of this process start children, which count for themselves.
-  REQUIRE(setenv("RC_PARAMS", given.c_str(), 1) == 0);
+  };
+  const bool held = CheckHistories("a history arrives entry by entry",
+                                   HistoryCount(60), 120, play);
   std::cerr << "moved " << entries << " entries in " << chunks
             << " chunks, at most " << most_chunks << " at once\n";
   REQUIRE(held);

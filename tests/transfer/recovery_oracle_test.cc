@@ -1,14 +1,11 @@
 // Applications that crash, with databases of all kinds and with damaged WALs:
 // a pull holds what the application itself would recover, or it is refused.
-//
-// SSTFERRY_HISTORIES  how many (default 200)
-// RC_PARAMS           rapidcheck's own, "seed=..." above all
+// (tests/support/random_histories.h says how many.)
 #include <fcntl.h>
 #include <rapidcheck.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -21,6 +18,7 @@
 #include "tests/support/crashing_application.h"
 #include "tests/support/forked.h"
 #include "tests/support/process.h"
+#include "tests/support/random_histories.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test {
@@ -284,11 +282,6 @@ bool MustBeEqual(const Crash& crash, const AppView& recovered) {
           (kind == AppKind::kTtl && !crash.history.merges()));
 }
 
-int Histories() {
-  const char* text = getenv("SSTFERRY_HISTORIES");
-  return text == nullptr ? 200 : std::max(1, atoi(text));
-}
-
 constexpr char kHistories[] = "child: crashed applications";
 constexpr char kClonedHistories[] = "child: cloned crashed applications";
 
@@ -340,18 +333,17 @@ TEST_CASE("A clone holds what a crashed application would recover, its "
 }
 
 TEST_CASE(kClonedHistories, "[.child]") {
-  const std::string parameters =
-      "max_success=" + std::to_string(Histories()) + " max_size=60 " +
-      (getenv("RC_PARAMS") == nullptr ? "" : getenv("RC_PARAMS"));
-  REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
+  const int histories = HistoryCount(200);
   std::map<std::string, int> equal;
-  const bool held = rc::check("what is recovered is cloned", [&] {
+  const auto play = [&] {
     const Crash crash = *CrashGen();
     CrashedSource source(crash);
     source.Play();
     equal[AppKindName(crash.history.setup.kind)] +=
         CheckClone(crash, &source) ? 1 : 0;
-  });
+  };
+  const bool held =
+      CheckHistories("what is recovered is cloned", histories, 60, play);
   int all = 0;
   for (const auto& [kind, count] : equal) {
     std::cerr << kind << ": " << count << " equal\n";
@@ -359,7 +351,7 @@ TEST_CASE(kClonedHistories, "[.child]") {
     all += count;
   }
   REQUIRE(held);
-  REQUIRE(2 * all > Histories());
+  REQUIRE(2 * all > histories);
 }
 
 TEST_CASE("A pull holds what a crashed application would recover, or refuses",
@@ -373,15 +365,12 @@ TEST_CASE("A pull holds what a crashed application would recover, or refuses",
 }
 
 TEST_CASE(kHistories, "[.child]") {
-  const std::string parameters =
-      "max_success=" + std::to_string(Histories()) + " max_size=60 " +
-      (getenv("RC_PARAMS") == nullptr ? "" : getenv("RC_PARAMS"));
-  REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
+  const int histories = HistoryCount(200);
   std::map<std::string, std::map<std::string, int>> ended;
   std::map<std::string, int> refusals;
   size_t most_wals = 0;
   int cut_lives = 0;
-  const bool held = rc::check("what is recovered is pulled", [&] {
+  const auto play = [&] {
     const Crash crash = *CrashGen();
     CrashedSource source(crash);
     source.Play();
@@ -427,7 +416,9 @@ TEST_CASE(kHistories, "[.child]") {
       RC_FAIL(difference + "\n" + told);
     }
     ++ended[group][recovered.prepared.empty() ? "equal" : "equal but prepared"];
-  });
+  };
+  const bool held =
+      CheckHistories("what is recovered is pulled", histories, 60, play);
   int equal = 0;
   for (const auto& [group, counts] : ended) {
     std::cerr << group << ":";
@@ -444,7 +435,7 @@ TEST_CASE(kHistories, "[.child]") {
             << " lives were ended by RocksDB\n";
   REQUIRE(held);
   // A pull that always refuses would prove nothing.
-  REQUIRE(4 * equal > Histories());
+  REQUIRE(4 * equal > histories);
   REQUIRE(most_wals > 2);
 }
 

@@ -3,13 +3,10 @@
 // write to, compact, restore and take the memory from. After each the target
 // holds what was asked for and what it held besides; or it was refused, for a
 // reason that this test knows, and nothing changed.
-//
-// SSTFERRY_HISTORIES  how many (default 200)
-// RC_PARAMS           rapidcheck's own, "seed=..." above all
+// (tests/support/random_histories.h says how many.)
 #include <rapidcheck.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -18,6 +15,7 @@
 #include "pipeline/target/disk/durable.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/random_histories.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/refreshed_world.h"
 #include "tests/support/replica_contents.h"
@@ -96,10 +94,6 @@ void showValue(const World& world, std::ostream& os) {
   for (const Night& night : world.nights) showValue(night, os);
 }
 
-rc::Gen<uint32_t> Below(uint32_t limit) {  // in small worlds, too
-  return rc::gen::resize(100, rc::gen::inRange<uint32_t>(0, limit));
-}
-
 rc::Gen<Night> NightGen() {
   return rc::gen::build<Night>(
       rc::gen::set(&Night::source, SourceDeeds()),
@@ -167,11 +161,6 @@ rc::Gen<World> WorldGen() {
     }
     return made;
   });
-}
-
-int Worlds() {
-  const char* text = getenv("SSTFERRY_HISTORIES");
-  return text == nullptr ? 200 : std::max(1, atoi(text));
 }
 
 struct Counts {
@@ -525,14 +514,6 @@ class Histories {
     }
   }
 
-  void RequireSame(const std::string& when, const Contents& expected,
-                   const Contents& found) {
-    const std::string difference = DifferenceOf(expected, found);
-    if (!difference.empty()) {
-      RC_FAIL(when + ": " + difference);
-    }
-  }
-
   void Count(const RefreshAsked& asked, const Night& night,
              const Summary& summary, bool goes_on) {
     counts_->refreshes++;
@@ -563,17 +544,15 @@ class Histories {
 TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
           "for and what was there besides, or refuses",
           "[transfer][refresh]") {
-  const char* const given = getenv("RC_PARAMS");
-  const std::string parameters = "max_success=" + std::to_string(Worlds()) +
-                                 " max_size=100 " +
-                                 (given == nullptr ? "" : given);
-  REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
+  const int worlds = HistoryCount(200);
   Counts counts;
-  const bool held = rc::check("a refresh is exact or refused", [&] {
+  const auto play = [&] {
     const World world = *WorldGen();
     const TempDir dir;
     Histories(dir, world, &counts).Live();
-  });
+  };
+  const bool held =
+      CheckHistories("a refresh is exact or refused", worlds, 100, play);
   std::cerr << counts.refreshes << " refreshes (" << counts.parts
             << " of parts, " << counts.open << " of open databases, "
             << counts.hidden << " beside a family that cannot be opened): "
@@ -593,7 +572,7 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
   REQUIRE(counts.compared > 0);
   REQUIRE(counts.looked_up > 0);
   REQUIRE(counts.deltas > 0);
-  REQUIRE((Worlds() < 100 || counts.range_deletions > 0));
+  REQUIRE((worlds < 100 || counts.range_deletions > 0));
   REQUIRE(counts.parts > 0);
 }
 

@@ -1,8 +1,6 @@
 // Random histories of a source, with refreshes of a target that has a past and
 // writers of its own; some crash on the way, and are run again.
-//
-// SSTFERRY_HISTORIES  how many (default 40)
-// RC_PARAMS           rapidcheck's own, "seed=..." above all
+// (tests/support/random_histories.h says how many.)
 #include <rapidcheck.h>
 #include <signal.h>
 
@@ -21,6 +19,7 @@
 #include "tests/support/played_history.h"
 #include "tests/support/power_loss_file_system.h"
 #include "tests/support/process.h"
+#include "tests/support/random_histories.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_database.h"
 
@@ -239,11 +238,6 @@ PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
     NoteCalls(dir, &options);
   }
   return options;
-}
-
-int Worlds() {
-  const char* text = getenv("SSTFERRY_HISTORIES");
-  return text == nullptr ? 40 : std::max(1, atoi(text));
 }
 
 struct Counts {
@@ -481,12 +475,9 @@ TEST_CASE("child: a refresh that crashes", "[.child]") {
 TEST_CASE("A target with a past of its own equals the source after a refresh, "
           "also one that crashed before",
           "[transfer][refresh]") {
-  const std::string parameters =
-      "max_success=" + std::to_string(Worlds()) + " max_size=100 " +
-      (getenv("RC_PARAMS") == nullptr ? "" : getenv("RC_PARAMS"));
-  REQUIRE(setenv("RC_PARAMS", parameters.c_str(), 1) == 0);
+  const int worlds = HistoryCount(40);
   Counts counts;
-  const bool held = rc::check("a refresh leaves the source's entries", [&] {
+  const auto play = [&] {
     const World world = *WorldGen();
     const TempDir dir;
     fs::create_directory(dir / "root");
@@ -499,7 +490,9 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
       PlayNight(dir, world.nights[i], &source, &target, i == 0,
                 !world.past.empty(), &counts);
     }
-  });
+  };
+  const bool held = CheckHistories("a refresh leaves the source's entries",
+                                   worlds, 100, play);
   std::cerr << counts.refreshes << " refreshes: " << counts.sent
             << " ranges sent, " << counts.unchanged << " unchanged, "
             << counts.compared << " compared, " << counts.range_deletions
@@ -515,8 +508,8 @@ TEST_CASE("A target with a past of its own equals the source after a refresh, "
   REQUIRE(counts.compared > 0);
   REQUIRE(counts.crashes > 0);
   REQUIRE(counts.swaps > 0);
-  REQUIRE((Worlds() < 100 || counts.swaps_met > 0));
-  REQUIRE((Worlds() < 400 ||
+  REQUIRE((worlds < 100 || counts.swaps_met > 0));
+  REQUIRE((worlds < 400 ||
            (counts.range_deletions > 0 && counts.resumed > 0)));
 }
 
