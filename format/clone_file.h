@@ -25,8 +25,9 @@ struct CloneFile {
   CloneFileKind kind = CloneFileKind::kTable;
   uint64_t number = 0;
   uint64_t bytes = 0;
-  // Of a WAL or a MANIFEST: the offset behind its last whole record, as its
-  // source read it; a reader that stops before it has found damage. Else 0.
+  // The offset behind the last whole record of a WAL or a MANIFEST, as its
+  // source read it; a reader that stops before it has found damage. 0 for other
+  // files.
   uint64_t records_end = 0;
   // Identifies a table or a blob file (rocksdb/file_identity.h). All zero: not
   // known.

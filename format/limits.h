@@ -62,7 +62,8 @@ inline constexpr uint64_t kMaxModifiedNs = (1ull << 63) - 1;
 // Groups of entries in one range of a refresh: their digests fit a payload.
 inline constexpr uint32_t kMaxGroups = 60'000;
 inline constexpr uint32_t kMaxGroupEntries = 1u << 16;
-// What a source leaves with a target, and one message of it.
+// Bounds the source record that a source leaves with a target, and one message
+// of it.
 inline constexpr uint64_t kMaxSourceRecordBytes = 16u << 20;
 inline constexpr uint32_t kMaxSourceRecordPartBytes = 256u << 10;
 inline constexpr uint32_t kMaxServedDatabases = 4096;

@@ -1,5 +1,5 @@
-// What a source leaves with a target that it has made current, so that it can
-// find the keys that may have changed when the target comes again. The target
+// A source leaves this record with a target that it has made current, and finds
+// by it the keys that may have changed when the target comes again. The target
 // stores the bytes as they are, in the file `sstferry.source` of its directory.
 // Normative text: format/FORMAT.md, "Source records".
 #pragma once

@@ -1,4 +1,4 @@
-// Whether two sides have the same files, by what they say of them.
+// Finds out if two sides have the same files, by what they say of them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a plan tells of both methods: bytes, CPU time at the source, seconds at
-// some links, and which one is advised.
+// Collects what a plan tells of both methods: bytes, CPU time at the source,
+// seconds at some links, and which one is advised.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace sstferry {
 inline constexpr double kRebuiltCpuSeconds = 3.0;  // merged and built anew
 inline constexpr double kClonedCpuSeconds = 0.7;
 
-// What the attempts of a pull that is only planned found out.
+// Collects what the attempts of a pull that is only planned found out.
 // Threads: one at a time.
 class MethodPlans {
  public:

@@ -54,7 +54,7 @@ class Verifier {
   void Cancel();
   Progress progress() const;
   std::string error_where() const { return failure_.where(); }
-  // Whether Run() found both sides fit to be compared in this way.
+  // Returns true if Run() found both sides fit to be compared in this way.
   bool has_compared() const { return has_compared_; }
 
  private:

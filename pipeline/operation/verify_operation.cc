@@ -48,7 +48,8 @@ class VerifyOperation : public Operation {
            options_.selection.interval == KeyInterval();
   }
 
-  // Whether sides that could not be compared as files cannot be asked again.
+  // Returns true if sides that could not be compared as files cannot be asked
+  // again.
   static bool Ends(const Status& status) {
     switch (EndStateOf(status)) {
       case EndState::kOk:

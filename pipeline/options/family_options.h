@@ -43,7 +43,7 @@ struct BuiltFamily {
   bool keeps_level0 = false;    // FIFO, or one level: files stay in level 0
   // Dropped or changed options, each with the reason.
   std::vector<std::string> notes;
-  // What else the family loses that a clone would keep.
+  // Names other things that the family loses and a clone would keep.
   std::vector<std::string> advice;
 };
 

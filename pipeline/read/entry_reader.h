@@ -1,4 +1,4 @@
-// What builders of chunks and comparisons read: entries in key order.
+// Builders of chunks and comparisons read entries in key order by this.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class EntryReader {
 
   virtual bool Valid() const = 0;
   virtual void Next() = 0;
-  // Of the current entry, until the next call of Next(). REQUIRES: Valid().
+  // Return the current entry, until the next call of Next(). REQUIRES: Valid().
   virtual rocksdb::Slice key() const = 0;
   virtual rocksdb::Slice value() const = 0;
   // Not OK: not all was read. Callers must check it after every loop.

@@ -21,7 +21,7 @@ inline constexpr uint64_t kMaxIndexKeyBytes = 32u << 20;
 // Memory: at most kMaxIndexKeyBytes and 20 bytes an entry. Threads: one.
 class GroupIndex {
  public:
-  // What of each group stays known besides its digest.
+  // Says what of each group stays known besides its digest.
   enum class Keep { kFirstKeys, kEntries };
   // `salt` is the transfer's id, so that nobody can prepare two entries with
   // one digest. `group_entries` is the desired mean, at least 1.
@@ -48,7 +48,8 @@ class GroupIndex {
   // The kept items: first keys of groups, or all entries.
   size_t kept() const { return key_ends_.size(); }
   rocksdb::Slice key(size_t kept) const;
-  // Of kEntries only: the digest of an entry, and the entries of a group.
+  // Return the digest of an entry, and the entries of a group. REQUIRES:
+  // kEntries.
   const Digest128& digest(size_t entry) const { return digests_[entry]; }
   size_t GroupBegin(size_t group) const { return group_begins_[group]; }
   size_t GroupEnd(size_t group) const {

@@ -55,7 +55,7 @@ class MergedEntries {
                        const rocksdb::Comparator* order,
                        const KeyInterval& interval);
 
-  // Whether keys whose newest entry is a deletion are returned, too.
+  // Says whether keys whose newest entry is a deletion are returned, too.
   enum class Deletions { kSkip, kShow };
 
   // `files` are sorted by smallest keys. `cancelled` (may be null) is polled
@@ -66,7 +66,7 @@ class MergedEntries {
 
   // Moves to the first entry.
   [[nodiscard]] rocksdb::Status Open();
-  // Of the current entry, until the next call of Next().
+  // Return the current entry, until the next call of Next().
   bool valid() const { return !heap_.empty(); }
   const rocksdb::Slice& key() const { return heap_.front()->entry().user_key(); }
   const rocksdb::Slice& value() const { return heap_.front()->entry().value(); }

@@ -18,7 +18,7 @@
 
 namespace sstferry {
 
-// What is read, and how.
+// Says what is read, and how.
 struct TableReads {
   rocksdb::FileSystem* file_system = nullptr;
   const rocksdb::Comparator* order = nullptr;
@@ -42,7 +42,7 @@ class TableCursor {
 
   // False behind the interval's last entry.
   bool valid() const { return valid_; }
-  // Of the current entry, until the next call of Next().
+  // Return the current entry, until the next call of Next().
   const rocksdb::Slice& user_key() const { return user_key_; }
   const rocksdb::Slice& value() const { return cursor_.value(); }
   uint64_t sequence() const { return sequence_; }
@@ -61,7 +61,7 @@ class TableCursor {
   std::unique_ptr<FileSource> file_;
   std::optional<ReadAhead> read_ahead_;
   SstReader table_;
-  // Of an ingested file: the sequence of all entries, which it does not hold.
+  // The sequence of all entries of an ingested file, which does not hold it.
   std::optional<uint64_t> ingested_sequence_;
   std::vector<SstBlockHandle> blocks_;
   bool ends_inside_ = false;  // the last block may hold keys behind the interval

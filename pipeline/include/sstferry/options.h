@@ -211,7 +211,7 @@ struct VerifyOptions {
   LogFunction log;
 };
 
-// What a pull's lanes have spent their time on, summed over lanes, in
+// Tells what a pull's lanes have spent their time on, summed over lanes, in
 // microseconds. The source tells its part once a second.
 struct ProgressStages {
   uint64_t source_work = 0;     // reads and builds
@@ -348,8 +348,8 @@ struct Summary {
   uint64_t ranges_sent = 0;
   uint64_t ranges_compared = 0;
   uint64_t ranges_left = 0;
-  // Of those sent: only the entries that differ, after a comparison, or of the
-  // keys that may have changed; and how many entries that was.
+  // Some of those sent: as the entries that differ, after a comparison, or as
+  // the entries of keys that may have changed; and the number of these entries.
   uint64_t ranges_delta = 0;
   uint64_t ranges_looked_up = 0;
   uint64_t entries_put = 0;
@@ -394,8 +394,8 @@ struct Summary {
   std::vector<MethodSummary> methods;  // ingest, clone
   std::string advised_method;  // one of them; empty: none can
   std::string advised_reason;
-  // Of the target's disk: bytes that the pull needs, without those that it keeps
-  // free, and bytes that are free (0: no TARGET_DIR was named).
+  // Bytes that the pull needs on the target's disk, without those that it keeps
+  // free, and bytes that are free there (0: no TARGET_DIR was named).
   uint64_t needed_bytes = 0;
   uint64_t free_bytes = 0;
   std::vector<std::string> served_names;  // plan sst://HOST:PORT

@@ -84,7 +84,7 @@ struct TransferReport {
   std::map<std::string, double> stage_seconds;
 };
 
-// What a server does and holds at one moment. For monitoring.
+// Tells what a server does and holds at one moment. For monitoring.
 struct ServerState {
   // Transfers that have not ended, with what they have sent so far. Not those
   // that an earlier process began and nobody has resumed.

@@ -40,8 +40,8 @@ struct CachedRead {
   bool complete = false; // on return: nothing is
   BuildChunks build;
   std::function<bool()> cancelled;  // polled while waiting
-  // What was built last may stay in memory, too, for readers that keep up: so
-  // many bytes for this one.
+  // The newest bytes may stay in memory, too, for readers that keep up: so many
+  // for this one.
   uint64_t newest_bytes = 0;
   std::function<void(const ChunkEnd&)> on_chunk;  // after each one; may be null
 };

@@ -20,17 +20,18 @@ namespace sstferry {
 
 class ChunkWriter;
 
-// What both sides know of a part of a range whose entries differ.
+// Tells what both sides know of a part of a range whose entries differ.
 struct PartDifference {
   KeyInterval interval;
   uint32_t ordinal = 0;  // of its chunk
   DeltaBasis basis = DeltaBasis::kEntries;
-  // Of kGroups: where the source's entries may differ, each with a begin.
+  // The source's entries may differ here (kGroups only); each has a begin.
   std::vector<KeyInterval> spans;
-  // Of kGroups: keys of the source outside of `spans`, in order. Where it has
-  // some between two of `entries`, one of these lies there.
+  // Keys of the source outside of `spans`, in order (kGroups only). Where it
+  // has some between two of `entries`, one of these lies there.
   std::vector<std::string> between;
-  // Of the target, as the basis says; in key order, inside the interval.
+  // Entries of the target, as the basis says; in key order, inside the
+  // interval.
   std::vector<GroupEntry> entries;
   uint32_t most_point_deletions = 0;  // as in a DeltaRequest
 };

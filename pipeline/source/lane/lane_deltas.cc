@@ -14,7 +14,7 @@ namespace {
 
 // Ranges whose groups a target may have been told before it asks for a delta.
 constexpr size_t kIndexesKept = 3;
-// What a target has in one range: keys, digests and their overhead.
+// Bounds what a target has in one range: keys, digests and their overhead.
 constexpr uint64_t kMaxAskedBytes =
     kMaxIndexKeyBytes + 64 * kMaxIndexEntries;
 

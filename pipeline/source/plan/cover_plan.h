@@ -72,8 +72,8 @@ SegmentSpan SegmentsOf(const rocksdb::Comparator* order,
                        const rocksdb::Slice& smallest,
                        const rocksdb::Slice& largest);
 
-// What is known of the changes since the target's last refresh: all keys that
-// may have changed, in intervals whose files of then are all live still.
+// Tells what is known of the changes since the target's last refresh: all keys
+// that may have changed, in intervals whose files of then are all live still.
 struct KnownChanges {
   const Backings* old_files = nullptr;  // those of then that are live still
   bool knows_wal_keys = false;          // of the entries of WALs of then

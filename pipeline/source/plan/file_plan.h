@@ -18,7 +18,7 @@ struct FilePlan : TableFile {
   std::string name;  // "000042.sst"
   uint64_t bytes = 0;
   uint64_t entries = 0;
-  // What follows is from the file itself; zeros for a table that is not
+  // All that follows is from the file itself; zeros for a table that is not
   // block-based.
   uint64_t deletions = 0;  // of any kind
   uint64_t range_deletions = 0;      // as the properties count them

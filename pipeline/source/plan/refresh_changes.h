@@ -42,7 +42,7 @@ struct ChangeQuestion {
 [[nodiscard]] rocksdb::Status FindSingleDeleteUse(
     const ChangeQuestion& question, std::string* where);
 
-// What FindChanges() finds.
+// FindChanges() finds these.
 struct FamilyChanges {
   // Null: not known, or too many to look up.
   std::shared_ptr<ChangedKeys> keys;

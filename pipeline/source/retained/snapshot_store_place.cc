@@ -67,8 +67,8 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
     if (!Place(transfer, &evicted)) {
       const Clock::time_point now = Clock::now();
       *retry_after = returns_.Next(entries_.Uses(now), now);
-      // What was adopted has a lease of its own, and must be free for the next
-      // attempt to adopt it.
+      // An adopted snapshot has a lease of its own, and must be free for the
+      // next attempt to adopt it.
       if (transfer->request().snapshot_use == SnapshotUse::kLatest &&
           transfer->shared()->adopted() == nullptr &&
           options_->share_snapshots.count() > 0) {

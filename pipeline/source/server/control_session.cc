@@ -23,7 +23,8 @@ constexpr milliseconds kDrainLimit{2000};
 // Limit of one target's frames: many more pings and answers than any sends.
 constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
-// Of one target that asks for a refresh: its covers, at about 100 bytes each.
+// Bounds the covers of one target that asks for a refresh, about 100 bytes
+// each.
 constexpr uint64_t kMaxTargetMemoryBytes = 64u << 20;
 
 Status Unexpected(FrameType type) {

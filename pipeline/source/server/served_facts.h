@@ -1,4 +1,4 @@
-// What a source tells of a database that it serves.
+// Collects what a source tells of a database that it serves.
 #pragma once
 
 #include <string>

@@ -299,7 +299,7 @@ class Server : public SourceServer {
   RateLimitedLog peer_log_;      // of those that have
   SnapshotStore store_;
   std::mutex allowed_mu_;
-  // Of each database, ServedDatabase::allowed. Under allowed_mu_.
+  // Maps each database to ServedDatabase::allowed. Under allowed_mu_.
   std::map<std::string, std::set<std::string>> allowed_;
   SessionHost host_;
   std::mutex stop_mu_;

@@ -1,4 +1,4 @@
-// What the sessions of a server share.
+// Holds what the sessions of a server share.
 #pragma once
 
 #include <functional>

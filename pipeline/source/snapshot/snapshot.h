@@ -119,7 +119,7 @@ class Snapshot {
   // Describes the files of a directory where they lie: makes nothing, and holds
   // nothing. Another process that has the database open may change it at any
   // time, also while this reads; then errors as those of Create() are possible.
-  // Of the options, database_dir, as_files (true) and cancelled count.
+  // The options database_dir, as_files (true) and cancelled count.
   [[nodiscard]] static rocksdb::Status Look(const SnapshotOptions& options,
                                             std::unique_ptr<Snapshot>* result);
 

@@ -166,12 +166,12 @@ class Transfer {
   const CloneFile& unit_file(const CloneUnit& unit) const {
     return plan_->clone->files[unit.file];
   }
-  // Whether no later unit is of the same file.
+  // Returns true if no later unit is of the same file.
   bool is_last_unit(uint32_t range_id) const {
     return range_id + 1 == plan_->units.size() ||
            unit(range_id + 1).file != unit(range_id).file;
   }
-  // What others have rebuilt, too; null: nobody does.
+  // Returns the cache of what others rebuild, too; null: nobody does.
   ChunkCache* chunk_cache() const {
     return pinned_.shared()->is_shared() ? chunks_ : nullptr;
   }

@@ -5,7 +5,7 @@
 namespace sstferry {
 namespace {
 
-// What a transfer takes at once of the rate that all share.
+// A transfer takes so much at once of the rate that all share.
 constexpr uint64_t kTurnBytes = 64u << 10;
 
 // Level if the target leaves the choice to the source. Tables that shrink to

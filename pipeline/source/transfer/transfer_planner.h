@@ -65,10 +65,11 @@ class TransferPlanner {
   [[nodiscard]] rocksdb::Status FindChangesOf(size_t index,
                                               FamilyChanges* changes);
   const SourceRecordFamily* FamilyThen(const std::string& name) const;
-  // Of `files`, or of all files of the family.
+  // Returns the backings of `files`, or of all files of the family.
   Backings BackingsOf(size_t index,
                       const std::vector<FilePlan>* files = nullptr) const;
-  // What the target keeps is of whole families.
+  // Returns true for a pull of whole families: the target keeps no other
+  // record.
   bool keeps_record() const {
     return asked_.request.purpose == Purpose::kPull &&
            asked_.request.interval == KeyInterval();

@@ -1,4 +1,4 @@
-// What a refresh compares, looks up and leaves out.
+// Plans what a refresh compares, looks up and leaves out.
 #include <algorithm>
 #include <random>
 

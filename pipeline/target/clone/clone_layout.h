@@ -70,8 +70,8 @@ class CloneLayout {
   [[nodiscard]] rocksdb::Status MakeFiles(
       rocksdb::FileSystem* file_system) const;
 
-  // Whether the unit is the end of a table, where the index is expected. The
-  // scheduler hands such units out first.
+  // Returns true if the unit is the end of a table, where the index is
+  // expected. The scheduler hands such units out first.
   bool IsTail(uint32_t range_id) const;
 
   // Checks the blocks of a unit while they arrive. Null: that is not possible,
@@ -85,7 +85,7 @@ class CloneLayout {
   bool CompleteUnit(uint32_t range_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 
-  // Of a file that is whole: it has bytes without a checksum of its own.
+  // Marks a whole file as one that has bytes without a checksum of their own.
   void SetUnchecked(uint32_t range_id);
   bool IsUnchecked(const CloneFile& file) const;
 

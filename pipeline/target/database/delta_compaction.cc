@@ -11,10 +11,10 @@ namespace {
 
 using rocksdb::Status;
 
-// Of the bytes of a file in the last level.
+// A part of the bytes of a file in the last level.
 constexpr double kMostAbove = 0.15;
-// Of the bytes of a family, in one night; but so many bytes are always fine,
-// because files of a small family lie under much of it.
+// A part of the bytes of a family, in one night; but so many bytes are always
+// fine, because files of a small family lie under much of it.
 constexpr double kMostRewritten = 0.08;
 constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
 // The same, of deltas that become one sorted run: a GET looks into each run. Over
@@ -24,10 +24,10 @@ constexpr double kMostMerged = 0.12;
 // Sorted runs above the last level that stay as they are: levels, and files of
 // level 0.
 constexpr size_t kMostRuns = 2;
-// Of a file above the last level: about as much as lies above one file there, so
-// that few files are rewritten together.
+// A file above the last level has about as much as lies above one file there,
+// so that few files are rewritten together.
 constexpr uint64_t kLeastFileBytes = 256u << 10;
-// Of one merge of the levels above the last one.
+// One merge of the levels above the last one has so many threads.
 constexpr uint32_t kMergeThreads = 4;
 // Files in level 0 of a family whose last level is level 1.
 constexpr size_t kMostInLevel0 = 4;

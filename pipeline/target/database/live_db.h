@@ -55,8 +55,8 @@ class LiveDb {
     return compaction_filters_;
   }
   const std::vector<FamilyHandle>& families() const { return families_; }
-  // Of tables and blob files that RocksDB made of a database that this object
-  // opened: by flushes and compactions. 0 for any other.
+  // Returns the bytes of tables and blob files that RocksDB made, by flushes
+  // and compactions, of a database that this object opened. 0 for any other.
   uint64_t written_bytes() const;
   // Null if there is no such column family. Valid until Create() or Drop().
   const FamilyHandle* FindFamily(const std::string& name) const;

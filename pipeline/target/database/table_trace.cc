@@ -249,7 +249,7 @@ class FamilyTrace {
   }
 
  private:
-  // Of the recorded tables, less those that are live.
+  // Counts the recorded tables, less those that are live.
   void Count(const std::string& key, int by) {
     const int left = counts_[key] += by;
     if (left == 0) {

@@ -8,15 +8,15 @@
 // takes other tables away, and if this database wrote it: RocksDB may also
 // ingest a table in the place of others.
 //
-// What a compaction took must have come out of it, as far as the properties of
-// the tables tell: RocksDB may drop an entry only if a newer one of its key, a
-// deletion or a merge went in. For example, tables of 900 and 100 puts with keys
-// of their own give at least 900 entries, whatever keys they share, so 60 are
-// no evidence of anything, and the spans of all tables involved are doubted. (A
-// RocksDB did that beside a snapshot at sequence 0: first_sequence.h.) How many
-// entries a table had that came and went in between, nobody knows. So where a
-// compaction took such a table, or one with range deletions, the span of every
-// other one that it overlaps is doubted.
+// The entries that a compaction took must have come out of it, as far as the
+// properties of the tables tell: RocksDB may drop an entry only if a newer one
+// of its key, a deletion or a merge went in. For example, tables of 900 and 100
+// puts with keys of their own give at least 900 entries, whatever keys they
+// share, so 60 are no evidence of anything, and the spans of all tables
+// involved are doubted. (A RocksDB did that beside a snapshot at sequence 0:
+// first_sequence.h.) How many entries a table had that came and went in
+// between, nobody knows. So where a compaction took such a table, or one with
+// range deletions, the span of every other one that it overlaps is doubted.
 //
 // A compaction filter changes entries, and only the newest OPTIONS file names
 // it. So a compaction is believed only if that file is newer than the MANIFEST

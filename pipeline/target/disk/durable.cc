@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of one SyncAll().
+// Bounds one SyncAll().
 constexpr size_t kSyncsAtOnce = 8;
 
 using rocksdb::IOOptions;

@@ -17,7 +17,7 @@ namespace sstferry {
 // One per lane, used by one file after another, and taken with the first one.
 class StagingBuffer {
  public:
-  // What waits is written before a frame would not fit behind it.
+  // Waiting bytes are written before a frame would not fit behind them.
   static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
   // Direct writes have memory, offsets and sizes that are multiples of it.
   static constexpr size_t kAlignment = 4096;

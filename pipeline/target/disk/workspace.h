@@ -49,7 +49,7 @@ enum class SwapState {
   kRetired,    // only the deletion of old/ is left
 };
 
-// What a workspace is opened for.
+// Says what a workspace is opened for.
 enum class WorkspaceUse {
   kPull,
   kLook,  // makes the checks of kPull, but takes no lock and changes nothing:

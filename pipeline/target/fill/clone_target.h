@@ -66,8 +66,8 @@ class CloneTarget : public NewDirectoryTarget {
   [[nodiscard]] rocksdb::Status TakeEarlier();
   // Whose files may be linked; empty: nothing's.
   std::string PresentDirectory() const;
-  // Whether that directory holds what the source holds, so that a swap would
-  // change nothing but names.
+  // Returns true if that directory holds what the source holds, so that a swap
+  // would change nothing but names.
   bool HoldsTheSame(const PresentFiles& present) const;
   // Files that the journal tells to have been linked, and that are there.
   std::set<uint64_t> FindLinked(const JournalState& journal) const;

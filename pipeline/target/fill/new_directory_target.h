@@ -52,7 +52,7 @@ class NewDirectoryTarget : public PullTarget {
   bool is_exchanged() const { return IsSwap(options()); }
   // Nothing in db/ is open any more when this returns.
   [[nodiscard]] virtual rocksdb::Status CloseFiles() = 0;
-  // What Record() writes down for the next refresh.
+  // Returns what Record() writes down for the next refresh.
   CoverFile* covers() { return &covers_; }
   // For what Record() makes durable, all of it at once.
   SyncBatch* last_files();

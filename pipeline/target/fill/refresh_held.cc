@@ -1,4 +1,4 @@
-// What an unfinished refresh left in the database.
+// Finds what an unfinished refresh left in the database.
 #include <algorithm>
 #include <set>
 

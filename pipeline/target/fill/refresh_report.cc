@@ -1,4 +1,4 @@
-// What a refresh in place tells of itself.
+// Fills in what a refresh in place tells of itself.
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/fill/refresh_target.h"

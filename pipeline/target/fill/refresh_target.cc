@@ -187,8 +187,9 @@ Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
   return Status::OK();
 }
 
-// What the source was told must still be so: between then and now the database
-// was nobody's. Judged by what was found then: its MANIFEST is another now.
+// The claims that the source was told must still hold: between then and now the
+// database was nobody's. They are judged by what was found then: its MANIFEST
+// is another now.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
@@ -570,7 +571,7 @@ Status RefreshTarget::Record(const Summary& summary) {
   return status;
 }
 
-// What fails here, fails nothing: the target is complete.
+// A failure here fails nothing: the target is complete.
 Status RefreshTarget::Settle() {
   Status status;
   // RocksDB compacts an application's open database by itself.

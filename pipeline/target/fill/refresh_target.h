@@ -75,7 +75,8 @@ class RefreshTarget : public PullTarget {
 
  private:
   [[nodiscard]] rocksdb::Status OpenAndJudge();
-  // Of a directory, which is opened to be read until the refresh is accepted.
+  // Opens for writing a directory that was open for reading until the refresh
+  // was accepted.
   [[nodiscard]] rocksdb::Status OpenToWrite();
   // By these records. Memtables are flushed before, where that may be.
   [[nodiscard]] rocksdb::Status Judge(
@@ -99,14 +100,14 @@ class RefreshTarget : public PullTarget {
   std::vector<std::string> Missing() const;
   void NoteMissing();
   void TakeLevels();
-  // Whether nobody else can write, and nothing drops entries: see
+  // Returns true if nobody else can write, and nothing drops entries: see
   // RecordCovers().
   bool is_alone() const;
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
-  // Of what was judged, in whatever order.
+  // Lists the files of what was judged, in whatever order.
   static JournalTargetFiles FilesOf(const JudgedTarget& judged,
                                     rocksdb::DB* db);
-  // Of all families, or those that were asked for.
+  // Returns all families, or those that were asked for.
   std::vector<FamilyHandle> Selected() const;
 
   const OpenReplica replica_;

@@ -1,5 +1,5 @@
-// What the journal of an unfinished pull says: read at the start of the next
-// one, and by whoever wants to know how far it came.
+// Reads the journal of an unfinished pull: at the start of the next one, and
+// for whoever wants to know how far it came.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct JournalState {
   std::vector<std::vector<JournalChunk>> chunks;
   // The same: which of them are known to have been ingested.
   std::vector<std::vector<bool>> ingested;
-  // Of a refresh: what its target held when it was judged, if that is known.
+  // Lists what the target of a refresh held when it was judged, if that is
+  // known.
   std::optional<JournalTargetFiles> target_files;
   // By range id: every chunk of the range has its record.
   std::vector<bool> whole;
@@ -39,7 +40,8 @@ struct JournalState {
 
   Totals HeldTotals(uint32_t range_id) const;
   Totals HeldTotals() const;
-  // Of the estimated bytes of all ranges: how many are recorded.
+  // Return the estimated bytes of all ranges, and how many of them are
+  // recorded.
   uint64_t planned_bytes() const;
   uint64_t planned_bytes_done() const;
 };

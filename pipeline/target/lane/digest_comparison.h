@@ -19,7 +19,7 @@
 
 namespace sstferry {
 
-// What one side is asked for: a unit of a file, or keys of a column family.
+// One side is asked for this: a unit of a file, or keys of a column family.
 struct DigestPart {
   std::optional<uint32_t> unit;
   uint32_t family = 0;

@@ -16,7 +16,7 @@ struct LiveFile {
   uint64_t bytes = 0;
 };
 
-// Of one family, by smallest key.
+// Maps smallest keys to the files of one family.
 using LiveFiles = std::unordered_map<std::string, LiveFile>;
 
 Status Damaged(const std::string& what) {
@@ -74,8 +74,8 @@ class Finder {
   }
 
  private:
-  // Whether the chunk's file in staging is what was recorded. One whose blocks
-  // have no checksums cannot be told from one that has rotted.
+  // Returns true if the chunk's file in staging is what was recorded. One whose
+  // blocks have no checksums cannot be told from one that has rotted.
   bool IsStaged(uint32_t family, const StagedChunk& recorded) {
     StagedChunk found = recorded;
     return !recorded.record.unchecked &&

@@ -1,5 +1,5 @@
-// What of an unfinished pull is still there: its journal compared with the
-// database's MANIFEST and with what lies in staging/.
+// Finds what of an unfinished pull is still there: compares its journal with
+// the database's MANIFEST and with what lies in staging/.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct HeldChunks {
 // The name of a chunk's file in staging/.
 std::string StagedName(uint32_t range_id, uint32_t ordinal);
 
-// Whether a recorded chunk is in the database.
+// Returns true if a recorded chunk is in the database.
 using IsIngested =
     std::function<bool(const Range& range, const JournalChunk& chunk)>;
 
@@ -46,8 +46,8 @@ using IsIngested =
     rocksdb::FileSystem* file_system, const std::string& staging_dir,
     HeldChunks* held);
 
-// Of a new database. A chunk is in it when a live file of its family has its
-// bounds and its size: the chunks of a family share no key.
+// Finds the chunks of a new database. One is in it when a live file of its
+// family has its bounds and its size: the chunks of a family share no key.
 //   kCorrupt   the database holds files of no record, or a chunk without the
 //              one before it: not what a pull leaves
 [[nodiscard]] rocksdb::Status FindHeldChunks(

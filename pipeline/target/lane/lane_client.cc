@@ -244,7 +244,7 @@ Status LaneClient::EndPart(const Range& range) {
   return status;
 }
 
-// What the lane knows of the range at its front, before a byte of it came.
+// Sets what the lane knows of the range at its front, before a byte of it came.
 void LaneClient::StartRange() {
   const RangeStart start =
       asked_.empty() ? RangeStart()

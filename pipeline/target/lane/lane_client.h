@@ -60,7 +60,7 @@ class LaneClient {
     bool of_delta = false;
     // Until they are sent: the messages that ask for the delta.
     std::vector<DeltaRequest> delta;
-    // Of a delta: where the next part of the range begins.
+    // The next part of a delta's range begins here.
     std::optional<std::string> rest;
     uint64_t counted_bytes = 0;  // in the progress already
   };
@@ -116,7 +116,7 @@ class LaneClient {
                                             size_t* data_bytes);
   [[nodiscard]] rocksdb::Status RoomForData(size_t bytes, StagingFile* file,
                                             char** room);
-  // What a ChunkData frame holds, decompressed where it says so.
+  // Writes what a ChunkData frame holds, decompressed where it says so.
   [[nodiscard]] rocksdb::Status Unpack(const Frame& frame, StagingFile* file,
                                        size_t* data_bytes);
 
@@ -130,20 +130,21 @@ class LaneClient {
   std::optional<RangeCompare> compare_;  // of the front range
   Clock::time_point until_;     // of the chunk at hand, on this connection
 
-  // Of the chunk that comes next.
+  // Returns the ordinal of the chunk that comes next.
   uint64_t next_ordinal() const {
     return range_held_.chunks + range_totals_.chunks;
   }
 
-  // Of the range being received: what was held before, what came.
+  // Count the range being received: what was held before, what came.
   Totals range_held_;
   Totals range_totals_;
   std::string last_key_;  // of its last chunk of entries
-  // Of its last chunk; one that is not rebuilt is the only one that is asked for.
+  // The kind of its last chunk; one that is not rebuilt is the only one that is
+  // asked for.
   ChunkKind range_kind_ = ChunkKind::kRebuilt;
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;
-  // Of the answer being received: what came since the range was asked for.
+  // Count the answer being received: what came since the range was asked for.
   Totals answer_totals_;
   RangeDigest answer_chain_;
 };

@@ -59,7 +59,7 @@ Status LaneClient::OpenForChunk(const Range& range, const ChunkBegin& begin) {
   return channel_.Final(open_->file.Open());
 }
 
-// What this side lets wait does not count against the source.
+// Time that this side lets pass does not count against the source.
 Status LaneClient::AwaitSpace(const Range& range, const ChunkBegin& begin) {
   if (state_->space == nullptr) {
     return Status::OK();
@@ -306,7 +306,7 @@ Status LaneClient::CheckStored(const Range& range, StagedChunk* chunk) {
   const Status checked = CheckStagedChunk(state_->file_system,
                                           state_->families[range.family],
                                           /*all_blocks=*/false, chunk);
-  // What is not corrupt this side cannot read again.
+  // A file that is not corrupt is one that this side cannot read.
   return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
                                                    : channel_.Final(checked);
 }

@@ -16,7 +16,7 @@ BackoffOptions OptionsOf(const PullState& state) {
 
 LaneFailure FailureToOpen(const Status& status) {
   switch (EndStateOf(status)) {
-    // What a byte that was changed on the way makes of a version or of a TLS
+    // A byte that was changed on the way makes this of a version or of a TLS
     // handshake; if it comes again and again it is meant.
     case EndState::kIncompatible:
     case EndState::kDenied:

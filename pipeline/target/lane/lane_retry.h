@@ -1,5 +1,5 @@
-// What becomes of a lane's failures: which are tried again, after how long,
-// and how often.
+// Decides what becomes of a lane's failures: which are tried again, after how
+// long, and how often.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ enum class LaneFailure {
   kDamaged,  // bytes on the way, or the chunk they made: so often in one place
 };
 
-// Of a connection that could not be opened, once the source has been talked to:
-// it is there and of this version, so what its answer says may be damage.
+// Judges a connection that could not be opened, once the source has been talked
+// to: it is there and of this version, so what its answer says may be damage.
 LaneFailure FailureToOpen(const rocksdb::Status& status);
-// Of a question on a lane that the source did not answer; null: the lane could
-// not be opened. `ends`: the operation has failed already.
+// Judges a question on a lane that the source did not answer; null: the lane
+// could not be opened. `ends`: the operation has failed already.
 LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
                          bool ends);
 
@@ -30,8 +30,8 @@ LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
 class LaneRetry {
  public:
   static constexpr int kMaxTries = 5;
-  // Of new bytes that arrived whole, after which damage is counted anew. A
-  // chunk that was whole and bad is counted until a good one has come.
+  // After so many new bytes that arrived whole, damage is counted anew. A chunk
+  // that was whole and bad is counted until a good one has come.
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
 
   // Borrows the state. `what` is for the log: "lane 2".

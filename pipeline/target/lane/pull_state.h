@@ -1,4 +1,4 @@
-// What the lanes of one pull share.
+// Holds what the lanes of one pull share.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ struct PullCounters {
   std::atomic<uint64_t> receive_blocked_micros{0};
   // The part in which they waited for max_rate_bytes_per_sec.
   std::atomic<uint64_t> paced_micros{0};
-  // Of the frames that came compressed: how many, what they hold, what they
+  // Count the frames that came compressed: how many, what they hold, what they
   // took on the wire.
   std::atomic<uint64_t> compressed_frames{0};
   std::atomic<uint64_t> decompressed_bytes{0};
@@ -65,9 +65,9 @@ struct PullState {
   bool refreshes = false;
   // As in a DeltaRequest.
   uint32_t most_point_deletions = 0;
-  // What this side has of a part of a range: entries, as many as fit (*rest is
-  // the key of the next one), or only the first and the last key (not set: it
-  // has none).
+  // Reads what this side has of a part of a range: entries, as many as fit
+  // (*rest is the key of the next one), or only the first and the last key (not
+  // set: it has none).
   std::function<rocksdb::Status(const Range& range, const KeyInterval& part,
                                 GroupIndex* index,
                                 std::optional<std::string>* rest)>
@@ -78,7 +78,7 @@ struct PullState {
       outermost;
   TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
-  // Of a clone: where its units lie; else null.
+  // Tells where the units of a clone lie; null if the pull makes none.
   CloneLayout* clone = nullptr;
   std::string staging_dir;
   rocksdb::FileSystem* file_system = nullptr;
@@ -93,7 +93,7 @@ struct PullState {
   std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;
   // A lost lane is tried again for so long without progress; 0: never.
   std::chrono::milliseconds retry_for{0};
-  // Of one chunk, and a MiB of it, on one connection; then on another one.
+  // Bound one chunk, and a MiB of it, on one connection; then on another one.
   std::chrono::milliseconds chunk_time{120'000};
   std::chrono::milliseconds chunk_time_per_mib{16'000};
   StopSignal* stop = nullptr;  // null: nothing stops a wait before a try

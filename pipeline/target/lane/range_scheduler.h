@@ -13,7 +13,8 @@
 
 namespace sstferry {
 
-// What is held of one range when its lane begins. Of a new pull: nothing.
+// Tells what is held of one range when its lane begins. A new pull holds
+// nothing.
 struct RangeStart {
   Totals held;
   std::string last_key;  // of what is held, if it is chunks of entries

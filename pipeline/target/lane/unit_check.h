@@ -1,4 +1,4 @@
-// What a lane does with a unit of a clone that it does not do with a chunk.
+// Makes the checks of a unit of a clone that a lane does not make of a chunk.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// Whether a unit may begin: of a clone (null: none was asked for), the only
+// Checks that a unit may begin: of a clone (null: none was asked for), the only
 // chunk of its range, in the size that both sides know. kCorrupt: no.
 [[nodiscard]] rocksdb::Status CheckUnitTurn(const CloneLayout* clone,
                                             const ChunkBegin& begin,

@@ -24,7 +24,7 @@ class Exchange {
   // kRefused: what lies in TARGET_DIR must not be taken away.
   [[nodiscard]] rocksdb::Status CheckTarget();
 
-  // Of a pull that is only planned, instead of Run(): kBusy if a process has
+  // Stands in for Run() in a pull that is only planned: kBusy if a process has
   // TARGET_DIR open and no command is there to stop it.
   [[nodiscard]] rocksdb::Status CheckAhead();
 
@@ -34,8 +34,8 @@ class Exchange {
   [[nodiscard]] rocksdb::Status FinishEarlier();
   // After it: whether before_swap ran for an exchange that did not happen.
   bool has_open_hooks() const { return hooks_open_; }
-  // Whether all has come for that exchange, and was verified if that is asked
-  // for. Then the pull needs no source.
+  // Returns true if all has come for that exchange, and was verified if that is
+  // asked for. Then the pull needs no source.
   bool CanResume();
   [[nodiscard]] rocksdb::Status Resume();
   // There will be no such exchange: the application must not wait for it.

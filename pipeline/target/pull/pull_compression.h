@@ -1,4 +1,4 @@
-// What a pull asks its source for about compression on the wire.
+// Chooses what a pull asks its source for about compression on the wire.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class PullCompression {
   // The flags of frames that lanes accept then.
   uint16_t frame_flags() const;
   void LanesStart();
-  // What to tell the source, which is at these counts.
+  // Returns what to tell the source, which is at these counts.
   std::optional<Compress> OnStats(const Stats& theirs);
 
  private:

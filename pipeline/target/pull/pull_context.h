@@ -1,4 +1,4 @@
-// What the parts of one pull share.
+// Holds what the parts of one pull share.
 #pragma once
 
 #include <memory>

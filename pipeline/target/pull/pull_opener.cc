@@ -23,7 +23,8 @@ namespace {
 // How long lanes wait for others to make room.
 constexpr std::chrono::milliseconds kSpacePatience{60'000};
 
-// Of a database or a journal that is not what a pull leaves behind.
+// Returns true for a database or a journal that is not what a pull leaves
+// behind.
 bool IsDamage(const Status& status) {
   return status.IsCorruption() || status.IsInvalidArgument();
 }
@@ -247,7 +248,7 @@ Status PullOpener::StartAnew(const std::string& why, bool keeps) {
   return context_->work->StartAnew(keeps && context_->target->KeepsFiles());
 }
 
-// What was complete is damaged: now the source is needed after all.
+// The complete database is damaged: now the source is needed after all.
 Status PullOpener::StartOver(const Status& damage) {
   Status status = OpenSessionInstead();
   if (!status.ok()) {
@@ -432,7 +433,7 @@ void PullOpener::CountHeld(const HeldChunks& held) {
                  " recorded ones were lost or damaged and come again"));
 }
 
-// Of what is still to come.
+// The disk must have room for what is still to come.
 Status PullOpener::CheckSpace() {
   std::vector<Range> left;
   for (Range range : plan_->ranges) {

@@ -237,7 +237,7 @@ void PullReporter::FillStages(Summary* summary) const {
   source["plan"] = plan.opened.plan_micros / 1e6;
   source["read_build"] = theirs.read_build_micros / lanes;
   source["send_wait"] = theirs.send_wait_micros / lanes;
-  // What is left of the wall clock: the lanes had no work, or were not there.
+  // The rest of the wall clock: the lanes had no work, or were not there.
   for (std::map<std::string, double>* side : {&target, &source}) {
     double sum = 0;
     for (const auto& stage : *side) {

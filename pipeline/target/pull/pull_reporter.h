@@ -13,7 +13,7 @@
 
 namespace sstferry {
 
-// What the steps of a pull found out.
+// Holds what the steps of a pull found out.
 struct PullResult {
   Totals held;         // of what was here before this run began
   Stats source_stats;  // the source's last
@@ -56,7 +56,7 @@ class PullReporter {
   // Why this method, for the summary, and a note; empty: none.
   void ExplainMethod(const std::string& reason, const std::string& note);
 
-  // What the source read from its files for this transfer.
+  // Returns how many bytes the source read from its files for this transfer.
   uint64_t source_read_bytes() const;
   Progress progress() const;
   void FillSummary(Summary* summary) const;

@@ -1,6 +1,6 @@
-// What a pull fills: a new directory that takes TARGET_DIR's name at the end
+// A pull fills a new directory that takes TARGET_DIR's name at the end
 // (new_directory_target.h), or a database that holds data already
-// (refresh_target.h). What all of them share, the Puller and its parts have.
+// (refresh_target.h). The Puller and its parts have what all of them share.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class PullTarget {
   PullTarget(const PullTarget&) = delete;
   PullTarget& operator=(const PullTarget&) = delete;
 
-  // What journals and summaries call it.
+  // Returns its name in journals and summaries.
   virtual const char* mode() const = 0;
 
   // Beside it is the workspace.
@@ -47,15 +47,16 @@ class PullTarget {
   // --- before the source is asked -------------------------------------------
   [[nodiscard]] virtual rocksdb::Status OpenWorkspace(
       std::unique_ptr<Workspace>* workspace) = 0;
-  // What is there. REQUIRES: the workspace is locked.
+  // Looks at what is there. REQUIRES: the workspace is locked.
   [[nodiscard]] virtual rocksdb::Status Inspect() = 0;
-  // Whether a journal is of a pull that had ended but for its workspace.
+  // Returns true if a journal is of a pull that had ended but for its
+  // workspace.
   virtual bool HasEnded(const JournalTransfer& head) const = 0;
-  // Whether nobody but that pull wrote to it since it was judged for it: then
-  // what the journal tells is still so.
+  // Sets *as_left if nobody but that pull wrote to it since it was judged for
+  // it: then what the journal tells is still so.
   [[nodiscard]] virtual rocksdb::Status CheckAsLeft(
       const JournalState& journal, bool* as_left) = 0;
-  // What a new transfer is asked for with.
+  // Tells what a new transfer is asked for with.
   virtual void Describe(TargetMemory* memory) const = 0;
 
   // --- when the plan is there -----------------------------------------------
@@ -75,8 +76,8 @@ class PullTarget {
   // A pull that starts over with another snapshot may use files that an
   // unfinished one has received (Workspace::earlier_dir()).
   virtual bool KeepsFiles() const { return false; }
-  // Of these, also of a transfer that is resumed, those whose bytes can be
-  // compared with the source's.
+  // Returns those of them, also of a transfer that is resumed, whose bytes can
+  // be compared with the source's.
   virtual std::vector<uint32_t> Reused() const { return {}; }
   // These were compared and are others. *ranges: all that now have to come.
   [[nodiscard]] virtual rocksdb::Status RejectReused(
@@ -118,14 +119,14 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status Record(const Summary& summary) = 0;
   // Gives it its name.
   [[nodiscard]] virtual rocksdb::Status Publish() = 0;
-  // What is left to do without the source.
+  // Does what is left to do without the source.
   [[nodiscard]] virtual rocksdb::Status Settle() = 0;
   virtual void FillSummary(Summary* summary) const = 0;
 
-  // What it holds of a range, between Create() or Reopen() and Close().
+  // Digests what it holds of a range, between Create() or Reopen() and Close().
   [[nodiscard]] virtual rocksdb::Status DigestRange(const Range& range,
                                                     DigestReply* reply) = 0;
-  // What it holds of a part of a range: see PullState::index and
+  // Reads what it holds of a part of a range: see PullState::index and
   // PullState::outermost. REQUIRES: it is refreshed in place.
   [[nodiscard]] virtual rocksdb::Status IndexRange(
       const Range&, const KeyInterval&, GroupIndex*,

@@ -14,7 +14,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// What the target of a pull holds.
+// Digests what the target of a pull holds.
 class TargetDigests : public DigestSide {
  public:
   TargetDigests(const PullContext* context, uint32_t lanes)

@@ -77,7 +77,7 @@ Status PullWorkspace::ReadUnfinished() {
   return status.ok() ? JudgeUnfinished() : status;
 }
 
-// Of a whole journal: sets is_resuming_.
+// Sets is_resuming_ by a whole journal.
 Status PullWorkspace::JudgeUnfinished() {
   const JournalTransfer& head = unfinished_.head;
   if (context_->target->HasEnded(head)) {
@@ -150,7 +150,7 @@ Status PullWorkspace::Prepare() {
   return is_resuming_ ? Status::OK() : workspace_->Clear();
 }
 
-// What was begun without syncs ends with a sync of everything, and the other
+// A pull that began without syncs ends with a sync of everything, and the other
 // way round.
 void PullWorkspace::ChooseDurability() {
   const bool asked = options().durability == Durability::kChunk;

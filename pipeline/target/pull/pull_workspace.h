@@ -34,14 +34,14 @@ class PullWorkspace {
   [[nodiscard]] rocksdb::Status StartAnew(bool keeps);
 
   bool is_resuming() const { return is_resuming_; }
-  // What the unfinished pull left, while this one resumes it.
+  // Returns what the unfinished pull left, while this one resumes it.
   const JournalState& unfinished() const { return unfinished_; }
-  // What the pull left whose files were kept; null: none was.
+  // Returns what the pull left whose files were kept; null: none was.
   const JournalState* earlier() const {
     return earlier_.has_value() ? &*earlier_ : nullptr;
   }
-  // Of a pull that is only planned: true if all of an unfinished one has come,
-  // so that the pull ends without the source.
+  // Returns true in a pull that is only planned if all of an unfinished one has
+  // come, so that the pull ends without the source.
   bool finishes_alone() const { return finishes_alone_; }
   // Which snapshot of the source to use.
   void FillRequest(SnapshotUse use, OpenRequest* request) const;
@@ -53,7 +53,7 @@ class PullWorkspace {
   [[nodiscard]] rocksdb::Status RemoveJournal();
   JournalFile* journal() const { return journal_.get(); }
 
-  // Whether a run that begins now could resume this one.
+  // Records whether a run that begins now could resume this one.
   void SetResumable(bool is_resumable) { is_resumable_ = is_resumable; }
   // After a failure with this status.
   void SayHowToResume(const rocksdb::Status& status) const;

@@ -188,7 +188,7 @@ Status Puller::RunEach(const std::vector<Step>& steps) {
   return Status::OK();
 }
 
-// Those that differ come like all others. A complete pull has nothing left to
+// Files that differ come like all others. A complete pull has nothing left to
 // receive: there the verify at its end finds them.
 Status Puller::CompareReused() {
   const bool complete = work_->is_resuming() && work_->unfinished().complete;

@@ -33,7 +33,7 @@ class Backoff {
   // it is time to give up. The time without progress begins with the first
   // failure after some.
   bool Next(std::chrono::milliseconds* wait);
-  // What was tried works: the next wait is the first again.
+  // Records that a try went well: the next wait is the first again.
   void Succeeded() { failures_ = 0; }
 
  private:

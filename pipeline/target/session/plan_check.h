@@ -1,5 +1,5 @@
-// What a target checks of a source's plan beyond its shape: that it is about
-// what was asked for, all of it.
+// Checks a source's plan beyond its shape: that it is about what was asked for,
+// all of it.
 #pragma once
 
 #include <string>

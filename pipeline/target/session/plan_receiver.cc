@@ -13,7 +13,7 @@ using rocksdb::Status;
 // Keys, names and reasons of a whole plan, as held in memory.
 constexpr uint64_t kMaxPlanBytes = 64u << 20;
 
-// What an option or a range takes in memory beyond its bytes on the wire.
+// An option or a range takes so much memory beyond its bytes on the wire.
 constexpr uint64_t kItemBytes = 128;
 constexpr uint64_t kMaxRangeBytes = 1ull << 44;
 

@@ -1,4 +1,4 @@
-// What a source pinned and planned, put together from the frames of a plan.
+// Puts together what a source pinned and planned from the frames of a plan.
 #pragma once
 
 #include <optional>
@@ -62,14 +62,15 @@ class PlanReceiver {
 
   // REQUIRES: is_complete().
   SourcePlan TakePlan() { return std::move(plan_); }
-  // Of all plans that came.
+  // Returns the id that came with any of the plans.
   const std::optional<TransferId>& transfer_id() const { return transfer_id_; }
   bool gave_plan() const { return digest_.has_value(); }
   // Nothing depends on the transfer yet: another one will do.
   void ForgetTransfer() { transfer_id_.reset(); }
   // The source resumed the transfer, as the newest Opened says.
   bool source_resumed() const { return source_resumed_; }
-  // What came of this plan, and what it takes in memory beyond that.
+  // Returns the bytes that came of this plan, and those that it takes in memory
+  // beyond that.
   uint64_t bytes() const { return bytes_; }
 
  private:

@@ -185,7 +185,8 @@ void SourceLink::OnBusy() {
   }
 }
 
-// What cost the control connection may have cost lanes, too, without a word.
+// The failure that cost the control connection may have cost lanes, too,
+// without a word.
 void SourceLink::CloseSilentLanes() {
   const int64_t since =
       std::chrono::duration_cast<std::chrono::microseconds>(

@@ -55,7 +55,7 @@ struct SourceLinkOptions {
 //   FailLane() from the thread of that lane; all else from one.
 class SourceLink {
  public:
-  // What may end a session without failing the operation.
+  // Names what may end a session without failing the operation.
   enum class Tolerated { kNothing, kSnapshotGone, kAny };
 
   SourceLink(Dialer* dialer, SourceLinkOptions options, FirstFailure* failure);
@@ -97,7 +97,7 @@ class SourceLink {
   uint32_t lanes() const;
   // The source's newest; zeros without a session.
   Stats stats() const;
-  // Of the session and of all lanes, lost ones included.
+  // Counts those of the session and of all lanes, lost ones included.
   uint64_t wire_bytes() const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Of a source that never stops telling that it gets on.
+// Bounds the wait for a source that never stops telling that it gets on.
 constexpr std::chrono::hours kPinLimit{24};
 // For another connection on which to say that all went well.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};

@@ -200,7 +200,8 @@ class SourceSession {
 // The Hello this process sends.
 Hello MakeHello();
 
-// What a pull with these options asks of a source, the plan of one, and verify.
+// Makes the request of a pull with these options, of the plan of one, and of
+// verify.
 OpenRequest MakeOpenRequest(const PullOptions& options,
                             const std::string& name, Purpose purpose);
 

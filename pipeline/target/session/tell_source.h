@@ -1,4 +1,4 @@
-// What a target tells its source in many messages.
+// Sends a source what its target tells in many messages.
 #pragma once
 
 #include <chrono>

@@ -11,7 +11,7 @@ using rocksdb::Status;
 
 namespace {
 
-// What new connections of a listener are made with.
+// Holds what new connections of a listener are made with.
 //
 // Threads: any.
 class ContextSlot {

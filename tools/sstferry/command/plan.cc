@@ -162,7 +162,7 @@ std::string Methods(const Summary& summary) {
   return text;
 }
 
-// What the pull needs of the target's disk.
+// Says what the pull needs of the target's disk.
 std::string Disk(const Summary& summary) {
   const auto bytes = [](uint64_t count) {
     return FormatBytes(static_cast<double>(count));

@@ -47,7 +47,7 @@ std::string Levels(const Summary& summary) {
   return text.empty() ? "no files" : text;
 }
 
-// Of deltas: ", 39600 entries put and 12 deleted".
+// Says what deltas did: ", 39600 entries put and 12 deleted".
 std::string SingleEntries(const Summary& summary) {
   return summary.chunks_delta == 0
              ? ""
@@ -70,7 +70,7 @@ std::string Placement(const Summary& summary) {
                             " left to compact";
 }
 
-// Of a refresh in place.
+// Says what a refresh in place read and wrote.
 std::string ReadAndWritten(const Summary& summary) {
   return "; " + PullBytes(summary.bytes_read) + " read, " +
          PullBytes(summary.bytes_written) + " written";
@@ -103,7 +103,7 @@ std::string TargetLine(const Summary& summary) {
          ReadAndWritten(summary) + "\n";
 }
 
-// What moved, in one line.
+// Says what moved, in one line.
 std::string MovedLine(const Summary& summary) {
   const std::string wire = ", " + PullBytes(summary.wire_bytes) + " on the wire\n";
   if (summary.method == "clone") {

@@ -25,7 +25,7 @@ class ServeMetrics {
   MetricSet Collect(const ServerState& state);
 
  private:
-  // What of a transfer is in the counters already.
+  // Tells what of a transfer is in the counters already.
   struct Counted {
     TransferReport report;
     uint64_t used = 0;  // clock_ at the last use

@@ -30,7 +30,8 @@ bool IsCommandLineOnly(const std::string& name) {
   return name == "config" || name == "help" || name == "version";
 }
 
-// What `word`, which begins with an option's name, should have been instead.
+// Says what `word`, which begins with an option's name, should have been
+// instead.
 Status RefusedOption(const std::string& word,
                      const po::options_description& known,
                      const std::string& prefix) {
@@ -70,7 +71,7 @@ Status CheckWords(const po::parsed_options& parsed) {
   return Status::OK();
 }
 
-// What `map` holds from an earlier call wins, whole lists included.
+// A value that `map` holds from an earlier call wins, whole lists included.
 Status Store(const po::parsed_options& parsed, po::variables_map* map) {
   try {
     po::store(parsed, *map);

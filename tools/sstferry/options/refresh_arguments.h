@@ -1,4 +1,4 @@
-// What --mode, --visibility and --method allow together.
+// Checks what --mode, --visibility and --method allow together.
 #pragma once
 
 #include "rocksdb/status.h"

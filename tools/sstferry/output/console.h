@@ -67,7 +67,7 @@ class Console {
   void WriteAbove(const std::string& text);
   std::string JsonLine(const std::string& time, LogLevel level,
                        const std::string& text);
-  // What stands before and behind a line of this level.
+  // Return what stands before and behind a line of this level.
   std::string Before(LogLevel level) const;
   std::string Behind(LogLevel level) const;
 

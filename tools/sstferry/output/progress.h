@@ -45,7 +45,7 @@ class ProgressFormatter {
   // Smooths what the lanes spent their time on since the last look.
   void ObserveStages(const ProgressStages& now, double elapsed,
                      double now_seconds);
-  // What most of the lanes' time went to of late: "source CPU or disk",
+  // Returns what most of the lanes' time went to of late: "source CPU or disk",
   // "network", "target CPU", "target disk" or "max-rate"; empty: not known.
   std::string Bottleneck() const;
 
