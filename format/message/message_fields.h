@@ -283,6 +283,7 @@ void Fields(A& a, M& m) {
   Number(a, "target_families", m.target_families, kMaxFamilies);
   Number(a, "target_covers", m.target_covers, kMaxRanges);
   Number(a, "waited_seconds", m.waited_seconds);
+  a.Id("newer_than", m.newer_than);
 }
 
 template <typename A, FieldsOf<Busy> M>
@@ -436,6 +437,7 @@ void Fields(A& a, M& m) {
   Number(a, "sequence", m.sequence);
   Number(a, "age_seconds", m.age_seconds);
   a.Bool("is_compacted", m.is_compacted);
+  a.Bytes("database_id", m.database_id, kMaxIdentifierBytes);
   a.Text("problem", m.problem, kMaxMessageTextBytes);
 }
 

@@ -61,6 +61,9 @@ struct OpenRequest {
   // With kLatest: how long ago the target first asked and was told Busy, rounded
   // up. A snapshot that was new enough then still is.
   uint64_t waited_seconds = 0;
+  // With kLatest: the transfer that TARGET_DIR holds; zeros: it holds nothing. A
+  // snapshot that may be older is none for it.
+  TransferId newer_than{};
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;

@@ -44,6 +44,7 @@ struct FactsReply {
   // Nearly all of these bytes are tables that a compaction wrote into the last
   // level, whose entries are all at sequence 0.
   bool is_compacted = false;
+  std::string database_id;  // empty: the database has none
   std::string problem;  // why a pull would fail now; empty: nothing is known
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);

@@ -70,6 +70,10 @@ struct JournalTransfer {
   std::string boot_id;             // the machine's, when the pull began
   uint32_t range_count = 0;        // Range records that follow
   std::string command_line;        // shell-quoted; empty: not known
+  bool verify = false;             // asked for; a later run keeps it
+  // The finding (format/record/health_file.h) that TARGET_DIR had when the pull
+  // began, which made it compare everything; zeros: none.
+  TransferId mends{};
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const JournalTransfer&,

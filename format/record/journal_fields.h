@@ -23,6 +23,8 @@ void Fields(A& a, M& m) {
   a.Bytes("boot_id", m.boot_id, kMaxIdentifierBytes);
   Number(a, "range_count", m.range_count, kMaxRanges);
   a.Bytes("command_line", m.command_line, kMaxCommandLineBytes);
+  a.Bool("verify", m.verify);
+  a.Id("mends", m.mends);
 }
 
 template <typename A, FieldsOf<JournalRange> M>

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sstferry/options.h"
+
 namespace sstferry {
 namespace {
 
@@ -56,6 +58,20 @@ std::string ReadStart(const std::string& path, size_t bytes) {
   std::ifstream in(path, std::ios::binary);
   in.read(start.data(), static_cast<std::streamsize>(start.size()));
   return in ? start : "";
+}
+
+std::string SelectionWords(const LastTransfer& last) {
+  std::string words;
+  for (const std::string& family : last.asked_families) {
+    words += " --cf " + ShellWord(family);
+  }
+  if (last.begin.has_value()) {
+    words += " --begin " + ShellWord(*last.begin);
+  }
+  if (last.end.has_value()) {
+    words += " --end " + ShellWord(*last.end);
+  }
+  return words;
 }
 
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {

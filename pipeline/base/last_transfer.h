@@ -33,6 +33,9 @@ struct LastTransfer {
 // bounded, and only the members above are taken from it.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 
+// Returns the selection as words of a command; empty: everything was asked for.
+std::string SelectionWords(const LastTransfer& last);
+
 // Returns at most the first `bytes` bytes of a regular file; "" if it cannot be
 // read.
 std::string ReadStart(const std::string& path, size_t bytes);

@@ -15,7 +15,7 @@ std::string WhyNoClone(const PullOptions& options) {
            "--end)";
   }
   if (options.mode == PullMode::kRefresh && !IsSwap(options)) {
-    return "--visibility all and chunk never clone";
+    return "--visibility all never clones";
   }
   return options.format_version != 0 ? "--format-version asks for chunks" : "";
 }

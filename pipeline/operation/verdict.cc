@@ -9,21 +9,6 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The selection of a pull as options; empty: it pulled everything.
-std::string SelectionOf(const LastTransfer& record) {
-  std::string options;
-  for (const std::string& family : record.asked_families) {
-    options += " --cf " + ShellWord(family);
-  }
-  if (record.begin.has_value()) {
-    options += " --begin " + ShellWord(*record.begin);
-  }
-  if (record.end.has_value()) {
-    options += " --end " + ShellWord(*record.end);
-  }
-  return options;
-}
-
 bool CoversBound(const std::optional<std::string>& pulled,
                  const std::optional<std::string>& compared) {
   return !pulled.has_value() ||
@@ -68,10 +53,13 @@ std::string Command(const char* command, const SourceAddress& first,
          options;
 }
 
-std::string PullAgain(const JudgedSide& copy, const JudgedSide& origin,
-                      const std::string& selection) {
-  return Command("pull", origin.address, copy.address,
-                 selection + " --replace --verify");
+// A copy on another machine is refreshed there.
+std::string RefreshAgain(const JudgedSide& copy, const JudgedSide& origin,
+                         const std::string& selection) {
+  return copy.address.is_directory()
+             ? Command("pull", origin.address, copy.address,
+                       selection + " --mode refresh --verify")
+             : "";
 }
 
 // A refresh is of a directory that remembers its source.
@@ -108,11 +96,6 @@ Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
                    "are compared as they are: left at sequence " +
                    std::to_string(left.sequence) + ", right at sequence " +
                    std::to_string(right.sequence);
-  if (right.address.is_directory()) {
-    verdict.next = PullAgain(right, left, "");
-  } else if (left.address.is_directory()) {
-    verdict.next = PullAgain(left, right, "");
-  }
   return verdict;
 }
 
@@ -121,9 +104,9 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
                   const Selection& selection) {
   const LastTransfer& record = *copy.record;
   const uint64_t then = *record.snapshot_sequence;
-  const std::string less = SelectionOf(record);
+  const std::string less = SelectionWords(record);
   Verdict verdict;
-  verdict.next = PullAgain(copy, origin, less);
+  verdict.next = RefreshAgain(copy, origin, less);
   verdict.repair = Repair(copy, origin, less);
   verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
   verdict.reason = copy_label + " was pulled from " + origin_label +

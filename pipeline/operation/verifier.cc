@@ -108,6 +108,8 @@ Status Verifier::OpenSides() {
   std::thread right_opener([&] { right_status = OpenSide(&right_); });
   const Status status = OpenSide(&left_);
   right_opener.join();
+  left_.is_corrupt = EndStateOf(status) == EndState::kCorrupt;
+  right_.is_corrupt = EndStateOf(right_status) == EndState::kCorrupt;
   return status.ok() ? right_status : status;
 }
 
@@ -195,10 +197,14 @@ Status Verifier::CompareParts() {
   };
   SourceDigests left = digests_of(left_);
   SourceDigests right = digests_of(right_);
-  return CompareDigests(left_.link.get(), &failure_, &left, &right, parts,
-                        [this](const ComparedPart& compared) {
-                          return TakeCompared(compared);
-                        });
+  const Status status =
+      CompareDigests(left_.link.get(), &failure_, &left, &right, parts,
+                     [this](const ComparedPart& compared) {
+                       return TakeCompared(compared);
+                     });
+  left_.is_corrupt = left_.is_corrupt || left.is_corrupt();
+  right_.is_corrupt = right_.is_corrupt || right.is_corrupt();
+  return status;
 }
 
 Status Verifier::TakeCompared(const ComparedPart& compared) {
@@ -244,9 +250,16 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
   uint64_t found = 0;
   const EntryDigest* left = nullptr;
   const EntryDigest* right = nullptr;
-  Status status = left_stream.Next(&left);
+  const auto next = [](VerifySide* side, EntryStream* stream,
+                       const EntryDigest** entry) {
+    const Status read = stream->Next(entry);
+    side->is_corrupt =
+        side->is_corrupt || EndStateOf(read) == EndState::kCorrupt;
+    return read;
+  };
+  Status status = next(&left_, &left_stream, &left);
   if (status.ok()) {
-    status = right_stream.Next(&right);
+    status = next(&right_, &right_stream, &right);
   }
   while (status.ok() && !failure_.failed() &&
          (left != nullptr || right != nullptr)) {
@@ -268,10 +281,10 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
       --found;
     }
     if (compared <= 0) {
-      status = left_stream.Next(&left);
+      status = next(&left_, &left_stream, &left);
     }
     if (status.ok() && compared >= 0) {
-      status = right_stream.Next(&right);
+      status = next(&right_, &right_stream, &right);
     }
   }
   if (status.ok() && !failure_.failed() && found == 0) {
@@ -369,10 +382,47 @@ Status Verifier::Run(Summary* summary) {
   if (!status.ok()) {
     failure_.Set(status, "verify");
   }
+  // Whichever connection said so first ended the others.
+  for (VerifySide* side : {&left_, &right_}) {
+    SourceSession* const session = side->link->session();
+    side->is_corrupt =
+        side->is_corrupt ||
+        (session != nullptr &&
+         EndStateOf(session->AwaitFailure(std::chrono::milliseconds(0))) ==
+             EndState::kCorrupt);
+  }
   HangUp(ends_well ? Status::OK() : failure_.status(), summary);
   FillSummary(lanes, summary);
   finished_ = !failure_.failed();
-  return Judge(summary);
+  status = Judge(summary);
+  finding_ = Find(status);
+  return status;
+}
+
+// Families that only the copy has are no fault: a refresh keeps them.
+ReplicaFinding Verifier::Find(const Status& status) const {
+  for (const VerifySide* side : {&right_, &left_}) {
+    const JudgedSide& judged = side->judged;
+    const JudgedSide& other = (side == &left_ ? right_ : left_).judged;
+    if (!judged.address.is_directory() || !judged.record.has_value()) {
+      continue;
+    }
+    const std::string& directory = judged.address.directory;
+    if (EndStateOf(status) == EndState::kCorrupt && side->is_corrupt) {
+      return {directory, ReplicaFault::kDamaged};
+    }
+    if (!IsPulledFrom(judged, other)) {
+      continue;
+    }
+    const bool differs = EndStateOf(status) == EndState::kDifferent &&
+                         differences_ > judged.families_only_here.size();
+    if (status.ok() || differs) {
+      return {directory, status.ok()  ? ReplicaFault::kNone
+                         : as_files() ? ReplicaFault::kDamaged
+                                      : ReplicaFault::kDifferent};
+    }
+  }
+  return {};
 }
 
 Status Verifier::Judge(Summary* summary) const {

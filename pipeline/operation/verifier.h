@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/record/health_file.h"
 #include "pipeline/operation/file_pairs.h"
 #include "pipeline/operation/verdict.h"
 #include "pipeline/target/lane/digest_comparison.h"
@@ -35,9 +36,16 @@ struct VerifySide {
   std::string database;
   SourcePlan plan;
   std::unique_ptr<SourceLink> link;
+  std::atomic<bool> is_corrupt{false};  // it said so of its own files
 };
 
 enum class ComparedAs { kFiles, kEntries };
+
+// What a comparison says of a replica in a directory of this machine.
+struct ReplicaFinding {
+  std::string directory;  // empty: no side is one, or nothing is known of it
+  ReplicaFault fault = ReplicaFault::kNone;
+};
 
 // Threads: Run() from one, once; Cancel() and progress() from any.
 class Verifier {
@@ -56,6 +64,8 @@ class Verifier {
   std::string error_where() const { return failure_.where(); }
   // Returns true if Run() found both sides fit to be compared in this way.
   bool has_compared() const { return has_compared_; }
+  // After Run().
+  const ReplicaFinding& finding() const { return finding_; }
 
  private:
   bool as_files() const { return compared_ == ComparedAs::kFiles; }
@@ -69,6 +79,7 @@ class Verifier {
   void AddDifferentFile(size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
   // Tells both sides how it ended.
+  ReplicaFinding Find(const rocksdb::Status& status) const;
   void HangUp(const rocksdb::Status& status, Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
   // Position of a difference among all: 0 for families of one side only, then
@@ -92,6 +103,7 @@ class Verifier {
   std::vector<uint32_t> right_family_;
   std::vector<const rocksdb::Comparator*> orders_;
   std::vector<FilePair> pairs_;  // as files
+  ReplicaFinding finding_;
   std::atomic<bool> has_compared_{false};
   std::atomic<uint64_t> planned_bytes_{0};
   std::atomic<uint64_t> done_bytes_{0};

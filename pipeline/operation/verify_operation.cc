@@ -2,6 +2,10 @@
 #include "pipeline/operation/endpoint.h"
 #include "pipeline/operation/operation_parts.h"
 #include "pipeline/operation/verifier.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/target/disk/access.h"
+#include "pipeline/target/disk/workspace.h"
+#include "pipeline/target/memory/health.h"
 #include "pipeline/target/memory/target_state.h"
 #include "sstferry/target.h"
 
@@ -29,6 +33,7 @@ class VerifyOperation : public Operation {
         summary->notes.push_back(note);
       }
     }
+    RecordFinding(outcome.status, summary);
     FinishSummary(outcome.status, outcome.where, summary);
     return outcome.status;
   }
@@ -100,6 +105,7 @@ class VerifyOperation : public Operation {
       outcome.where = verifier.error_where();
     }
     outcome.compared = verifier.has_compared();
+    finding_ = verifier.finding();
     slot_.Clear(verifier.progress());
     return outcome;
   }
@@ -118,7 +124,50 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
+  // A replica that is known to be wrong is not refreshed as if nothing were
+  // wrong with it; one that is equal is not known to be wrong any more.
+  void RecordFinding(const Status& status, Summary* summary) const {
+    const std::string& dir = finding_.directory;
+    if (dir.empty()) {
+      return;
+    }
+    const std::shared_ptr<rocksdb::FileSystem> files = MakeAccessFileSystem(
+        rocksdb::FileSystem::Default(), Workspace::DirOf(dir));
+    Status recorded;
+    if (finding_.fault != ReplicaFault::kNone) {
+      HealthFile fault = MakeFault(finding_.fault, MessageOf(status),
+                                   options_.selection);
+      recorded = RecordFault(files.get(), dir, &fault);
+      if (recorded.ok()) {
+        summary->notes.push_back(
+            std::string("recorded in ") + dir + " that it is " +
+            ReplicaFaultName(fault.fault) + ": no refresh ends with OK before "
+            "it has mended that");
+      }
+    } else if (const HealthFile known = ReadKnownFault(dir);
+               known.fault != ReplicaFault::kNone &&
+               Includes(options_.selection, known)) {
+      recorded = ClearFault(files.get(), dir, known);
+      if (recorded.ok()) {
+        summary->notes.push_back("removed from " + dir + " the record that " +
+                                 FaultSentence(known));
+      }
+    }
+    if (!recorded.ok()) {
+      summary->notes.push_back(MessageOf(recorded));
+    }
+    if (finding_.fault == ReplicaFault::kDamaged && summary->next.empty()) {
+      PullOptions replace;
+      const bool is_right =
+          options_.right.is_directory() && options_.right.directory == dir;
+      replace.source = is_right ? options_.left : options_.right;
+      replace.target_dir = dir;
+      summary->next = ReplaceCommand(replace);
+    }
+  }
+
   const VerifyOptions options_;
+  ReplicaFinding finding_;  // of the last comparison
   WorkerSlot<Verifier> slot_;
 };
 

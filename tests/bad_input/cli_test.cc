@@ -126,7 +126,7 @@ TEST_CASE("verify of a source that went on reports and ends with 4",
   REQUIRE(ended.object["first_differences"].size() == 1);
   REQUIRE(ended.object["next"] == "sstferry pull " + (dir / "source") + " " +
                                       (dir / "target") +
-                                      " --replace --verify");
+                                      " --mode refresh --verify");
   Process process(Sstferry(verify));
   REQUIRE(process.Wait() == 4);
   REQUIRE(process.out().find("changed since: 1 difference in 2001 left") == 0);

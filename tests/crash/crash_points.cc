@@ -55,6 +55,7 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Refresh:AllIngested", {kInPlace}},
       {"Refresh:CoversWritten", {kInPlace}},
       {"Refresh:SummaryWritten", {kInPlace}},
+      {"Refresh:FaultCleared", {kInPlace}},
       {"Refresh:CompactionRecorded", {kInPlace}},
       {"JournalFile:TailCut", {kAgain}},
       {"Puller:StagedIngested", {kAgain, kRecorded}},

@@ -150,6 +150,7 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
                      Setting("SSTFERRY_TEST_ROOT") + "/target");
   options.snapshot_ttl = std::chrono::hours(1);
   options.replace = Setting("SSTFERRY_TEST_REPLACE") == "yes";
+  options.adopt = options.replace;
   options.restart = Setting("SSTFERRY_TEST_RESTART") == "yes";
   options.durability = Setting("SSTFERRY_TEST_DURABILITY") == "none"
                            ? Durability::kNone
@@ -207,6 +208,7 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   PullOptions options = PullFrom(source(), target());
   options.snapshot_ttl = std::chrono::hours(1);
   options.replace = Replaces(scenario);
+  options.adopt = options.replace;
   if (Refreshes(scenario)) {
     MakeInPlace(&options);
   }

@@ -84,6 +84,7 @@ OpenRequest SampleOpenRequest() {
   m.target_families = 2;
   m.target_covers = 3;
   m.waited_seconds = 61;
+  m.newer_than[2] = 0x77;
   return m;
 }
 

@@ -149,7 +149,7 @@ TEST_CASE("A verify's report names the command that makes the copy equal",
   Summary summary;
   summary.status = MakeStatus(EndState::kDifferent, "12 differences");
   summary.repair = "sstferry pull /a /b --mode refresh --compare digest";
-  summary.next = "sstferry pull /a /b --replace --verify";
+  summary.next = "sstferry pull /a /b --mode refresh --verify";
   const std::string report = VerifyReport(summary);
   INFO(report);
   REQUIRE(report.find("\nrepair: sstferry pull /a /b --mode refresh --compare "

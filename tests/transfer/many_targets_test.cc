@@ -64,6 +64,46 @@ struct Fleet {
   std::unique_ptr<TestServer> server;
 };
 
+TEST_CASE("The latest snapshot is never older than what the target holds",
+          "[transfer][share]") {
+  Fleet fleet;
+  const auto night = [&](int target, TestServer* server, bool latest) {
+    PullOptions options = fleet.Options(target, server->address());
+    const bool exists = std::filesystem::exists(options.target_dir);
+    options.mode = exists ? PullMode::kRefresh : PullMode::kSeed;
+    options.latest_snapshot = latest;
+    const Summary summary = RunPull(options);
+    INFO(summary.status.ToString());
+    REQUIRE(summary.status.ok());
+    return summary.snapshot_sequence;
+  };
+  TestServer* const server = fleet.server.get();
+  const uint64_t first = night(0, server, true);
+  REQUIRE(night(1, server, true) == first);
+  fleet.db.Put("seen", "by readers");
+  SECTION("which this server took for it") {
+    const uint64_t second = night(1, server, false);
+    REQUIRE(second > first);
+    REQUIRE(night(1, server, true) >= second);
+    REQUIRE(night(2, server, true) >= second);
+    REQUIRE(night(0, server, true) >= second);
+  }
+  SECTION("which another server took for it") {
+    ServeOptions serve = ServeSample(fleet.dir / "source");
+    TestServer other(serve);
+    const uint64_t second = night(1, &other, true);
+    REQUIRE(second > first);
+    REQUIRE(night(1, server, true) >= second);
+  }
+  SECTION("of which nobody knows how old it is") {
+    night(1, server, false);
+    std::filesystem::remove(fleet.dir / "target1/last_transfer.json");
+    REQUIRE(night(1, server, true) > first);
+  }
+  REQUIRE(sstferry::EntriesOf(fleet.dir / "target1") ==
+          sstferry::EntriesOf(fleet.dir / "source"));
+}
+
 TEST_CASE("Targets that pull the latest snapshot at once get equal databases",
           "[transfer][share]") {
   Fleet fleet;

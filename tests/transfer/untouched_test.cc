@@ -110,7 +110,10 @@ const Refusal kRefusals[] = {
      {EndState::kRefused}},
     {"a target that is no database",
      [](World* w) {
-       fs::remove(w->T() + "/CURRENT");
+       for (const char* name :
+            {"/CURRENT", "/sstferry.covers", "/last_transfer.json"}) {
+         fs::remove(w->T() + name);
+       }
      },
      {EndState::kRefused}},
     {"another comparator",

@@ -49,6 +49,7 @@ struct DatabaseFacts {
   bool is_compacted = false;
   // When its MANIFEST or a WAL was last written to, since 1970.
   uint64_t written_seconds = 0;
+  std::string database_id;  // empty: it has none
 };
 
 // Describes a directory and checks that a target could open it now, as far as

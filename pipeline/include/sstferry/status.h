@@ -56,7 +56,21 @@ inline constexpr char kAtZero[] =
     "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries that "
     "it compacts beside a snapshot";
 
+// How TARGET_DIR is. The record of a fault is FORMAT.md's "Health".
+enum class ReplicaHealth {
+  kComplete,
+  kUnfinished,  // a pull into it, or a refresh of it, has not ended
+  kDifferent,   // found to differ from its source
+  kDamaged,     // a file of it is missing, or its bytes are wrong
+};
+// "complete", "unfinished", "different", "damaged".
+const char* ReplicaHealthName(ReplicaHealth health);
+
 struct TargetState {
+  ReplicaHealth health = ReplicaHealth::kComplete;
+  // Of kDifferent and kDamaged: what was found, and when (RFC 3339).
+  std::string fault;
+  std::string fault_found_at;
   std::optional<CompletedPull> complete;      // TARGET_DIR is complete
   // Instead of `complete`, while a refresh in place has not ended: it has
   // changed nothing yet, or just now everything.

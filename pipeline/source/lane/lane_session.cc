@@ -62,8 +62,9 @@ void LaneSession::ServeLane(LanePort* port) {
       transfer_->may_keep()) {
     transfer_->Detach(status, where);  // unless it has just come back
   } else if (failed) {
-    SendEnd(link.channel(), status, where);
-    transfer_->Fail(status, where);
+    const Status told = transfer_->InDatabaseNames(status);
+    SendEnd(link.channel(), told, where);
+    transfer_->Fail(told, where);
   }
   if (link.channel() != nullptr) {
     link.channel()->Close();

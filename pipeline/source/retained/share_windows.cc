@@ -5,20 +5,6 @@
 
 namespace sstferry {
 
-std::shared_ptr<SharedSnapshot> ShareWindows::Find(
-    const std::string& database, const OpenRequest& request) const {
-  std::lock_guard<std::mutex> lock(mu_);
-  std::shared_ptr<SharedSnapshot> newest;
-  for (const Window& window : windows_) {
-    if (window.snapshot->Serves(database, request) &&
-        (newest == nullptr ||
-         window.snapshot->begun_seconds() >= newest->begun_seconds())) {
-      newest = window.snapshot;
-    }
-  }
-  return newest;
-}
-
 void ShareWindows::Keep(const std::shared_ptr<SharedSnapshot>& snapshot,
                         uint64_t until) {
   std::lock_guard<std::mutex> lock(mu_);

@@ -18,10 +18,6 @@ namespace sstferry {
 // Threads:   any.
 class ShareWindows {
  public:
-  // Returns the newest snapshot kept that pulls of `database` like `request`
-  // can share; null: none.
-  std::shared_ptr<SharedSnapshot> Find(const std::string& database,
-                                       const OpenRequest& request) const;
   // Keeps `snapshot` until `until` at least.
   void Keep(const std::shared_ptr<SharedSnapshot>& snapshot, uint64_t until);
   // Lets those go whose time is over at `now`, or that could not be taken.

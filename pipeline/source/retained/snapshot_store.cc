@@ -119,12 +119,10 @@ std::shared_ptr<SharedSnapshot> SnapshotStore::Latest(
                            age - share <= request.waited_seconds);
   };
   std::shared_ptr<SharedSnapshot> newest =
-      windows_.Find(database.name, request);
-  if (newest == nullptr || !is_new(newest)) {
-    newest = entries_.NewestSnapshot(database.name, request);
-  }
+      order_.Newest(database.name, request);
   if (newest == nullptr || !is_new(newest)) {
     newest = std::make_shared<SharedSnapshot>(database, *options_, request);
+    order_.Begin(newest);
   }
   if (share > 0 && !stopping_) {
     windows_.Keep(newest, newest->begun_seconds() + share);
@@ -211,6 +209,11 @@ bool SnapshotStore::StartLease(const std::shared_ptr<Transfer>& transfer,
   }
   WriteLease(transfer);
   return true;
+}
+
+void SnapshotStore::Took(const Transfer& transfer) {
+  std::lock_guard<std::mutex> lock(mu_);
+  order_.Taken(transfer.id(), *transfer.shared());
 }
 
 void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {

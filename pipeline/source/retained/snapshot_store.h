@@ -17,6 +17,7 @@
 #include "pipeline/source/retained/leased_snapshots.h"
 #include "pipeline/source/retained/return_times.h"
 #include "pipeline/source/retained/share_windows.h"
+#include "pipeline/source/retained/snapshot_order.h"
 #include "pipeline/source/retained/transfer_places.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "sstferry/rate_limited_log.h"
@@ -39,9 +40,10 @@ class SnapshotStore {
   // either.
   void Start();
 
-  // Returns the newest snapshot that this request can read, if it is younger
-  // than ServeOptions::share_snapshots, or was when the target first asked; else
-  // one to be taken. Keeps it so long.
+  // Returns the snapshot that this server began last and this request can read,
+  // if it is younger than ServeOptions::share_snapshots, or was when the target
+  // first asked, and not older than what the target holds; else one to be taken.
+  // Keeps it so long.
   std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
                                          const OpenRequest& request);
   // Adds a transfer, which lanes can then find. If there are too many, another
@@ -69,6 +71,8 @@ class SnapshotStore {
   // false if another connection has replaced that one.
   bool StartLease(const std::shared_ptr<Transfer>& transfer,
                   const Channel* control);
+  // Remembers that the transfer's snapshot is taken.
+  void Took(const Transfer& transfer);
   // Writes the lease, so that the transfer outlives this process. Only logs a
   // failure.
   void WriteLease(const std::shared_ptr<Transfer>& transfer);
@@ -149,6 +153,7 @@ class SnapshotStore {
   std::condition_variable changed_;
   TransferPlaces entries_;  // under mu_
   ReturnTimes returns_;     // under mu_
+  SnapshotOrder order_;     // under mu_
   std::set<TransferId> leaving_;  // under mu_; their leases are not ready
   bool stopping_ = false;  // under mu_
   std::thread ticker_;

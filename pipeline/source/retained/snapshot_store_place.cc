@@ -83,6 +83,9 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                             "again in " +
                             std::to_string(retry_after->count()) + " ms");
     }
+    if (transfer->request().purpose == Purpose::kPull) {
+      order_.Begin(transfer->shared());
+    }
   }
   if (evicted != nullptr) {
     Evict(std::move(evicted));

@@ -107,20 +107,6 @@ std::vector<PlaceUse> TransferPlaces::Uses(Clock::time_point now) {
   return uses;
 }
 
-std::shared_ptr<SharedSnapshot> TransferPlaces::NewestSnapshot(
-    const std::string& database, const OpenRequest& request) const {
-  std::shared_ptr<SharedSnapshot> newest;
-  for (const auto& [id, entry] : *this) {
-    const std::shared_ptr<SharedSnapshot>& one = entry.transfer->shared();
-    if (one->Serves(database, request) && one->adopted() == nullptr &&
-        (newest == nullptr ||
-         one->begun_seconds() > newest->begun_seconds())) {
-      newest = one;
-    }
-  }
-  return newest;
-}
-
 bool TransferPlaces::Insert(const std::shared_ptr<Transfer>& transfer,
                             uint64_t now, std::shared_ptr<Transfer>* evicted) {
   if (size() >= options_->max_transfers) {

@@ -45,10 +45,6 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   // it (*evicted), if that may be. Returns false if there is no place.
   bool Insert(const std::shared_ptr<Transfer>& transfer, uint64_t now,
               std::shared_ptr<Transfer>* evicted);
-  // The newest snapshot that transfers like this one read, unless an earlier
-  // process took it; null: none.
-  std::shared_ptr<SharedSnapshot> NewestSnapshot(
-      const std::string& database, const OpenRequest& request) const;
   // Its target is connected again: it has taken nothing only from now on.
   void Returned(const TransferId& id, uint64_t now);
   std::vector<std::shared_ptr<Transfer>> WithoutTarget() const;

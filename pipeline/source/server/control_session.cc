@@ -442,6 +442,7 @@ void ControlSession::Open() {
     transfer_->Fail(status, "source");
     return;
   }
+  host_.store->Took(*transfer_);
   host_.store->WriteLease(transfer_);
   if (!transfer_->ended()) {
     status = transfer_->Announce(channel_, resumed_);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "format/limits.h"
+#include "pipeline/base/known_fault.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -25,6 +27,13 @@ FactsReply FactsOf(ServedDatabase database, const std::string& snapshot_dir) {
   reply.bytes = facts.bytes;
   reply.sequence = facts.sequence;
   reply.is_compacted = facts.is_compacted;
+  if (facts.database_id.size() <= kMaxIdentifierBytes) {
+    reply.database_id = facts.database_id;
+  }
+  const HealthFile fault = ReadKnownFault(database.directory);
+  if (fault.fault != ReplicaFault::kNone) {
+    reply.problem = "it is a replica, and " + FaultSentence(fault);
+  }
   reply.age_seconds = now - std::min(now, facts.written_seconds);
   return reply;
 }

@@ -101,6 +101,7 @@ Status DescribeDatabase(const ServedDatabase& database,
     return status;
   }
   *facts = DatabaseFacts();
+  status = ReadDatabaseId(directory, manifest.state(), &facts->database_id);
   facts->sequence = manifest.state().last_sequence;
   facts->written_seconds =
       std::max(WrittenSeconds(directory), WrittenSeconds(wals));

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "format/coding.h"
 #include "format/end_state.h"
 #include "pipeline/source/directory/lease_file.h"
 #include "pipeline/source/directory/posix_files.h"
@@ -48,6 +49,7 @@ SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
       serve_(serve),
       families_(request.families),
       as_files_(request.mode == TransferMode::kClone),
+      kind_(KindOf(database.name, request)),
       begun_seconds_(SteadySeconds(serve.leases)) {}
 
 SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
@@ -57,6 +59,7 @@ SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
       serve_(serve),
       families_(lease.request.families),
       as_files_(lease.request.mode == TransferMode::kClone),
+      kind_(KindOf(database.name, lease.request)),
       begun_seconds_(SteadySeconds(serve.leases)),
       adopted_(lease),
       adopted_path_(dir->path()),
@@ -66,10 +69,20 @@ SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
 
 SharedSnapshot::~SharedSnapshot() { plans_.clear(); }
 
+std::string SharedSnapshot::KindOf(const std::string& database,
+                                   const OpenRequest& request) {
+  std::string kind;
+  PutBytes(&kind, database);
+  kind.push_back(request.mode == TransferMode::kClone ? 'c' : 'k');
+  for (const std::string& family : request.families) {
+    PutBytes(&kind, family);
+  }
+  return kind;
+}
+
 bool SharedSnapshot::Serves(const std::string& database,
                             const OpenRequest& request) const {
-  return database == database_.name && request.families == families_ &&
-         (request.mode == TransferMode::kClone) == as_files_ && !failed_;
+  return KindOf(database, request) == kind_ && !failed_;
 }
 
 void SharedSnapshot::Use(std::unique_ptr<Snapshot> snapshot) {

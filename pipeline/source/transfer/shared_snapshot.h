@@ -47,6 +47,14 @@ class SharedSnapshot {
 
   // When this object was made, by SteadySeconds().
   uint64_t begun_seconds() const { return begun_seconds_; }
+  // Its place in the order of a server's snapshots (retained/snapshot_order.h);
+  // 0: none. REQUIRES: one thread at a time.
+  uint64_t order() const { return order_; }
+  void set_order(uint64_t order) { order_ = order; }
+  // Requests of one kind can read the same snapshots.
+  static std::string KindOf(const std::string& database,
+                            const OpenRequest& request);
+  const std::string& kind() const { return kind_; }
   // True if a request like this one can read it.
   bool Serves(const std::string& database, const OpenRequest& request) const;
 
@@ -107,7 +115,9 @@ class SharedSnapshot {
   const ServeOptions& serve_;
   const std::vector<std::string> families_;
   const bool as_files_;
+  const std::string kind_;
   const uint64_t begun_seconds_;
+  uint64_t order_ = 0;
   const std::optional<Lease> adopted_;
   const std::string adopted_path_;
   std::unique_ptr<PrivateDir> adopted_dir_;  // until the snapshot owns it

@@ -7,6 +7,7 @@
 
 #include "format/limits.h"
 #include "format/message/for_each_batch.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/source/transfer/clone_planner.h"
@@ -113,7 +114,8 @@ Status Transfer::Pin() {
 Status Transfer::PinOnce() {
   const steady_clock::time_point start = steady_clock::now();
   SharedSnapshot* const shared = pinned_.shared().get();
-  Status status = is_clone() ? CheckCloneRequest(request_) : Status::OK();
+  Status status = CheckHealth();
+  if (status.ok() && is_clone()) status = CheckCloneRequest(request_);
   if (status.ok()) status = shared->Take();
   snapshot_micros_ = MicrosSince(start);
   if (status.ok()) status = MakePlan();
@@ -130,6 +132,23 @@ Status Transfer::PinOnce() {
     planned_ = true;
   }
   return status;
+}
+
+// A copy of a replica that is known to be wrong would look right. A verify may
+// read it.
+Status Transfer::CheckHealth() const {
+  const std::string dir = database_.db != nullptr ? database_.db->GetName()
+                                                  : database_.directory;
+  const HealthFile fault = request_.purpose == Purpose::kVerify
+                               ? HealthFile()
+                               : ReadKnownFault(dir);
+  return fault.fault == ReplicaFault::kNone
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          dir + " is a replica, and " +
+                              FaultSentence(fault) +
+                              ": pull from its source, or mend it first "
+                              "(`sstferry status` there names the command)");
 }
 
 // Transfers share a plan, but for a refresh: its plan depends on what its target
@@ -354,8 +373,32 @@ void Transfer::Park(const Status& status, const std::string& where) {
   FailAnd(status, where, true);
 }
 
-void Transfer::FailAnd(const Status& status, const std::string& where,
+// The snapshot's private directory goes with the transfer: its files are those
+// of the database, where whoever reads the message finds them.
+Status Transfer::InDatabaseNames(const Status& status) const {
+  const std::string dir = database_.db != nullptr ? database_.db->GetName()
+                                                  : database_.directory;
+  const std::string own = planned_ ? pinned_->directory() + "/db/" : "";
+  const bool is_corrupt = EndStateOf(status) == EndState::kCorrupt;
+  std::string text = MessageOf(status);
+  size_t at = own.empty() ? std::string::npos : text.find(own);
+  if (dir.empty() || (at == std::string::npos && !is_corrupt)) {
+    return status;
+  }
+  for (; at != std::string::npos; at = text.find(own, at)) {
+    text.replace(at, own.size(), dir + "/");
+    at += dir.size() + 1;
+  }
+  if (is_corrupt && text.find(dir) == std::string::npos) {
+    text = dir + ": " + text;
+  }
+  return IsRefusedAsChunks(status) ? RefuseAsChunks(EndStateOf(status), text)
+                                   : MakeStatus(EndStateOf(status), text);
+}
+
+void Transfer::FailAnd(const Status& failed, const std::string& where,
                        bool keep) {
+  const Status status = failed.ok() ? failed : InDatabaseNames(failed);
   std::lock_guard<std::mutex> lock(mu_);
   if (ended_.exchange(true)) {
     return;

@@ -126,6 +126,9 @@ class Transfer {
   // from the lease, in this process as well. REQUIRES: has_lease().
   void Park(const rocksdb::Status& status, const std::string& where);
   bool parked() const { return pinned_.parked(); }
+  // Returns the status with files of the snapshot named as those of the
+  // database. Fail() and the others do so, too.
+  rocksdb::Status InDatabaseNames(const rocksdb::Status& status) const;
   // Ends the transfer after the target reported success; stops every lane.
   void End();
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
@@ -207,6 +210,8 @@ class Transfer {
  private:
   void FailAnd(const rocksdb::Status& status, const std::string& where,
                bool keep);
+  // kRefused: the database is a replica with a known fault.
+  [[nodiscard]] rocksdb::Status CheckHealth() const;
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
   [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;

@@ -27,6 +27,12 @@ Status Refused(const std::string& dir, const std::string& what) {
                         "with the library");
 }
 
+Status Lost(const std::string& dir, const std::string& name) {
+  return MakeStatus(EndState::kCorrupt,
+                    dir + "/" + name + ": the MANIFEST names it, and it is "
+                    "missing");
+}
+
 bool IsThere(rocksdb::FileSystem* file_system, const std::string& dir,
              const std::string& name) {
   return file_system->FileExists(dir + "/" + name, rocksdb::IOOptions(),
@@ -172,13 +178,13 @@ Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
       // Old databases have tables with another suffix.
       if (status.ok() && !IsThere(file_system, dir, name) &&
           !IsThere(file_system, dir, NumberedName(number, ".ldb"))) {
-        status = Refused(dir, name + " missing");
+        status = Lost(dir, name);
       }
     }
     for (const auto& [number, file] : family.blobs) {
       const std::string name = NumberedName(number, ".blob");
       if (status.ok() && !IsThere(file_system, dir, name)) {
-        status = Refused(dir, name + " missing");
+        status = Lost(dir, name);
       }
     }
   }
@@ -213,6 +219,15 @@ Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
                    options.wal_dir.empty() ? db->GetName() : options.wal_dir,
                    OldestNeededWal(manifest.state(), options.allow_2pc),
                    &facts);
+  if (status.ok() && facts.counts_batches()) {
+    return MakeStatus(
+        EndState::kRefused,
+        "its WALs were written by a TransactionDB with WRITE_PREPARED or "
+        "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
+        "them would lose later writes of this database; refresh by swap "
+        "instead (--visibility swap), or let its application flush all column "
+        "families while no transaction is open");
+  }
   for (FamilyHandle& family : *families) {
     const auto found = facts.families().find(family.handle->GetID());
     const bool has_keys = known && found != facts.families().end() &&

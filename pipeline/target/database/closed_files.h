@@ -41,8 +41,8 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
 
 // Checks that every file that the MANIFEST names lies in `dir` itself. The
 // OPTIONS file does not tell it: it never names db_paths.
-//   kRefused  a file is missing or on another path; the message names it
-//   kCorrupt  the MANIFEST is damaged
+//   kRefused  a file is on another path; the message names it
+//   kCorrupt  a file is missing, or the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status CheckFilesAreHere(
     rocksdb::FileSystem* file_system, const std::string& dir);
 
@@ -53,6 +53,7 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                                          uint64_t number, bool* is_empty);
 
 // Sets `unflushed` of each family of a database that is open for reading only.
+//   kRefused  a plain RocksDB would replay its WALs wrongly (WRITE_PREPARED)
 [[nodiscard]] rocksdb::Status ListUnflushed(
     rocksdb::FileSystem* file_system, rocksdb::DB* db,
     std::vector<FamilyHandle>* families);

@@ -156,7 +156,7 @@ void Ingestor::IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
       status = Ingest(batch, clock);
     }
     lock->lock();
-    status_ = status;
+    status_ = status_.ok() ? status : status_;
     last_end_ = Now();
     last_duration_ = std::max<std::chrono::steady_clock::duration>(
         last_end_ - begin, kLeastCall);

@@ -30,7 +30,8 @@ class LiveDb {
   // about options that were not understood.
   //   kBusy          another process holds its LOCK
   //   kRefused       no database, or no OPTIONS file; its WALs or its tables
-  //                  may be in another directory
+  //                  may be in another directory; its WALs count batches
+  //   kCorrupt       a file of it is missing or damaged
   //   kIncompatible  neither RocksDB nor the registry knows its comparator or
   //                  merge operator
   [[nodiscard]] static rocksdb::Status Open(

@@ -45,7 +45,8 @@ bool IsDatabaseFile(std::string_view name) {
   constexpr std::string_view kSuffixes[] = {".sst",  ".ldb",   ".blob",
                                             ".log",  ".dbtmp", ".trash"};
   constexpr std::string_view kOurs[] = {kLastTransferName, "sstferry.covers",
-                                         "sstferry.source"};
+                                         "sstferry.source",
+                                         "sstferry.health"};
   const auto is_name = [name](std::string_view n) { return name == n; };
   const auto begins = [name](std::string_view prefix) {
     return name.starts_with(prefix);
@@ -161,6 +162,20 @@ Status DatabaseLock::Take(const std::string& dir) {
   return fcntl(fd_, F_SETLK, &lock) == 0 ? Status::OK() : busy;
 }
 
+bool HoldsDatabase(const std::string& dir) {
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name == "CURRENT" || name == kLastTransferName ||
+        name.starts_with("MANIFEST-") || name.ends_with(".sst") ||
+        name.ends_with(".ldb")) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Status CheckExchangeable(const std::string& dir) {
   std::error_code error;
   bool has_current = false;
@@ -178,6 +193,8 @@ Status CheckExchangeable(const std::string& dir) {
     }
     has_current = has_current || name == "CURRENT";
   }
+  LastTransfer last;  // a replica that lost CURRENT is still one
+  has_current = has_current || ReadLastTransfer(dir, &last);
   if (error) {
     return Refused(dir, ": " + error.message());
   }

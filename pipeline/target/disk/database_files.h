@@ -31,8 +31,12 @@ class DatabaseLock {
   int fd_ = -1;
 };
 
+// Returns true if `dir` holds a file that only a database or a replica has, be
+// it damaged.
+bool HoldsDatabase(const std::string& dir);
+
 // Checks that an exchange of `dir` removes the whole database and nothing else.
-//   kRefused  no database; a file or directory that neither RocksDB nor
+//   kRefused  no database (one that a pull made may lack CURRENT); a file or directory that neither RocksDB nor
 //             sstferry made; or a WAL elsewhere, which the new database would
 //             replay. The message names it
 [[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);

@@ -95,6 +95,13 @@ Status NothingThere(const std::string& target_dir) {
                         ": expected a database to refresh, found nothing");
 }
 
+Status NoDatabase(const std::string& target_dir) {
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir +
+                        ": expected nothing, an empty directory or a database, "
+                        "found other files; name another directory");
+}
+
 // Checks that the workspace's directory, if there is one, is this user's and
 // was made by a pull.
 Status CheckDirectory(const std::string& dir) {
@@ -331,6 +338,9 @@ Status Workspace::RefuseNonEmpty() {
       found += status.ok() ? ", which this command did"
                            : " (" + MessageOf(status) + ")";
     }
+  }
+  if (!HoldsDatabase(target_dir_)) {
+    return NoDatabase(target_dir_);
   }
   LastTransfer last;
   return MakeStatus(EndState::kRefused,

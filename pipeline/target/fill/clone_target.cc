@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/clone/earlier_files.h"
@@ -115,6 +116,13 @@ Status CloneTarget::Reuse(std::vector<uint32_t>* ranges) {
 
 Status CloneTarget::LinkPresent(const std::string& directory) {
   const FirstFailure* const failure = context().failure;
+  const HealthFile fault = ReadKnownFault(directory);
+  if (fault.fault != ReplicaFault::kNone && !state()->verify) {
+    state()->verify = true;
+    context().report->Note(directory + ": " + FaultSentence(fault) +
+                           "; its files are compared with the source's before "
+                           "they are reused (--verify)");
+  }
   PresentFiles present;
   const Status found = LinkPresentFiles(
       {directory, state()->file_access, [failure] { return failure->failed(); },
@@ -179,6 +187,7 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
                                            file.kind != CloneFileKind::kBlob);
       });
   return is_exchanged() && !options().always_swap &&
+         context().fault.fault == ReplicaFault::kNone &&
          options().reuse_dir.empty() && known &&
          keeps_id == options().keep_identity && all_here &&
          !(content == Digest128()) && content == present.content;

@@ -3,6 +3,7 @@
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
+#include "pipeline/target/memory/replica.h"
 #include "pipeline/target/pull/exchange.h"
 #include "pipeline/target/pull/pull_reporter.h"
 
@@ -33,7 +34,10 @@ Status NewDirectoryTarget::OpenWorkspace(
 }
 
 Status NewDirectoryTarget::CheckSnapshot() {
-  return is_exchanged() ? context().exchange->CheckTarget() : Status::OK();
+  return is_exchanged()      ? context().exchange->CheckTarget()
+         : options().replace ? CheckReplaced(options(),
+                                             plan().opened.source_database_id)
+                             : Status::OK();
 }
 
 SyncBatch* NewDirectoryTarget::last_files() {

@@ -37,7 +37,7 @@ class NewDirectoryTarget : public PullTarget {
     return rocksdb::Status::OK();
   }
   // Nothing of it was published.
-  [[nodiscard]] rocksdb::Status Distrust(const std::vector<bool>&) override {
+  [[nodiscard]] rocksdb::Status Distrust(const rocksdb::Status&) override {
     return rocksdb::Status::OK();
   }
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;

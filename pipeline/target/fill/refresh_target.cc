@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/compaction_style.h"
@@ -11,6 +12,7 @@
 #include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/memory/cover_record.h"
+#include "pipeline/target/memory/health.h"
 #include "pipeline/target/memory/lost_claims.h"
 #include "pipeline/target/pull/pull_reporter.h"
 #include "rocksdb/iostats_context.h"
@@ -112,15 +114,51 @@ Status RefreshTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
 
 Status RefreshTarget::Inspect() {
   Status status = ChooseFileAccess(options(), dir_, &state()->file_access);
-  if (status.ok()) {
-    status = OpenAndJudge();
-  }
+  status = status.ok() ? CheckFault() : status;
+  status = status.ok() ? Own(OpenAndJudge()) : status;
   if (!status.ok() && !context().workspace->has_unfinished() &&
       context().workspace->swap_state() == SwapState::kNone) {
     // Nothing was begun, or a swap was stopped before its journal.
     context().workspace->Discard().PermitUncheckedError();
   }
   return status;
+}
+
+Status RefreshTarget::CheckFault() {
+  const HealthFile& fault = context().fault;
+  if (fault.fault == ReplicaFault::kNone) {
+    return Status::OK();
+  }
+  if (fault.fault == ReplicaFault::kDamaged ||
+      !Includes(options().selection, fault)) {
+    return FaultStatus(options(), fault);
+  }
+  state()->compare = CompareMode::kDigest;
+  context().report->Note("target " + dir_ + ": " + FaultSentence(fault) +
+                         "; this refresh compares all entries");
+  return Status::OK();
+}
+
+// Which process finds it does not matter: a refresh that is only planned says
+// it, too, but writes nothing.
+Status RefreshTarget::Own(const Status& status) {
+  if (EndStateOf(status) != EndState::kCorrupt) {
+    return status;
+  }
+  const std::lock_guard<std::mutex> lock(damage_mu_);
+  if (!damage_recorded_ && !context().plans) {
+    damage_recorded_ = true;
+    HealthFile fault = MakeFault(ReplicaFault::kDamaged, MessageOf(status),
+                                 options().selection);
+    const Status recorded = RecordFault(context().disk.get(), dir_, &fault);
+    if (!recorded.ok()) {
+      context().report->Say(MessageOf(recorded));
+    }
+  }
+  return MakeStatus(EndState::kCorrupt,
+                    "target " + dir_ + " is damaged: " + MessageOf(status) +
+                        "; check its disk, and run: " +
+                        ReplaceCommand(options()));
 }
 
 Status RefreshTarget::OpenAndJudge() {
@@ -130,6 +168,9 @@ Status RefreshTarget::OpenAndJudge() {
     live_ = LiveDb::Borrow(replica_);
     writable_ = true;
     status = LeaveZero();
+  } else if (!Exists(context().disk.get(), dir_ + "/CURRENT") &&
+             Exists(context().disk.get(), dir_ + "/" + kCoverFileName)) {
+    status = MakeStatus(EndState::kCorrupt, "CURRENT is missing");
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
   }
@@ -419,7 +460,7 @@ Status RefreshTarget::LeaveZero() {
 
 Status RefreshTarget::Create() {
   resumes_ = false;
-  const Status status = OpenToWrite();
+  const Status status = Own(OpenToWrite());
   return status.ok() ? CreateFamilies() : status;
 }
 
@@ -471,26 +512,28 @@ Status RefreshTarget::Finish() {
     status = ReadJournalState(context().disk.get(),
                               context().workspace->journal_path(), &journal);
   }
-  return status.ok() ? RecordCovers(options(), plan(), live_->db(), planned_,
-                                    judged_, is_alone() ? nullptr : &journal,
-                                    &covers_)
-                     : status;
+  return status.ok()
+             ? Own(RecordCovers(options(), plan(), live_->db(), planned_,
+                                judged_, is_alone() ? nullptr : &journal,
+                                &covers_))
+             : status;
 }
 
 Status RefreshTarget::DigestRange(const Range& range, DigestReply* reply) {
   const ReadCounter counter(&read_bytes_);
-  return DigestInterval(live_->db(), planned_[range.family].handle,
-                        range.interval, kDigestReadaheadBytes,
-                        [this] { return context().failure->failed(); }, reply);
+  return Own(DigestInterval(
+      live_->db(), planned_[range.family].handle, range.interval,
+      kDigestReadaheadBytes, [this] { return context().failure->failed(); },
+      reply));
 }
 
 Status RefreshTarget::IndexRange(const Range& range, const KeyInterval& part,
                                  GroupIndex* index,
                                  std::optional<std::string>* rest) {
   const ReadCounter counter(&read_bytes_);
-  return compared_.Index(
+  return Own(compared_.Index(
       live_->db(), planned_[range.family].handle, is_alone(), part,
-      [this] { return context().failure->failed(); }, index, rest);
+      [this] { return context().failure->failed(); }, index, rest));
 }
 
 Status RefreshTarget::FindOutermost(const Range& range,
@@ -510,7 +553,7 @@ Status RefreshTarget::FindOutermost(const Range& range,
       *last = reader.key().ToString();
     }
   }
-  return reader.status();
+  return Own(reader.status());
 }
 
 bool RefreshTarget::is_alone() const {
@@ -522,10 +565,10 @@ bool RefreshTarget::is_alone() const {
          std::none_of(planned_.begin(), planned_.end(), is_fifo);
 }
 
-// Its transfer has ended with this: the next run does not resume it.
-Status RefreshTarget::Distrust(const std::vector<bool>& equal) {
-  DoubtUnequal(plan(), planned_, equal, &covers_);
-  return WriteCovers(context().disk.get(), dir_, covers_);
+Status RefreshTarget::Distrust(const Status& difference) {
+  HealthFile fault = MakeFault(ReplicaFault::kDifferent, MessageOf(difference),
+                               options().selection);
+  return RecordFault(context().disk.get(), dir_, &fault);
 }
 
 Status RefreshTarget::Close(JournalFile* journal) {
@@ -568,17 +611,27 @@ Status RefreshTarget::Record(const Summary& summary) {
   last_summary_ = summary;
   status = WriteSummary(summary);
   FaultPoint("Refresh:SummaryWritten");
+  // All was compared, and what differed has come.
+  if (status.ok()) {
+    status = ClearFault(context().disk.get(), dir_, context().fault);
+  }
+  FaultPoint("Refresh:FaultCleared");
   return status;
 }
 
-// A failure here fails nothing: the target is complete.
+// A failure here fails nothing, because the target is complete; but damage that
+// is found is told.
 Status RefreshTarget::Settle() {
   Status status;
+  Status damage;
   // RocksDB compacts an application's open database by itself.
   if (options().compact && is_alone()) {
     context().report->SetPhase("compact");
-    status = CompactDeltas(live_->db(), planned_, context().failure->stop());
-    if (!status.ok()) {
+    status =
+        Own(CompactDeltas(live_->db(), planned_, context().failure->stop()));
+    if (EndStateOf(status) == EndState::kCorrupt) {
+      damage = status;
+    } else if (!status.ok()) {
       context().report->Say(
           "deltas were not all compacted, which the next refresh resumes: " +
           MessageOf(status));
@@ -606,7 +659,7 @@ Status RefreshTarget::Settle() {
     context().report->Say("the target is complete, but not all was put away: " +
                           MessageOf(status));
   }
-  return Status::OK();
+  return damage;
 }
 
 }  // namespace sstferry

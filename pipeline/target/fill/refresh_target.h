@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -52,7 +53,7 @@ class RefreshTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status Begin() override;
   [[nodiscard]] rocksdb::Status Finish() override;
   [[nodiscard]] rocksdb::Status Distrust(
-      const std::vector<bool>& equal) override;
+      const rocksdb::Status& difference) override;
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   [[nodiscard]] rocksdb::Status Publish() override {
@@ -74,6 +75,12 @@ class RefreshTarget : public PullTarget {
   std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
 
  private:
+  // kCorrupt: a fault is known that this refresh does not mend. Makes it
+  // compare everything if it mends one.
+  [[nodiscard]] rocksdb::Status CheckFault();
+  // Records damage of the replica's own files, of which `status` tells, and
+  // adds the command that mends it. Any thread.
+  rocksdb::Status Own(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status OpenAndJudge();
   // Opens for writing a directory that was open for reading until the refresh
   // was accepted.
@@ -126,6 +133,8 @@ class RefreshTarget : public PullTarget {
   std::vector<FamilyHandle> planned_;  // the same
   bool resumes_ = false;  // the journal was begun by an earlier run
   bool is_complete_ = false;
+  std::mutex damage_mu_;
+  bool damage_recorded_ = false;  // under damage_mu_
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;

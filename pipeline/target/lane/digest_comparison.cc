@@ -76,6 +76,7 @@ Status SourceDigests::Receive(uint32_t lane, uint32_t part,
       if (EndStateOf(retried) == EndState::kDeadPeer) {
         link_->AwaitLastWords();
       }
+      is_corrupt_ = is_corrupt_ || EndStateOf(retried) == EndState::kCorrupt;
       return label_.empty()
                  ? retried
                  : WithContext(retried, EndStateOf(retried), label_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,6 +54,8 @@ class SourceDigests : public DigestSide {
   void Ask(uint32_t lane, uint32_t part) override;
   [[nodiscard]] rocksdb::Status Receive(uint32_t lane, uint32_t part,
                                         DigestReply* reply) override;
+  // The source said of a part that its bytes are wrong.
+  bool is_corrupt() const { return is_corrupt_; }
 
  private:
   struct Lane {
@@ -68,6 +71,7 @@ class SourceDigests : public DigestSide {
   const std::function<DigestPart(uint32_t)> part_of_;
   const std::string label_;
   PullState* const state_;
+  std::atomic<bool> is_corrupt_{false};
   std::vector<Lane> lanes_;
 };
 

@@ -63,6 +63,9 @@ struct PullState {
   std::vector<PullFamily> families;
   // A refresh in place: chunks lie above what a database holds.
   bool refreshes = false;
+  // As asked for, or as the unfinished pull or a known fault demands.
+  bool verify = false;
+  CompareMode compare = CompareMode::kFiles;
   // As in a DeltaRequest.
   uint32_t most_point_deletions = 0;
   // Reads what this side has of a part of a range: entries, as many as fit

@@ -475,32 +475,4 @@ Status RecordTables(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
   return Status::OK();
 }
 
-void DoubtUnequal(const SourcePlan& plan,
-                  const std::vector<FamilyHandle>& families,
-                  const std::vector<bool>& equal, CoverFile* covers) {
-  // By family; ranges are in key order.
-  std::vector<std::vector<KeyInterval>> unequal(families.size());
-  for (const Range& range : plan.ranges) {
-    if (!equal[range.id]) {
-      unequal[range.family].push_back(range.interval);
-    }
-  }
-  for (Cover& cover : covers->covers) {
-    if (cover.family >= families.size()) {
-      continue;
-    }
-    const Comparator* const order =
-        families[cover.family].handle->GetComparator();
-    const std::vector<KeyInterval>& ranges = unequal[cover.family];
-    const auto first = std::partition_point(
-        ranges.begin(), ranges.end(), [&](const KeyInterval& range) {
-          return range.end && cover.interval.begin &&
-                 order->Compare(*range.end, *cover.interval.begin) <= 0;
-        });
-    cover.doubted = cover.doubted ||
-                    (first != ranges.end() &&
-                     !IsOutside(*first, cover.interval, order));
-  }
-}
-
 }  // namespace sstferry

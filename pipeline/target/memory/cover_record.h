@@ -99,10 +99,4 @@ void DescribeTarget(const PullOptions& options, const JudgedTarget& judged,
     rocksdb::DB* db, const std::vector<FamilyHandle>& families,
     CoverFile* covers);
 
-// Doubts the records that overlap a range that is not equal on both sides.
-// `equal` is by range id.
-void DoubtUnequal(const SourcePlan& plan,
-                  const std::vector<FamilyHandle>& families,
-                  const std::vector<bool>& equal, CoverFile* covers);
-
 }  // namespace sstferry

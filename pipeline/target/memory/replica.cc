@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "format/limits.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/target/disk/database_files.h"
 
@@ -40,6 +41,14 @@ bool HoldsWhatIsAsked(const Selection& asked, const LastTransfer& last) {
           TextOf(asked.interval.end) == last.end);
 }
 
+Status OfAnother(const PullOptions& options, const std::string& known,
+                 const std::string& source_database_id) {
+  return Refused(options, " was pulled from another source (database " + known +
+                              "; now " + options.source.ToString() +
+                              ", database " + source_database_id +
+                              "); --adopt replaces all it holds");
+}
+
 }  // namespace
 
 Status CheckReplica(const PullOptions& options,
@@ -63,11 +72,7 @@ Status CheckReplica(const PullOptions& options,
   }
   if (remembers && !source_database_id.empty() && !options.adopt &&
       last.source_database_id != source_database_id) {
-    return Refused(options, " was pulled from another source (database " +
-                                last.source_database_id + "; now " +
-                                options.source.ToString() + ", database " +
-                                source_database_id +
-                                "); --adopt replaces all it holds");
+    return OfAnother(options, last.source_database_id, source_database_id);
   }
   if (!HoldsWhatIsAsked(options.selection, last)) {
     return Refused(options,
@@ -78,6 +83,37 @@ Status CheckReplica(const PullOptions& options,
   replica->sequence = last.snapshot_sequence.value_or(0);
   replica->families = last.column_families;
   return CheckExchangeable(options.target_dir);
+}
+
+Status CheckReplaced(const PullOptions& options,
+                     const std::string& source_database_id) {
+  if (options.adopt || source_database_id.empty() ||
+      !HoldsDatabase(options.target_dir)) {
+    return Status::OK();  // it is kept beside the new one
+  }
+  LastTransfer last;
+  if (ReadLastTransfer(options.target_dir, &last) &&
+      !last.source_database_id.empty()) {
+    return last.source_database_id == source_database_id
+               ? Status::OK()
+               : OfAnother(options, last.source_database_id,
+                           source_database_id);
+  }
+  std::string id = ReadStart(options.target_dir + "/IDENTITY",
+                             kMaxIdentifierBytes + 1);
+  while (!id.empty() && id.back() == '\n') {
+    id.pop_back();
+  }
+  return id == source_database_id
+             ? Status::OK()
+             : Refused(options,
+                       " is no copy of the source that a pull made (no " +
+                           std::string(kLastTransferName) +
+                           " names it, and its database id is " +
+                           (id.empty() ? "not known" : id) + ", not " +
+                           source_database_id +
+                           "); --adopt replaces it and keeps it beside the "
+                           "new one");
 }
 
 Status ChooseSourceId(const PullOptions& options,

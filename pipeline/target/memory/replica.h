@@ -26,6 +26,13 @@ struct Replica {
     const PullOptions& options, const std::string& source_database_id,
     bool* found, Replica* replica);
 
+// Checks that --replace may put a copy of that source in the place of
+// options.target_dir. OK if nothing is there.
+//   kRefused  it was pulled from another source, or is a database with another
+//             id that no pull made, without options.adopt
+[[nodiscard]] rocksdb::Status CheckReplaced(
+    const PullOptions& options, const std::string& source_database_id);
+
 // Sets *source_database_id, the id by which a target remembers its source, to
 // options.source_id if the source has none.
 //   kRefused  the two differ, or a refresh has neither

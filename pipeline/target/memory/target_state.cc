@@ -4,8 +4,11 @@
 #include <filesystem>
 
 #include "pipeline/base/file_lock.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/target/database/closed_files.h"
 #include "pipeline/target/database/first_sequence.h"
+#include "pipeline/target/disk/database_files.h"
 #include "pipeline/target/disk/workspace.h"
 #include "pipeline/target/journal/journal_state.h"
 #include "pipeline/target/journal/pull_identity.h"
@@ -55,29 +58,8 @@ void DoubtComplete(const JournalTransfer& head, TargetState* state) {
   }
 }
 
-}  // namespace
-
-double UnfinishedPull::percent() const {
-  if (all_received) {
-    return 100;
-  }
-  return planned_bytes == 0
-             ? 0
-             : std::min(99.9, 100.0 * static_cast<double>(planned_bytes_done) /
-                                  static_cast<double>(planned_bytes));
-}
-
-std::string NoteOfZero(const std::string& dir) {
-  bool at_zero = false;
-  const Status status =
-      StandsAtZero(rocksdb::FileSystem::Default().get(), dir, &at_zero);
-  return status.ok() && at_zero
-             ? dir + " stands " + kAtZero + "; the next refresh mends it"
-             : "";
-}
-
-Status ReadTargetState(const std::string& target_dir, TargetState* state,
-                       bool* is_target) {
+Status ReadState(const std::string& target_dir, TargetState* state,
+                 bool* is_target) {
   *state = TargetState();
   ReadTarget(target_dir, state);
   // False of what is no database, too, or cannot be read.
@@ -130,6 +112,97 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
     state->next.clear();  // the operator has to wait, not to run a command
   }
   return Status::OK();
+}
+
+// A damaged or missing file of a replica shows before anybody records it, but
+// only while no process has the database open: its files come and go.
+HealthFile FindFault(const std::string& target_dir, const TargetState& state) {
+  HealthFile fault = ReadKnownFault(target_dir);
+  const bool looks = fault.fault == ReplicaFault::kNone &&
+                     (state.complete.has_value() ||
+                      state.previous.has_value()) &&
+                     !IsDatabaseOpen(target_dir);
+  const Status status =
+      looks ? CheckFilesAreHere(rocksdb::FileSystem::Default().get(),
+                                target_dir)
+            : Status::OK();
+  std::error_code error;
+  if (looks && !fs::exists(target_dir + "/CURRENT", error)) {
+    fault.fault = ReplicaFault::kDamaged;
+    fault.what = target_dir + "/CURRENT is missing";
+  } else if (EndStateOf(status) == EndState::kCorrupt) {
+    fault.fault = ReplicaFault::kDamaged;
+    fault.what = MessageOf(status);
+  }
+  return fault;
+}
+
+void TakeHealth(const std::string& target_dir, TargetState* state) {
+  const HealthFile fault = FindFault(target_dir, *state);
+  state->fault = fault.what;
+  state->fault_found_at = Rfc3339(fault.found_seconds);
+  state->health = fault.fault == ReplicaFault::kDamaged
+                      ? ReplicaHealth::kDamaged
+                  : fault.fault == ReplicaFault::kDifferent
+                      ? ReplicaHealth::kDifferent
+                  : state->complete.has_value() ? ReplicaHealth::kComplete
+                                                : ReplicaHealth::kUnfinished;
+  LastTransfer last;
+  const bool runs = state->unfinished.has_value() && state->unfinished->running;
+  if (runs || !ReadLastTransfer(target_dir, &last)) {
+    return;
+  }
+  const std::string refresh = "sstferry pull " + ShellWord(last.source) + " " +
+                              ShellWord(target_dir) + SelectionWords(last) +
+                              " --mode refresh";
+  if (state->health == ReplicaHealth::kDamaged) {
+    state->next = refresh + " --visibility swap";
+  } else if (state->health == ReplicaHealth::kDifferent &&
+             state->next.empty()) {
+    state->next = refresh;
+  }
+}
+
+}  // namespace
+
+double UnfinishedPull::percent() const {
+  if (all_received) {
+    return 100;
+  }
+  return planned_bytes == 0
+             ? 0
+             : std::min(99.9, 100.0 * static_cast<double>(planned_bytes_done) /
+                                  static_cast<double>(planned_bytes));
+}
+
+std::string NoteOfZero(const std::string& dir) {
+  bool at_zero = false;
+  const Status status =
+      StandsAtZero(rocksdb::FileSystem::Default().get(), dir, &at_zero);
+  return status.ok() && at_zero
+             ? dir + " stands " + kAtZero + "; the next refresh mends it"
+             : "";
+}
+
+const char* ReplicaHealthName(ReplicaHealth health) {
+  switch (health) {
+    case ReplicaHealth::kComplete:
+      return "complete";
+    case ReplicaHealth::kUnfinished:
+      return "unfinished";
+    case ReplicaHealth::kDifferent:
+      return "different";
+    case ReplicaHealth::kDamaged:
+      return "damaged";
+  }
+  return "unknown";
+}
+
+Status ReadTargetState(const std::string& target_dir, TargetState* state,
+                       bool* is_target) {
+  const Status status = ReadState(target_dir, state, is_target);
+  TakeHealth(target_dir, state);
+  return status;
 }
 
 std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {

@@ -83,7 +83,7 @@ bool Exchange::CanResume() {
       ReadLastTransfer(workspace()->db_dir(), &last) &&
       last.transfer_id == ToHex(unfinished.head.transfer_id) && last.verified;
   context_->report->result()->verified = verified;
-  return verified || !options().verify;
+  return verified || !context_->state->verify;
 }
 
 Status Exchange::Resume() {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "format/record/health_file.h"
 #include "pipeline/target/disk/workspace.h"
 #include "pipeline/target/lane/pull_state.h"
 #include "pipeline/target/session/first_failure.h"
@@ -33,6 +34,8 @@ struct PullContext {
   Exchange* exchange = nullptr;
   PullWorkspace* work = nullptr;
   Workspace* workspace = nullptr;  // the work's, once it is open
+  // Known of what lies in TARGET_DIR when the workspace was opened.
+  HealthFile fault;
   WorkspaceUse workspace_use() const {
     return plans ? WorkspaceUse::kLook : WorkspaceUse::kPull;
   }

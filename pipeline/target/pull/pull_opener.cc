@@ -69,7 +69,8 @@ Status PullOpener::OpenWorkspace() {
 Status PullOpener::Connect() {
   if (resumes_exchange_) {
     UsePlanOfJournal();
-    return context_->exchange->Resume();
+    const Status status = CheckStillSource();
+    return status.ok() ? context_->exchange->Resume() : status;
   }
   if (!context_->work->is_resuming()) {
     Status opened = OpenSession(SnapshotUse::kNew);
@@ -85,7 +86,8 @@ Status PullOpener::Connect() {
   // Complete, and nothing to compare: the source is only told that it may let
   // its snapshot go.
   const JournalState& unfinished = context_->work->unfinished();
-  const bool needs_source = !unfinished.complete || options().verify;
+  const bool needs_source =
+      !unfinished.complete || context_->state->verify;
   SourceLink* const link = context_->link;
   FirstFailure* const failure = context_->failure;
   using Tolerated = SourceLink::Tolerated;
@@ -105,6 +107,10 @@ Status PullOpener::Connect() {
     return failure->failed() ? failure->status() : status;
   }
   if (!needs_source) {
+    const Status still = gone ? CheckStillSource() : Status::OK();
+    if (!still.ok()) {
+      return still;
+    }
     UsePlanOfJournal();
     context_->report->Say("everything had come: finished without the source (" +
                           MessageOf(status) + ")");
@@ -132,13 +138,14 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   if (options().snapshot_of.has_value()) {
     request.snapshot_use = SnapshotUse::kShare;
     request.held_transfer = *options().snapshot_of;
-  } else if (options().latest_snapshot) {
+  } else if (options().latest_snapshot &&
+             context_->target->FindHeldTransfer(&request.newer_than)) {
     request.snapshot_use = SnapshotUse::kLatest;
   }
   context_->work->FillRequest(use, &request);
   if (context_->state->refreshes) {
     request.mode = TransferMode::kRefresh;
-    request.compare = options().compare;
+    request.compare = context_->state->compare;
   }
   return request;
 }
@@ -229,6 +236,29 @@ Status PullOpener::CheckNotCompacted() {
   return RefuseAsChunks(EndState::kRefused,
                         "the source's database is compacted, and so is a "
                         "clone of it");
+}
+
+// What has come is finished without the source, but not against its will: an
+// operator who has put another database there expects that one. A source that
+// does not answer says nothing.
+Status PullOpener::CheckStillSource() {
+  SourceLink* const link = context_->link;
+  FactsReply facts;
+  link->Tolerate(SourceLink::Tolerated::kAny);
+  Status asked = link->Connect();
+  if (asked.ok() &&
+      (link->session()->source().features & kFeatureFacts) != 0) {
+    asked = link->session()->AskFacts({options().source.name}, &facts);
+  }
+  link->Drop(asked);
+  link->Tolerate(SourceLink::Tolerated::kNothing);
+  const JournalTransfer& head = context_->work->unfinished().head;
+  if (facts.database_id.empty() || head.source_database_id.empty()) {
+    return context_->failure->status();
+  }
+  SourcePlan now;
+  now.opened.source_database_id = facts.database_id;
+  return CheckSameSource(options(), now, head, context_->workspace->dir());
 }
 
 // A new snapshot of the same source.

@@ -43,6 +43,8 @@ class PullOpener {
 
  private:
   [[nodiscard]] rocksdb::Status OpenSession(SnapshotUse use);
+  // kRefused: the source has another database than the unfinished pull was of.
+  [[nodiscard]] rocksdb::Status CheckStillSource();
   [[nodiscard]] rocksdb::Status OpenSessionInstead();
   // kRefused, marked as one of chunks: a clone holds more, and is asked for
   // first.

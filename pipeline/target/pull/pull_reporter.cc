@@ -79,7 +79,7 @@ Progress PullReporter::progress() const {
   }
   // A verify reads as much again: it is the second half of the way.
   progress.planned_bytes =
-      planned_bytes_ * (context_->options->verify ? 2 : 1);
+      planned_bytes_ * (context_->state->verify ? 2 : 1);
   const PullCounters& counters = context_->state->counters;
   progress.done_bytes = counters.planned_bytes_done + verified_bytes_;
   progress.entries = counters.entries;

@@ -56,6 +56,9 @@ class PullTarget {
   // it: then what the journal tells is still so.
   [[nodiscard]] virtual rocksdb::Status CheckAsLeft(
       const JournalState& journal, bool* as_left) = 0;
+  // Finds the transfer that dir() holds; zeros: it holds nothing. Returns false
+  // if it holds something of which nobody knows how old it is.
+  bool FindHeldTransfer(TransferId* id) const;
   // Tells what a new transfer is asked for with.
   virtual void Describe(TargetMemory* memory) const = 0;
 
@@ -109,10 +112,10 @@ class PullTarget {
   // --- when all chunks have come and the totals are agreed on ----------------
   // After OK DigestRange() is of what the source's snapshot holds.
   [[nodiscard]] virtual rocksdb::Status Finish() = 0;
-  // A verify did not find all ranges equal: by range id, which it did. What is
-  // recorded durably shall let no later run believe the others.
+  // A verify found a difference. Records it durably, if anybody may read what
+  // was found to differ before another pull has mended it.
   [[nodiscard]] virtual rocksdb::Status Distrust(
-      const std::vector<bool>& equal) = 0;
+      const rocksdb::Status& difference) = 0;
   // All of it is durable. Closes the journal.
   [[nodiscard]] virtual rocksdb::Status Close(JournalFile* journal) = 0;
   // Writes down durably what came from where.

@@ -58,15 +58,15 @@ Status PullVerifier::Run() {
     return context_->state->clone != nullptr ? Different(compared)
                                              : Status::OK();
   });
-  if (first) {
-    if (status.ok()) {
-      status = Different(*first);
-      context_->failure->Set(status, "verify");
-    }
-    const Status distrusted = Distrust();
+  if (first && status.ok()) {
+    status = Different(*first);
+    context_->failure->Set(status, "verify");
+  }
+  if (EndStateOf(status) == EndState::kCorrupt) {
+    const Status distrusted =
+        Distrust(first ? Different(*first) : Status::OK());
     if (!distrusted.ok()) {
-      report->Say("what was found different could not be recorded as such: " +
-                  MessageOf(distrusted));
+      report->Say(MessageOf(distrusted));
     }
   }
   report->result()->verified = status.ok();
@@ -120,16 +120,15 @@ DigestPart PullVerifier::PartOf(uint32_t range_id) const {
   return part;
 }
 
-// The next run shall neither believe what was not found equal nor resume as if
-// all had come.
-Status PullVerifier::Distrust() {
+// The next run neither believes what differs nor resumes as if all had come. A
+// `difference` of OK: bytes could not be read, which who read them records.
+Status PullVerifier::Distrust(const Status& difference) {
   context_->work->SetResumable(false);
-  std::vector<bool> equal;
-  for (const Found found : found_) {
-    equal.push_back(found == Found::kEqual);
-  }
-  const Status status = context_->target->Distrust(equal);
-  return status.ok() ? context_->work->RemoveJournal() : status;
+  const Status status = difference.ok()
+                            ? difference
+                            : context_->target->Distrust(difference);
+  const Status removed = context_->work->RemoveJournal();
+  return status.ok() ? removed : status;
 }
 
 Status PullVerifier::Different(const ComparedPart& compared) const {

@@ -21,8 +21,8 @@ class PullVerifier {
   explicit PullVerifier(const PullContext* context) : context_(context) {}
 
   // Compares, over all lanes, all ranges that Compare() did not find equal.
-  // kCorrupt: ranges differ; the result of the report lists them. A clone's
-  // first difference ends it.
+  // kCorrupt: ranges differ, or a side's bytes are wrong; then no later run
+  // resumes this one. A clone's first difference ends it.
   [[nodiscard]] rocksdb::Status Run();
   // Compares these ranges over all lanes. *different: those that differ.
   [[nodiscard]] rocksdb::Status Compare(const std::vector<uint32_t>& ranges,
@@ -37,7 +37,7 @@ class PullVerifier {
   DigestPart PartOf(uint32_t range_id) const;
   // Returns kCorrupt with both digests.
   rocksdb::Status Different(const ComparedPart& compared) const;
-  [[nodiscard]] rocksdb::Status Distrust();
+  [[nodiscard]] rocksdb::Status Distrust(const rocksdb::Status& difference);
 
   const PullContext* const context_;
   std::vector<Found> found_;  // by range id

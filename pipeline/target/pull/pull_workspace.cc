@@ -8,12 +8,14 @@
 
 #include "format/limits.h"
 #include "format/message/for_each_batch.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/target/clone/direct_file.h"
 #include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/deferred_sync.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/disk/synced_files.h"
 #include "pipeline/target/journal/pull_identity.h"
+#include "pipeline/target/memory/health.h"
 #include "pipeline/target/pull/pull_reporter.h"
 #include "pipeline/target/pull/pull_target.h"
 
@@ -56,7 +58,18 @@ PullWorkspace::PullWorkspace(PullContext* context) : context_(context) {
 Status PullWorkspace::Open() {
   const Status status = context_->target->OpenWorkspace(&workspace_);
   context_->workspace = workspace_.get();
-  return status;
+  return status.ok() ? ReadFault() : status;
+}
+
+// A record that cannot be read gets an id, by which a journal knows it.
+Status PullWorkspace::ReadFault() {
+  const std::string dir = context_->target->dir();
+  context_->fault = ReadKnownFault(dir);
+  const bool is_unreadable = context_->fault.fault != ReplicaFault::kNone &&
+                             context_->fault.id == TransferId();
+  return is_unreadable && !context_->plans
+             ? RecordFault(context_->disk.get(), dir, &context_->fault)
+             : Status::OK();
 }
 
 Status PullWorkspace::ReadUnfinished() {
@@ -88,6 +101,12 @@ Status PullWorkspace::JudgeUnfinished() {
                    " as asked");
     return Status::OK();
   }
+  if (head.mends != context_->fault.id) {
+    DropUnfinished("starting anew, since " + context_->target->dir() +
+                   " has another known fault than when the unfinished pull "
+                   "began");
+    return Status::OK();
+  }
   const Status same = CheckSameRequest(options(), context_->target->mode(),
                                        head, workspace_->dir());
   if (!same.ok()) {
@@ -110,6 +129,10 @@ Status PullWorkspace::JudgeUnfinished() {
     DropUnfinished("starting anew, since the target was written to after the "
                    "unfinished pull had stopped");
   }
+  if (is_resuming_ && head.verify && !context_->state->verify) {
+    context_->state->verify = true;
+    context_->report->Say("keeps --verify, as the pull was begun");
+  }
   return judged;
 }
 
@@ -127,7 +150,7 @@ void PullWorkspace::TellOfUnfinished() {
                            "first");
   }
   if (is_resuming_) {
-    finishes_alone_ = unfinished_.complete && !options().verify;
+    finishes_alone_ = unfinished_.complete && !context_->state->verify;
     context_->report->Note(
         "the pull resumes transfer " + ToHex(unfinished_.head.transfer_id) +
         (finishes_alone_
@@ -203,11 +226,12 @@ Status PullWorkspace::CreateJournal(const OpenRequest& asked) {
   // Not on the file system that defers syncs: SyncTree() passes it by.
   Status status = JournalFile::Create(context_->disk.get(),
                                       workspace_->journal_path(), &journal_);
+  JournalTransfer head = MakeJournalHead(
+      options(), context_->target->mode(), asked, *context_->plan);
+  head.verify = context_->state->verify;
+  head.mends = context_->fault.id;
   if (status.ok()) {
-    status = journal_->Append(
-        JournalRecordType::kTransfer,
-        MakeJournalHead(options(), context_->target->mode(), asked,
-                        *context_->plan));
+    status = journal_->Append(JournalRecordType::kTransfer, head);
   }
   if (status.ok()) {
     status = AppendPlan();

@@ -23,7 +23,7 @@ class PullWorkspace {
   // The target of the context is there.
   explicit PullWorkspace(PullContext* context);
 
-  // Locks it.
+  // Locks it, and reads which fault is known of TARGET_DIR.
   [[nodiscard]] rocksdb::Status Open();
   // Finds out whether there is something to resume.
   [[nodiscard]] rocksdb::Status ReadUnfinished();
@@ -59,6 +59,7 @@ class PullWorkspace {
   void SayHowToResume(const rocksdb::Status& status) const;
 
  private:
+  [[nodiscard]] rocksdb::Status ReadFault();
   [[nodiscard]] rocksdb::Status JudgeUnfinished();
   void DropUnfinished(const std::string& why);
   void TellOfUnfinished();

@@ -44,6 +44,8 @@ void Puller::FillState() {
   state_.open_lane = [this](uint32_t lane, Channel** channel) {
     return link_.OpenLane(lane, channel);
   };
+  state_.verify = options_.verify;
+  state_.compare = options_.compare;
   state_.retry_for = options_.retry_for;
   state_.chunk_time = options_.stall_timeout;
   state_.stop = failure_.stop();
@@ -193,7 +195,7 @@ Status Puller::RunEach(const std::vector<Step>& steps) {
 Status Puller::CompareReused() {
   const bool complete = work_->is_resuming() && work_->unfinished().complete;
   const std::vector<uint32_t> reused = target_->Reused();
-  if (!options_.verify || complete || reused.empty() ||
+  if (!state_.verify || complete || reused.empty() ||
       link_.session() == nullptr) {
     return Status::OK();
   }
@@ -279,7 +281,7 @@ Status Puller::FinishTarget() {
   const steady_clock::time_point start = steady_clock::now();
   Status status = target_->Finish();
   report_.result()->sync_seconds += SecondsSince(start);
-  if (status.ok() && options_.verify && !opener_.resumes_exchange()) {
+  if (status.ok() && state_.verify && !opener_.resumes_exchange()) {
     status = verifier_.Run();
   }
   const steady_clock::time_point closing = steady_clock::now();
@@ -325,7 +327,7 @@ Status Puller::EndUnchanged() {
   }
   Status status = link_.session()->Finish(ours, ended, &theirs);
   report_.result()->source_stats = theirs.stats;
-  report_.result()->verified = options_.verify;
+  report_.result()->verified = state_.verify;
   link_.End(status, "");
   Summary summary = report_.summary();
   summary.state = "complete";

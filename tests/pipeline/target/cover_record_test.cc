@@ -283,28 +283,6 @@ TEST_CASE("A compaction where nobody else could write is believed",
   REQUIRE(world.Doubts() == "--");
 }
 
-TEST_CASE("What a verify did not find equal is doubted", "[target][covers]") {
-  CoverWorld world;
-  world.plan.ranges.resize(3);
-  const std::vector<std::string> bounds = {"c", "h", "p"};
-  for (uint32_t i = 0; i < 3; ++i) {
-    world.plan.ranges[i].id = i;
-    world.plan.ranges[i].interval.begin = bounds[i];
-    if (i < 2) {
-      world.plan.ranges[i].interval.end = bounds[i + 1];
-    }
-  }
-  DoubtUnequal(world.plan, world.families(), {true, true, true},
-               &world.record);
-  REQUIRE(world.Doubts() == "--");
-  DoubtUnequal(world.plan, world.families(), {true, false, true},
-               &world.record);
-  REQUIRE(world.Doubts() == "-d");
-  DoubtUnequal(world.plan, world.families(), {false, true, true},
-               &world.record);
-  REQUIRE(world.Doubts() == "dd");
-}
-
 TEST_CASE("Where a file lay that went is doubted, whatever came after it",
           "[target][covers]") {
   CoverWorld world;

@@ -50,7 +50,11 @@ TEST_CASE("Workspace refuses a target that is not empty and leaves it alone",
           "[target][workspace]") {
   ScratchDir dir;
   MakeDir(dir / "target", "precious");
-  RequireRefused(OpenIt(dir / "target"), "is not empty; --replace");
+  const bool is_database = GENERATE(false, true);
+  if (is_database) WriteBytes(dir / "target/CURRENT", "MANIFEST-000001\n");
+  RequireRefused(OpenIt(dir / "target"), is_database
+                                             ? "is not empty; --replace"
+                                             : "name another directory");
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"target"});
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }

@@ -115,6 +115,13 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   if (target.previous.has_value()) {
     text += CompletedText("before this refresh", *target.previous) + "\n";
   }
+  if (!target.fault.empty()) {
+    text += std::string(ReplicaHealthName(target.health)) +
+            (target.fault_found_at.empty()
+                 ? ""
+                 : ", found " + target.fault_found_at) +
+            ": " + Printable(target.fault) + "\n";
+  }
   if (target.stands_at_zero) {
     text += std::string("warning: it stands ") + kAtZero +
             "; the next refresh mends it\n";
@@ -182,9 +189,18 @@ ordered_json TargetJson(const TargetState& target) {
   ordered_json json;
   const bool running =
       target.unfinished.has_value() && target.unfinished->running;
-  json["state"] = running                         ? "running"
+  const bool is_wrong = target.health == ReplicaHealth::kDifferent ||
+                        target.health == ReplicaHealth::kDamaged;
+  json["state"] = running    ? "running"
+                  : is_wrong ? ReplicaHealthName(target.health)
                   : target.unfinished.has_value() ? "unfinished"
                                                   : "complete";
+  json["health"] = ReplicaHealthName(target.health);
+  json["fault"] = nullptr;
+  if (is_wrong) {
+    json["fault"] = {{"found_at", target.fault_found_at},
+                     {"what", target.fault}};
+  }
   json["complete"] = CompletedJson(target.complete);
   json["previous"] = CompletedJson(target.previous);
   json["unfinished"] = nullptr;

@@ -105,8 +105,12 @@ void MeasuredPull::ReadReplica() {
       state.complete ? state.complete : state.previous;
   const double taken =
       complete ? ReadRfc3339(complete->snapshot_taken_at) : 0;
+  const std::lock_guard<std::mutex> lock(mu_);
+  metrics_.Set(metric::kPullReplicaFault, {{"target", target_}},
+               state.health == ReplicaHealth::kDamaged     ? 2
+               : state.health == ReplicaHealth::kDifferent ? 1
+                                                           : 0);
   if (taken > 0) {
-    const std::lock_guard<std::mutex> lock(mu_);
     metrics_.Set(metric::kPullReplicaTaken, {{"target", target_}}, taken);
   }
 }

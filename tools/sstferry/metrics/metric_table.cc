@@ -83,6 +83,10 @@ const MetricSpec kPullReplicaTaken = {
     "Time of the source's snapshot that the target holds, by the source's "
     "clock. Absent: the target holds none, or its time is not known.",
     true};
+const MetricSpec kPullReplicaFault = {
+    "sstferry_pull_replica_fault", kGauge, "target",
+    "What is known to be wrong with the target. 0: nothing. 1: it differs from "
+    "its source. 2: it is damaged."};
 const MetricSpec kPullRunning = {
     "sstferry_pull_running", kGauge, "target", "1 while a pull runs."};
 const MetricSpec kPullPlannedBytes = {
@@ -133,7 +137,8 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kPullRuns,           &metric::kPullFailuresInRow,
       &metric::kPullRetries,        &metric::kPullWireBytes,
       &metric::kPullLastSuccess,    &metric::kPullLastEnd,
-      &metric::kPullReplicaTaken,   &metric::kPullRunning,
+      &metric::kPullReplicaTaken,   &metric::kPullReplicaFault,
+      &metric::kPullRunning,
       &metric::kPullPlannedBytes,   &metric::kPullDoneBytes,
       &metric::kPullDuration,       &metric::kPullBytes,
       &metric::kPullEntries,        &metric::kPullStages,

@@ -44,6 +44,7 @@ extern const MetricSpec kPullWireBytes;
 extern const MetricSpec kPullLastSuccess;
 extern const MetricSpec kPullLastEnd;
 extern const MetricSpec kPullReplicaTaken;
+extern const MetricSpec kPullReplicaFault;
 extern const MetricSpec kPullRunning;
 extern const MetricSpec kPullPlannedBytes;
 extern const MetricSpec kPullDoneBytes;

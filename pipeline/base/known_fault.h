@@ -1,0 +1,19 @@
+// Reads which fault of a replica is known (format/record/health_file.h). What
+// finds faults and what mends them is in target/memory/health.h.
+#pragma once
+
+#include <string>
+
+#include "format/record/health_file.h"
+
+namespace sstferry {
+
+// Returns the fault that is known of the replica in `dir`; kNone if there is
+// none, or no replica. A record that cannot be read counts as damage.
+HealthFile ReadKnownFault(const std::string& dir);
+
+// Returns a sentence about a fault: "it is known to be damaged (found
+// 2026-11-24T02:00:03Z: 000012.sst: ...)". REQUIRES: not kNone.
+std::string FaultSentence(const HealthFile& fault);
+
+}  // namespace sstferry

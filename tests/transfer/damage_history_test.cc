@@ -1,0 +1,321 @@
+// Random histories of a replica whose disk fails: bytes of its tables change,
+// tables, CURRENT and ends of the MANIFEST are lost, pulls are stopped. Once any
+// run or verify has told of a fault, no run ends with OK before it is mended.
+//
+// SSTFERRY_HISTORIES  how many (default 60)
+// RC_PARAMS           rapidcheck's own, "seed=..." above all
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "pipeline/target/disk/durable.h"
+#include "sstferry/status.h"
+#include "tests/support/catch.h"
+#include "tests/support/random_histories.h"
+#include "tests/support/refreshed.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Misfortune {
+  enum class Kind {
+    kWrite,     // at the source: `b` keys from `a` on
+    kDelete,    // the same keys
+    kCompact,   // the source
+    kForeign,   // the replica's application writes one key
+    kRefresh,   // in place; `a` chooses options, `b` where it is stopped
+    kSwap,      // the same
+    kVerify,
+    kFlip,      // a byte of one of the replica's tables
+    kRemove,    // one of its tables
+    kCut,       // the end of its MANIFEST
+    kCurrent,   // its CURRENT
+  };
+  Kind kind;
+  uint32_t a;
+  uint32_t b;
+};
+
+void showValue(const Misfortune& each, std::ostream& os) {
+  static constexpr const char* kNames[] = {
+      "write", "delete", "compact", "foreign", "refresh", "swap",
+      "verify", "flip", "remove", "cut", "current"};
+  os << kNames[static_cast<int>(each.kind)] << " " << each.a << " " << each.b;
+}
+
+rc::Gen<Misfortune> AnyMisfortune() {
+  using Kind = Misfortune::Kind;
+  return rc::gen::build<Misfortune>(
+      rc::gen::set(&Misfortune::kind,
+                   rc::gen::weightedElement<Kind>({{5, Kind::kWrite},
+                                                   {2, Kind::kDelete},
+                                                   {2, Kind::kCompact},
+                                                   {1, Kind::kForeign},
+                                                   {8, Kind::kRefresh},
+                                                   {4, Kind::kSwap},
+                                                   {4, Kind::kVerify},
+                                                   {3, Kind::kFlip},
+                                                   {1, Kind::kRemove},
+                                                   {1, Kind::kCut},
+                                                   {1, Kind::kCurrent}})),
+      rc::gen::set(&Misfortune::a, Below(1000)),
+      rc::gen::set(&Misfortune::b, Below(60)));
+}
+
+rocksdb::ColumnFamilyOptions Small() {
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.target_file_size_base = 8 << 10;
+  options.compression = rocksdb::kNoCompression;
+  return options;
+}
+
+class DamagedReplica {
+ public:
+  DamagedReplica() {
+    for (uint32_t i = 0; i < 3; ++i) Write(300 * i, 300);
+    PullOptions options;
+    options.chunk_bytes = 16 << 10;
+    RC_ASSERT(Run(options).ok());
+  }
+
+  void Do(const Misfortune& each) {
+    using Kind = Misfortune::Kind;
+    switch (each.kind) {
+      case Kind::kWrite:
+        return Write(each.a, each.b + 1);
+      case Kind::kDelete:
+        return Delete(each.a, each.b + 1);
+      case Kind::kCompact: {
+        OpenDb(source_, OneFamily(Small())).Compact();
+        return;
+      }
+      case Kind::kForeign:
+        return Foreign(each.a);
+      case Kind::kRefresh:
+      case Kind::kSwap:
+        return Night(each);
+      case Kind::kVerify:
+        return Verify();
+      case Kind::kFlip:
+        return Flip(each);
+      case Kind::kRemove:
+        return Remove(each);
+      case Kind::kCut:
+        return Cut(each.b);
+      case Kind::kCurrent:
+        is_whole_ = false;
+        fs::remove(target_ + "/CURRENT");
+        return;
+    }
+  }
+
+  // Whatever happened, one command makes all of it good.
+  void End() {
+    PullOptions options;
+    options.mode = PullMode::kRefresh;
+    options.visibility = Visibility::kSwap;
+    options.verify = true;
+    options.method = PullMethod::kClone;
+    options.restart = true;
+    const rocksdb::Status status = Run(options);
+    if (!status.ok()) RC_FAIL(status.ToString());
+    RequireEqual();
+    RC_ASSERT(Health() == ReplicaHealth::kComplete);
+  }
+
+ private:
+  void Write(uint32_t first, uint32_t count) {
+    OpenDb db(source_, OneFamily(Small()));
+    for (uint32_t i = first; i < first + count; ++i) {
+      db.Put(NumberedKey(i), std::to_string(++written_) + std::string(40, 'v'));
+    }
+    if (written_ % 3 != 0) db.Flush();
+  }
+  void Delete(uint32_t first, uint32_t count) {
+    OpenDb db(source_, OneFamily(Small()));
+    for (uint32_t i = first; i < first + count; ++i) db.Delete(NumberedKey(i));
+  }
+
+  // An application that cannot open its database writes nothing.
+  void Foreign(uint32_t key) {
+    if (is_whole_) OpenDb(target_, OneFamily(Small())).Put(NumberedKey(key), "f");
+  }
+
+  void Night(const Misfortune& each) {
+    PullOptions options;
+    options.mode = PullMode::kRefresh;
+    options.chunk_bytes = 16 << 10;
+    options.verify = each.a % 3 == 0;
+    if (each.kind == Misfortune::Kind::kSwap) {
+      options.visibility = Visibility::kSwap;
+      options.method =
+          each.a % 2 == 0 ? PullMethod::kClone : PullMethod::kIngest;
+    } else if (each.a % 7 == 0) {
+      options.compare = CompareMode::kDigest;
+    }
+    const bool stops = each.b < 20;
+    bool verified = false;
+    rocksdb::Status status = Run(options, stops ? each.b + 1 : 0, &verified);
+    if (EndStateOf(status) == EndState::kRefused) {  // begun in another mode
+      options.restart = true;
+      status = Run(options, stops ? each.b + 1 : 0, &verified);
+    }
+    const EndState state = EndStateOf(status);
+    if (state == EndState::kCorrupt) {
+      is_known_ = true;
+      RC_ASSERT(Health() == ReplicaHealth::kDifferent ||
+                Health() == ReplicaHealth::kDamaged);
+    }
+    if (!status.ok() && state != EndState::kCorrupt &&
+        state != EndState::kCancelled) {
+      RC_FAIL(status.ToString());
+    }
+    if (!status.ok()) {
+      return;
+    }
+    if (is_known_ || verified || is_whole_ ||
+        each.kind == Misfortune::Kind::kSwap) {
+      // A swap may reuse what nobody knows to be wrong.
+      const bool may_reuse = each.kind == Misfortune::Kind::kSwap &&
+                             options.method == PullMethod::kClone &&
+                             !is_known_ && !verified && !is_whole_;
+      if (!may_reuse) {
+        RequireEqual();
+        RC_ASSERT(Health() == ReplicaHealth::kComplete);
+        is_known_ = false;
+        is_whole_ = true;
+      }
+    }
+  }
+
+  void Verify() {
+    VerifyOptions options;
+    options.left.directory = source_;
+    options.right.directory = target_;
+    Summary summary;
+    const rocksdb::Status status = MakeVerify(options)->Run(&summary);
+    const EndState state = EndStateOf(status);
+    if (status.ok()) {
+      RequireEqual();
+      is_known_ = false;
+    } else if (state == EndState::kCorrupt || state == EndState::kDifferent) {
+      is_known_ = true;
+      if (Health() == ReplicaHealth::kComplete) {
+        RC_FAIL("not recorded: " + status.ToString());
+      }
+    }
+  }
+
+  void Flip(const Misfortune& each) {
+    std::vector<std::string> tables = PathsWith(target_, ".sst");
+    if (tables.empty()) return;
+    std::sort(tables.begin(), tables.end());
+    const std::string& path = tables[each.a % tables.size()];
+    const uint64_t size = fs::file_size(path);
+    const uint64_t at = (each.a * 7919 + each.b * 104729) % size;
+    // A clone's table may be the source's own file.
+    Own(path);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(at));
+    const int byte = file.get();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(byte ^ 0x10));
+    is_whole_ = false;
+  }
+
+  static void Own(const std::string& path) {
+    fs::copy_file(path, path + ".own");
+    fs::rename(path + ".own", path);
+  }
+
+  void Remove(const Misfortune& each) {
+    std::vector<std::string> tables = PathsWith(target_, ".sst");
+    if (tables.empty()) return;
+    std::sort(tables.begin(), tables.end());
+    fs::remove(tables[each.a % tables.size()]);
+    is_whole_ = false;
+  }
+
+  void Cut(uint32_t bytes) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(target_)) {
+      if (entry.path().filename().string().starts_with("MANIFEST-")) {
+        const uint64_t size = entry.file_size();
+        fs::resize_file(entry.path(), size - std::min<uint64_t>(size, bytes + 1));
+        is_whole_ = false;
+      }
+    }
+  }
+
+  // Stopped at the `stop`th fault point, if it is not 0.
+  rocksdb::Status Run(PullOptions options, uint32_t stop = 0,
+                      bool* verified = nullptr) {
+    options.source.directory = source_;
+    options.target_dir = target_;
+    const std::unique_ptr<Operation> pull = MakePull(options);
+    std::atomic<uint32_t> left{stop};
+    TEST_SetFaultHook([&](const std::string&) {
+      if (stop != 0 && --left == 0) pull->Cancel();
+    });
+    Summary summary;
+    const rocksdb::Status status = pull->Run(&summary);
+    TEST_SetFaultHook(nullptr);
+    if (verified != nullptr) *verified = summary.verified;
+    return status;
+  }
+
+  ReplicaHealth Health() {
+    StatusOptions options;
+    options.where.directory = target_;
+    StatusReport report;
+    const rocksdb::Status status = MakeStatusQuery(options)->Run(&report);
+    RC_ASSERT(status.ok());
+    return report.target.health;
+  }
+
+  // By copies, so that the comparison leaves no trace.
+  void RequireEqual() {
+    const std::string copy = dir_ / "copy";
+    fs::remove_all(copy);
+    fs::copy(target_, copy, fs::copy_options::recursive);
+    std::unique_ptr<rocksdb::DB> db;
+    {
+      rocksdb::DB* raw = nullptr;
+      const rocksdb::Status status =
+          rocksdb::DB::Open(rocksdb::Options(), copy, &raw);
+      db.reset(raw);
+      if (!status.ok()) RC_FAIL("does not open: " + status.ToString());
+    }
+    const rocksdb::Status sound = db->VerifyChecksum();
+    if (!sound.ok()) RC_FAIL("damaged: " + sound.ToString());
+    db.reset();
+    RC_ASSERT(EntriesOf(source_, OneFamily(Small())) ==
+              EntriesOf(copy, OneFamily(Small())));
+  }
+
+  const TempDir dir_;
+  const std::string source_ = dir_ / "source";
+  const std::string target_ = dir_ / "target";
+  uint64_t written_ = 0;
+  bool is_known_ = false;  // a fault was told and not mended
+  bool is_whole_ = true;   // nothing was damaged since it was last equal
+};
+
+TEST_CASE("A fault that was told is never green before it is mended",
+          "[transfer][health][history]") {
+  REQUIRE(CheckHistories("damage", HistoryCount(60), 100, [] {
+    const auto misfortunes = *rc::gen::container<std::vector<Misfortune>>(
+        *rc::gen::inRange<size_t>(4, 16), AnyMisfortune());
+    DamagedReplica replica;
+    for (const Misfortune& each : misfortunes) replica.Do(each);
+    replica.End();
+  }));
+}
+
+}  // namespace
+}  // namespace sstferry::test

@@ -1,0 +1,503 @@
+// A known fault of a replica never turns green: what was found wrong is
+// recorded, and no run ends with OK before it is mended.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "format/record/health_file.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/memory/cover_record.h"
+#include "pipeline/target/memory/health.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "sstferry/status.h"
+#include "tests/support/catch.h"
+#include "tests/support/refreshed.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void Fill(const std::string& dir, uint64_t first, uint64_t count,
+          const std::string& word) {
+  OpenDb db(dir, OneFamily(Quiet()));
+  for (uint64_t i = first; i < first + count; ++i) {
+    db.Put(NumberedKey(i), word + std::string(200, 'x'));
+  }
+  db.Flush();
+}
+
+// Two tables that compressed do not fit into one block.
+void MakeSource(const std::string& dir) {
+  Fill(dir, 0, 2000, "old");
+  Fill(dir, 2000, 2000, "old");
+}
+
+void Overwrite(const std::string& path, uint64_t at, size_t bytes) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(at));
+  file << std::string(bytes, '\xa5');
+  REQUIRE(file.good());
+}
+
+// The first table of the replica; its name.
+std::string Damage(const std::string& dir) {
+  std::vector<std::string> tables = PathsWith(dir, ".sst");
+  std::sort(tables.begin(), tables.end());
+  Overwrite(tables.front(), fs::file_size(tables.front()) / 3, 100);
+  return fs::path(tables.front()).filename();
+}
+
+PullOptions Swapping() {
+  PullOptions options;
+  options.visibility = Visibility::kSwap;
+  return options;
+}
+
+PullOptions Verifying(PullOptions options = {}) {
+  options.verify = true;
+  return options;
+}
+
+TargetState StateOf(const std::string& dir) {
+  StatusOptions options;
+  options.where.directory = dir;
+  StatusReport report;
+  REQUIRE_OK(MakeStatusQuery(options)->Run(&report));
+  REQUIRE(report.is_target);
+  return report.target;
+}
+
+Ferried Compare(const std::string& left, const std::string& right) {
+  VerifyOptions options;
+  options.left.directory = left;
+  options.right.directory = right;
+  Ferried compared;
+  compared.status = MakeVerify(options)->Run(&compared.summary);
+  return compared;
+}
+
+// That it is as good as new, and that nobody remembers another time.
+void RequireSound(const std::string& source, const std::string& target) {
+  const TargetState state = StateOf(target);
+  REQUIRE(state.health == ReplicaHealth::kComplete);
+  REQUIRE(state.fault.empty());
+  REQUIRE_FALSE(fs::exists(target + "/" + kHealthFileName));
+  ExpectSameEntries(source, target);
+  REQUIRE(Compare(source, target).state() == EndState::kOk);
+  const Ferried again = Refresh(source, target);
+  INFO(again.message());
+  REQUIRE_OK(again.status);
+}
+
+void RequireTold(const Ferried& run, const std::string& target) {
+  INFO(run.message());
+  REQUIRE(run.state() == EndState::kCorrupt);
+  REQUIRE(run.message().find(target) != std::string::npos);
+  REQUIRE(run.message().find("--mode refresh --visibility swap") !=
+          std::string::npos);
+}
+
+struct World {
+  TempDir dir;
+  std::string source = dir / "source";
+  std::string target = dir / "target";
+  explicit World(PullMethod method = PullMethod::kIngest) {
+    MakeSource(source);
+    PullOptions options;
+    options.method = method;
+    REQUIRE_OK(Ferry(source, target, options).status);
+  }
+};
+
+TEST_CASE("A replica that is known to be damaged is no good at any later run",
+          "[transfer][health]") {
+  World world(GENERATE(PullMethod::kIngest, PullMethod::kClone));
+  PullOptions swap = Swapping();
+  swap.method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
+  const std::string table = Damage(world.target);
+  if (GENERATE(false, true)) Fill(world.source, 100, 10, "new");
+  SECTION("a refresh with --verify finds it") {
+    const Ferried found = Refresh(world.source, world.target, Verifying());
+    RequireTold(found, world.target);
+    REQUIRE(found.message().find(table) != std::string::npos);
+  }
+  SECTION("a comparison finds it") {
+    PullOptions options;
+    options.compare = CompareMode::kDigest;
+    RequireTold(Refresh(world.source, world.target, options), world.target);
+  }
+  SECTION("a verify finds it") {
+    const Ferried found = Compare(world.source, world.target);
+    INFO(found.message());
+    REQUIRE(found.state() == EndState::kCorrupt);
+    REQUIRE(found.message().find(world.target) != std::string::npos);
+    REQUIRE(found.message().find(table) != std::string::npos);
+    REQUIRE(found.message().find("sstferry-snapshot") == std::string::npos);
+    REQUIRE(found.summary.next.find("--visibility swap") != std::string::npos);
+  }
+  SECTION("the process that has it open finds it") {
+    OpenDb open(world.target, OneFamily(Quiet()));
+    PullOptions options;
+    options.compare = CompareMode::kDigest;
+    REQUIRE(RefreshOpen(world.source, &open, {"default"}, options).state() ==
+            EndState::kCorrupt);
+    REQUIRE(RefreshOpen(world.source, &open).state() == EndState::kCorrupt);
+  }
+  const TargetState state = StateOf(world.target);
+  REQUIRE(state.health == ReplicaHealth::kDamaged);
+  REQUIRE(state.fault.find(table) != std::string::npos);
+  REQUIRE(state.next.find("--visibility swap") != std::string::npos);
+  for (int night = 0; night < 2; ++night) {
+    RequireTold(Refresh(world.source, world.target), world.target);
+    RequireTold(Refresh(world.source, world.target, Verifying()),
+                world.target);
+  }
+  const Ferried copy = Ferry(world.target, world.dir / "copy");
+  REQUIRE(copy.state() == EndState::kRefused);
+  REQUIRE(copy.message().find("damaged") != std::string::npos);
+  const Ferried mended = Refresh(world.source, world.target, swap);
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A swap of a damaged clone fetches the damaged file alone",
+          "[transfer][health]") {
+  World world(PullMethod::kClone);
+  Damage(world.target);
+  REQUIRE(Compare(world.source, world.target).state() == EndState::kCorrupt);
+  PullOptions swap = Swapping();
+  swap.method = PullMethod::kClone;
+  const Ferried mended = Refresh(world.source, world.target, swap);
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  REQUIRE(mended.summary.exchanged);
+  REQUIRE(mended.summary.verified);
+  REQUIRE(mended.summary.files_reused == 1);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A file that a replica lost is damage", "[transfer][health]") {
+  World world(GENERATE(PullMethod::kIngest, PullMethod::kClone));
+  const std::string lost = GENERATE(std::string(".sst"), std::string("CURRENT"));
+  const std::string path = lost == "CURRENT"
+                               ? world.target + "/CURRENT"
+                               : PathsWith(world.target, lost).front();
+  fs::remove(path);
+  REQUIRE(StateOf(world.target).health == ReplicaHealth::kDamaged);
+  const Ferried found = Refresh(world.source, world.target);
+  RequireTold(found, world.target);
+  REQUIRE(found.message().find(fs::path(path).filename()) !=
+          std::string::npos);
+  REQUIRE(StateOf(world.target).health == ReplicaHealth::kDamaged);
+  REQUIRE(fs::exists(world.target + "/" + kHealthFileName));
+  PullOptions swap = Swapping();
+  swap.method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
+  const Ferried mended = Refresh(world.source, world.target, swap);
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  RequireSound(world.source, world.target);
+}
+
+// The replica differs where its record says that it does not.
+void Differ(const World& world) {
+  Fill(world.target, 100, 1, "foreign");
+  bool found = false;
+  CoverFile record;
+  rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
+  REQUIRE_OK(ReadCovers(disk, world.target, &found, &record));
+  OpenDb db(world.target, OneFamily(Quiet()));
+  REQUIRE_OK(RecordTables(db.get(), {{"default", db.cf()}}, &record));
+  REQUIRE_OK(WriteCovers(disk, world.target, record));
+}
+
+TEST_CASE("A difference that a verify found is mended by the next refresh, "
+          "whoever found it", "[transfer][health]") {
+  World world;
+  Differ(world);
+  REQUIRE_OK(Refresh(world.source, world.target).status);  // believes it
+  SECTION("a verify") {
+    const Ferried found = Compare(world.source, world.target);
+    REQUIRE(found.state() == EndState::kDifferent);
+    REQUIRE(found.notes_mention("recorded in"));
+  }
+  SECTION("a refresh with --verify") {
+    REQUIRE(Refresh(world.source, world.target, Verifying()).state() ==
+            EndState::kCorrupt);
+  }
+  const TargetState state = StateOf(world.target);
+  REQUIRE(state.health == ReplicaHealth::kDifferent);
+  REQUIRE(state.next.find("--mode refresh") != std::string::npos);
+  REQUIRE(Ferry(world.target, world.dir / "copy").state() ==
+          EndState::kRefused);
+  PullOptions part;
+  part.selection.interval.begin = NumberedKey(500);
+  const Ferried less = Refresh(world.source, world.target, part);
+  INFO(less.message());
+  REQUIRE(less.state() == EndState::kCorrupt);
+  REQUIRE(StateOf(world.target).health == ReplicaHealth::kDifferent);
+  const Ferried mended = Refresh(world.source, world.target);
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  REQUIRE(mended.summary.ranges_compared == mended.summary.ranges);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A verify that finds a replica equal forgets what was wrong with it",
+          "[transfer][health]") {
+  World world;
+  rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
+  HealthFile fault = MakeFault(
+      GENERATE(ReplicaFault::kDifferent, ReplicaFault::kDamaged), "by hand",
+      Selection());
+  REQUIRE_OK(RecordFault(disk, world.target, &fault));
+  const Ferried compared = Compare(world.source, world.target);
+  REQUIRE_OK(compared.status);
+  REQUIRE(compared.notes_mention("removed from"));
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("Columns families that only a replica has are no fault of it",
+          "[transfer][health]") {
+  World world;
+  { OpenDb(world.target, OneFamily(Quiet())).Create({"own", Quiet()}); }
+  REQUIRE(Compare(world.source, world.target).state() ==
+          EndState::kDifferent);
+  REQUIRE(StateOf(world.target).health == ReplicaHealth::kComplete);
+}
+
+TEST_CASE("A record of health that cannot be read counts as damage",
+          "[transfer][health]") {
+  World world;
+  std::ofstream(world.target + "/" + kHealthFileName) << "nonsense";
+  REQUIRE(StateOf(world.target).health == ReplicaHealth::kDamaged);
+  RequireTold(Refresh(world.source, world.target), world.target);
+  REQUIRE_OK(Refresh(world.source, world.target, Swapping()).status);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A worse finding stays, and a later one is not removed with an "
+          "earlier", "[transfer][health]") {
+  const TempDir dir;
+  rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
+  Selection part;
+  part.families = {"a"};
+  HealthFile damaged = MakeFault(ReplicaFault::kDamaged, "a table", part);
+  REQUIRE_OK(RecordFault(disk, dir.path(), &damaged));
+  part.families = {"b"};
+  HealthFile different = MakeFault(ReplicaFault::kDifferent, "a key", part);
+  REQUIRE_OK(RecordFault(disk, dir.path(), &different));
+  const HealthFile known = ReadKnownFault(dir.path());
+  REQUIRE(known.fault == ReplicaFault::kDamaged);
+  REQUIRE(known.what == "a table");
+  REQUIRE(known.families.empty());
+  REQUIRE(known.id != damaged.id);
+  REQUIRE_FALSE(Includes(part, known));
+  REQUIRE(Includes(Selection(), known));
+  REQUIRE_OK(ClearFault(disk, dir.path(), damaged));
+  REQUIRE(ReadKnownFault(dir.path()) == known);
+  REQUIRE_OK(ClearFault(disk, dir.path(), known));
+  REQUIRE(ReadKnownFault(dir.path()).fault == ReplicaFault::kNone);
+}
+
+// Cancels a pull when it comes to a fault point.
+Ferried StoppedAt(const std::string& point, PullOptions options) {
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == point) pull->Cancel();
+  });
+  Ferried stopped;
+  stopped.status = pull->Run(&stopped.summary);
+  TEST_SetFaultHook(nullptr);
+  return stopped;
+}
+
+TEST_CASE("What was begun with --verify does not end without",
+          "[transfer][health]") {
+  World world;
+  Fill(world.source, 100, 10, "new");
+  PullOptions options = Swapping();
+  options.mode = PullMode::kRefresh;
+  options.method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
+  options.source.directory = world.source;
+  options.target_dir = world.target;
+  REQUIRE(StoppedAt("Puller:TotalsAgreed", Verifying(options)).state() ==
+          EndState::kCancelled);
+  SECTION("it is verified") {
+    const Ferried ended = Refresh(world.source, world.target, options);
+    INFO(ended.message());
+    REQUIRE_OK(ended.status);
+    REQUIRE(ended.summary.verified);
+    REQUIRE(ended.summary.exchanged);
+  }
+  SECTION("and what is damaged is not exchanged") {
+    for (const std::string& table :
+         PathsWith(world.target + ".sstferry/db", ".sst")) {
+      Overwrite(table, fs::file_size(table) / 3, 100);
+    }
+    const Ferried ended = Refresh(world.source, world.target, options);
+    INFO(ended.message());
+    REQUIRE((ended.status.ok() || ended.state() == EndState::kCorrupt));
+    if (!ended.status.ok()) {
+      REQUIRE_FALSE(ended.summary.exchanged);
+      REQUIRE_OK(Refresh(world.source, world.target, options).status);
+    }
+  }
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A refresh that was begun before a fault was found does not end as "
+          "if nothing had been", "[transfer][health]") {
+  World world;
+  Differ(world);
+  REQUIRE_OK(Refresh(world.source, world.target).status);
+  Fill(world.source, 3000, 10, "new");
+  PullOptions options;
+  options.mode = PullMode::kRefresh;
+  options.source.directory = world.source;
+  options.target_dir = world.target;
+  REQUIRE(StoppedAt("Puller:TotalsAgreed", options).state() ==
+          EndState::kCancelled);
+  HealthFile fault =
+      MakeFault(ReplicaFault::kDifferent, "found meanwhile", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.target,
+                         &fault));
+  const Ferried ended = Refresh(world.source, world.target);
+  INFO(ended.message());
+  REQUIRE_OK(ended.status);
+  REQUIRE(ended.summary.ranges_compared == ended.summary.ranges);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A refresh that mends is resumed", "[transfer][health]") {
+  World world;
+  Differ(world);
+  REQUIRE(Compare(world.source, world.target).state() ==
+          EndState::kDifferent);
+  PullOptions options;
+  options.mode = PullMode::kRefresh;
+  options.source.directory = world.source;
+  options.target_dir = world.target;
+  REQUIRE(StoppedAt("Puller:TotalsAgreed", options).state() ==
+          EndState::kCancelled);
+  REQUIRE(StateOf(world.target).health == ReplicaHealth::kDifferent);
+  const Ferried ended = Refresh(world.source, world.target);
+  INFO(ended.message());
+  REQUIRE_OK(ended.status);
+  REQUIRE(ended.notes_mention("everything had come"));
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("An exchange is not completed when the source has another database",
+          "[transfer][health]") {
+  World world;
+  Fill(world.source, 100, 10, "new");
+  PullOptions options = Swapping();
+  options.mode = PullMode::kRefresh;
+  options.source.directory = world.source;
+  options.target_dir = world.target;
+  options.before_swap = [](const SwapEvent&) {
+    return MakeStatus(EndState::kBusy, "the application does not stop");
+  };
+  REQUIRE_FALSE(Refresh(world.source, world.target, options).status.ok());
+  fs::rename(world.source, world.dir / "earlier");
+  MakeSource(world.source);
+  options.before_swap = nullptr;
+  const Ferried other = Refresh(world.source, world.target, options);
+  INFO(other.message());
+  REQUIRE(other.state() == EndState::kRefused);
+  REQUIRE_FALSE(other.summary.exchanged);
+  fs::remove_all(world.source);
+  fs::rename(world.dir / "earlier", world.source);
+  const Ferried right = Refresh(world.source, world.target, options);
+  INFO(right.message());
+  REQUIRE_OK(right.status);
+  REQUIRE(right.summary.exchanged);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("The replica of another database is replaced only if that is asked "
+          "for", "[transfer][health]") {
+  World world;
+  MakeSource(world.dir / "other");
+  PullOptions options;
+  options.replace = true;
+  options.source.directory = world.dir / "other";
+  options.target_dir = world.target;
+  Ferried other;
+  const bool plans = GENERATE(false, true);
+  other.status = (plans ? MakePlan(options) : MakePull(options))
+                     ->Run(&other.summary);
+  INFO(other.message());
+  REQUIRE(other.state() == EndState::kRefused);
+  REQUIRE(other.message().find("--adopt") != std::string::npos);
+  ExpectSameEntries(world.source, world.target);
+  options.adopt = true;
+  REQUIRE_OK(MakePull(options)->Run(&other.summary));
+  ExpectSameEntries(world.dir / "other", world.target);
+}
+
+TEST_CASE("To replace a directory that is no database is not advised",
+          "[transfer][health]") {
+  World world;
+  const std::string letters = world.dir / "letters";
+  fs::create_directory(letters);
+  std::ofstream(letters + "/to_mother") << "Dear mother";
+  PullOptions options;
+  options.source.directory = world.source;
+  options.target_dir = letters;
+  Summary summary;
+  const rocksdb::Status status = MakePull(options)->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(status.ToString().find("--replace") == std::string::npos);
+  REQUIRE(fs::exists(letters + "/to_mother"));
+}
+
+TEST_CASE("A replica whose WALs count batches is not refreshed in place",
+          "[transfer][health]") {
+  const TempDir dir;
+  const std::string source = dir / "source";
+  const std::string target = dir / "target";
+  const Families families = {{"default", Quiet()}, {"other", Quiet()}};
+  {
+    OpenDb db(source, families);
+    db.Put("a", "1");
+    db.Put("b", "1", "other");
+    db.Flush();
+  }
+  REQUIRE_OK(Ferry(source, target).status);
+  {
+    rocksdb::Options options;
+    options.avoid_flush_during_shutdown = true;
+    rocksdb::TransactionDBOptions transactions;
+    transactions.write_policy = rocksdb::TxnDBWritePolicy::WRITE_PREPARED;
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    rocksdb::TransactionDB* db = nullptr;
+    REQUIRE_OK(rocksdb::TransactionDB::Open(options, transactions, target,
+                                            families, &handles, &db));
+    rocksdb::WriteBatch batch;
+    for (const char* key : {"x", "y", "z", "k"}) {
+      REQUIRE_OK(batch.Put(handles[0], key, "old"));
+    }
+    REQUIRE_OK(db->Write(rocksdb::WriteOptions(), &batch));
+    REQUIRE_OK(db->Put(rocksdb::WriteOptions(), handles[0], "k", "new"));
+    for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      REQUIRE_OK(db->DestroyColumnFamilyHandle(handle));
+    }
+    delete db;
+  }
+  PullOptions other;
+  other.selection.families = {"other"};
+  const Ferried refreshed = Refresh(source, target, other);
+  INFO(refreshed.message());
+  REQUIRE(refreshed.state() == EndState::kRefused);
+  REQUIRE(refreshed.message().find("--visibility swap") != std::string::npos);
+  REQUIRE_OK(Refresh(source, target, Swapping()).status);
+  ExpectSameEntries(source, target, {families});
+}
+
+}  // namespace
+}  // namespace sstferry::test
