@@ -170,6 +170,40 @@ void ClearDatabaseOptions(DBOptions* db) {
   QuietDatabase(db);
 }
 
+// Makes the copy write block-based tables that take any key, and read the
+// application's. Other tables cannot hold all keys: plain ones and those with a
+// hash index end the process over a key outside of the prefix extractor's
+// domain.
+void UseCopyTables(const std::shared_ptr<rocksdb::Cache>& cache,
+                   ColumnFamilyOptions* options) {
+  const std::shared_ptr<rocksdb::TableFactory> own = options->table_factory;
+  const auto* table = own->GetOptions<rocksdb::BlockBasedTableOptions>();
+  rocksdb::BlockBasedTableOptions bounded;
+  if (table != nullptr) {
+    bounded = *table;
+  }
+  bounded.block_cache = cache;
+  bounded.no_block_cache = false;
+  bounded.persistent_cache.reset();
+  bounded.prepopulate_block_cache =
+      rocksdb::BlockBasedTableOptions::PrepopulateBlockCache::kDisable;
+  if (!HasCompressionManager(*options)) {
+    bounded.format_version =
+        std::min(bounded.format_version, kOwnFormatVersion);
+  }
+  UseStandardIndex(&bounded);
+  UnmarkBlocks(&bounded);
+  options->table_factory.reset(rocksdb::NewBlockBasedTableFactory(bounded));
+  if (table == nullptr) {
+    const auto own_if = [&own](const char* kind) {
+      return own->IsInstanceOf(kind) ? own : nullptr;
+    };
+    options->table_factory.reset(rocksdb::NewAdaptiveTableFactory(
+        options->table_factory, options->table_factory, own_if("PlainTable"),
+        own_if("CuckooTable")));
+  }
+}
+
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                         ColumnFamilyOptions* options) {
   options->cf_paths.clear();
@@ -202,24 +236,7 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   options->min_write_buffer_number_to_merge = 1;
   options->max_write_buffer_size_to_maintain = 0;
   QuietFamily(options);
-  const auto* table =
-      options->table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
-  if (table != nullptr) {
-    rocksdb::BlockBasedTableOptions bounded = *table;
-    bounded.block_cache = cache;
-    bounded.no_block_cache = false;
-    bounded.persistent_cache.reset();
-    bounded.prepopulate_block_cache =
-        rocksdb::BlockBasedTableOptions::PrepopulateBlockCache::kDisable;
-    if (!HasCompressionManager(*options)) {
-      bounded.format_version =
-          std::min(bounded.format_version, kOwnFormatVersion);
-    }
-    UseStandardIndex(&bounded);
-    UnmarkBlocks(&bounded);
-    options->table_factory.reset(
-        rocksdb::NewBlockBasedTableFactory(bounded));
-  }
+  UseCopyTables(cache, options);
 }
 
 Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
@@ -302,7 +319,7 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
   ClearDatabaseOptions(&plan->db);
   plan->db.max_open_files = limits.max_open_files;
   const OptionsText text(options_text);
-  bool plain = false;
+  bool mapped = false;
   for (const auto& [id, manifest] : state.families) {
     FamilyOpening family;
     family.name = manifest.name;
@@ -319,12 +336,12 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
     }
     ResolveObjects(text, manifest, registry, &family);
     family.open = family.source;
-    plain |= family.source.table_factory->IsInstanceOf("PlainTable");
+    mapped |= !family.source.table_factory->IsInstanceOf("BlockBasedTable");
     ClearFamilyOptions(cache, &family.open);
     plan->families.push_back(std::move(family));
   }
-  // RocksDB reads plain tables only through mmap.
-  plan->db.allow_mmap_reads = plain;
+  // RocksDB reads plain and cuckoo tables only through mmap.
+  plan->db.allow_mmap_reads = mapped;
   status = MarkWanted(wanted, plan);
   for (FamilyOpening& family : plan->families) {
     if (!family.wanted && !family.unknown_merge_operator.empty()) {
