@@ -302,14 +302,14 @@ TEST_CASE("serve goes on when it has run out of descriptors",
   REQUIRE_OK(RunPull(options).status);
 }
 
-TEST_CASE("Every lane reads a level 0 that has half as many files as the server "
-          "has descriptors",
+TEST_CASE("Every lane reads a level 0 with nearly as many files as the server has "
+          "descriptors",
           "[bad_input][limits]") {
   if (test::kChecksVptr) {
     return;
   }
   ScratchDir dir;
-  constexpr int kFiles = 120;
+  constexpr int kFiles = 200;
   const test::Families families = test::OneFamily(test::Quiet());
   {
     test::OpenDb db(dir / "source", families);
@@ -322,7 +322,7 @@ TEST_CASE("Every lane reads a level 0 that has half as many files as the server 
   }
   rlimit old{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &old) == 0);
-  const rlimit few{2 * kFiles, old.rlim_max};
+  const rlimit few{kFiles + 100, old.rlim_max};
   REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
   ServeProcess server({"--db", std::string("db=").append(dir / "source")});
   REQUIRE(setrlimit(RLIMIT_NOFILE, &old) == 0);

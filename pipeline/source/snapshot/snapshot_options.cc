@@ -158,6 +158,9 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->persist_stats_to_disk = false;
   db->skip_stats_update_on_db_open = true;
   db->enforce_single_del_contracts = false;
+  // Values of any file are taken here; RocksDB ends the process over some.
+  db->table_cache_numshardbits = rocksdb::DBOptions().table_cache_numshardbits;
+  db->log_readahead_size = 0;
   db->max_background_jobs = 2;
   db->max_subcompactions = 1;
   db->listeners.clear();
@@ -226,10 +229,13 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   options->compression = rocksdb::kNoCompression;
   options->compression_per_level.clear();
   options->bottommost_compression = rocksdb::kDisableCompressionOption;
+  options->compression_opts = rocksdb::CompressionOptions();
+  options->bottommost_compression_opts = rocksdb::CompressionOptions();
   options->blob_compression_type = rocksdb::kNoCompression;
   options->memtable_factory = std::make_shared<rocksdb::SkipListFactory>();
   options->memtable_prefix_bloom_size_ratio = 0;
   options->memtable_huge_page_size = 0;
+  options->memtable_insert_with_hint_prefix_extractor.reset();
   options->inplace_update_support = false;
   options->arena_block_size = 0;
   options->max_write_buffer_number = 2;
