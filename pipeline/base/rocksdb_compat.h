@@ -120,10 +120,15 @@ void BoundPadding(uint64_t max_bytes, TableOptions* table) {
   }
 }
 
-// Disables user-defined indexes. They need code of the application; the
-// standard index beside them is always complete.
+// Disables indexes that not every key has a place in. The hash index ends the
+// process over a key outside of the prefix extractor's domain; readers take the
+// kind of index from each table. User-defined indexes need code of the
+// application; the standard index beside them is always complete.
 template <typename TableOptions>
 void UseStandardIndex(TableOptions* table) {
+  if (table->index_type == TableOptions::kHashSearch) {
+    table->index_type = TableOptions::kBinarySearch;
+  }
   if constexpr (requires { table->user_defined_index_factory; }) {
     table->user_defined_index_factory = nullptr;
   }

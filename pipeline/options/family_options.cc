@@ -263,6 +263,13 @@ class FamilyBuilder {
       table_.block_cache = table_.no_block_cache ? nullptr : cache_;
       const std::string filter =
           ValueOf(description_.table_options, "filter_policy");
+      if (table_.index_type == BlockBasedTableOptions::kHashSearch &&
+          out_->final_options.prefix_extractor == nullptr) {
+        AddNote(&out_->notes,
+                where_ + ": option 'index_type' was dropped: RocksDB has no "
+                         "hash index without a prefix extractor");
+        table_.index_type = BlockBasedTableOptions::kBinarySearch;
+      }
       NoteMissingObject(where_, "filter_policy", filter,
                         table_.filter_policy != nullptr, &out_->notes);
       if (table_.filter_policy == nullptr && !IsNullObject(filter)) {

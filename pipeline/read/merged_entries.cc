@@ -60,7 +60,11 @@ bool MergedEntries::CanMerge(const std::vector<TableFile>& files,
   if (order->timestamp_size() != 0) {
     return false;
   }
-  for (const auto& [depth, run] : ByDepth(files, order, interval)) {
+  const auto runs = ByDepth(files, order, interval);
+  if (runs.size() > SharedFile::MostOpen()) {
+    return false;
+  }
+  for (const auto& [depth, run] : runs) {
     const TableFile* before = nullptr;
     for (const TableFile* file : run) {
       // Versions of one key in two files of a level have no order here.

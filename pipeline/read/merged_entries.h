@@ -50,7 +50,8 @@ class SortedRun {
 class MergedEntries {
  public:
   // True if all files of the family that meet the interval can be merged, as
-  // far as their metadata tell.
+  // far as their metadata tell, and if this process may open one of each sorted
+  // run.
   static bool CanMerge(const std::vector<TableFile>& files,
                        const rocksdb::Comparator* order,
                        const KeyInterval& interval);

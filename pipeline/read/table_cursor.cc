@@ -20,8 +20,7 @@ constexpr uint32_t kExternalVersion = 2;
 
 Status TableCursor::Open(const TableFile& file, const TableReads& reads) {
   reads_ = &reads;
-  Status status = FileSource::Open(reads.file_system, file.path, &file_,
-                                   EndState::kSourceError);
+  Status status = file.shared->Open(reads.file_system, file.path, &file_);
   if (status.ok()) {
     read_ahead_.emplace(*file_, static_cast<size_t>(reads.readahead_bytes));
     status = table_.Open(&*read_ahead_);

@@ -26,7 +26,7 @@ struct TableReads {
   uint64_t readahead_bytes = 0;
 };
 
-// Ownership: owns the open file; borrows the TableReads.
+// Ownership: shares the open file; borrows the TableReads.
 // Threads:   one.
 // Memory:    the offsets of the blocks inside the interval, one block, and a
 //            buffer for reading ahead.
@@ -58,7 +58,7 @@ class TableCursor {
   [[nodiscard]] rocksdb::Status ReadEntry();
 
   const TableReads* reads_ = nullptr;
-  std::unique_ptr<FileSource> file_;
+  std::shared_ptr<const FileSource> file_;
   std::optional<ReadAhead> read_ahead_;
   SstReader table_;
   // The sequence of all entries of an ingested file, which does not hold it.

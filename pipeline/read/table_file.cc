@@ -1,11 +1,56 @@
 #include "pipeline/read/table_file.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <atomic>
 
 #include "rocksdb/comparator.h"
 #include "rocksdb/metadata.h"
 
 namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+// Tables that are open for merges in this process.
+std::atomic<size_t> open_tables{0};
+
+}  // namespace
+
+size_t SharedFile::MostOpen() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0
+             ? static_cast<size_t>(limit.rlim_cur / 4)
+             : 0;
+}
+
+Status SharedFile::Open(rocksdb::FileSystem* file_system,
+                        const std::string& path,
+                        std::shared_ptr<const FileSource>* file) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  *file = file_.lock();
+  if (*file != nullptr) {
+    return Status::OK();
+  }
+  if (++open_tables > MostOpen()) {
+    --open_tables;
+    return Status::NotSupported("too many open tables");
+  }
+  std::unique_ptr<FileSource> opened;
+  const Status status = FileSource::Open(file_system, path, &opened,
+                                         EndState::kSourceError);
+  if (!status.ok()) {
+    --open_tables;
+    return status;
+  }
+  file->reset(opened.release(), [](const FileSource* source) {
+    delete source;
+    --open_tables;
+  });
+  file_ = *file;
+  return status;
+}
 
 TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
                         size_t place) {

@@ -3,12 +3,41 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "pipeline/base/file_source.h"
 #include "rocksdb/db.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
 
 namespace sstferry {
+
+// The open file of a table that merges read: one descriptor, however many of
+// them read the table at a time.
+//
+// Threads: any.
+class SharedFile {
+ public:
+  // Sets *file to the table's file, which stays open as long as somebody has
+  // it.
+  //   NotSupported  this process has MostOpen() tables open for merges
+  // also the errors of FileSource::Open()
+  [[nodiscard]] rocksdb::Status Open(rocksdb::FileSystem* file_system,
+                                     const std::string& path,
+                                     std::shared_ptr<const FileSource>* file);
+
+  // Returns how many tables may be open for merges in this process: a quarter
+  // of its descriptors. RocksDB's iterators, which read what is not merged, and
+  // connections have the others.
+  static size_t MostOpen();
+
+ private:
+  std::mutex mu_;
+  std::weak_ptr<const FileSource> file_;
+};
 
 struct TableFile {
   std::string path;
@@ -20,6 +49,7 @@ struct TableFile {
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
   bool has_blobs = false;
+  std::shared_ptr<SharedFile> shared = std::make_shared<SharedFile>();
 };
 
 // Describes a live file. `place` is its place among those of its level, which

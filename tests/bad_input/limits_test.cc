@@ -21,6 +21,7 @@
 #include "tests/support/sanitizer.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
+#include "tests/support/test_db.h"
 
 namespace sstferry {
 namespace {
@@ -299,6 +300,40 @@ TEST_CASE("serve goes on when it has run out of descriptors",
   REQUIRE(AwaitDescriptors(pid, /*or_more=*/false, before + 2));
   PullOptions options = PullFrom(where, dir / "target");
   REQUIRE_OK(RunPull(options).status);
+}
+
+TEST_CASE("Every lane reads a level 0 with nearly as many files as the server has "
+          "descriptors",
+          "[bad_input][limits]") {
+  if (test::kChecksVptr) {
+    return;
+  }
+  ScratchDir dir;
+  constexpr int kFiles = 200;
+  const test::Families families = test::OneFamily(test::Quiet());
+  {
+    test::OpenDb db(dir / "source", families);
+    for (int file = 0; file < kFiles; ++file) {
+      for (int i = 0; i < 60; ++i) {
+        db.Put(test::NumberedKey(i), test::RandomBytes(500, file + i));
+      }
+      db.Flush();
+    }
+  }
+  rlimit old{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &old) == 0);
+  const rlimit few{kFiles + 100, old.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  ServeProcess server({"--db", std::string("db=").append(dir / "source")});
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &old) == 0);
+  HostPort where;
+  REQUIRE_OK(ParseHostPort(server.address(), &where));
+  PullOptions options = PullFrom(where, dir / "target");
+  options.lanes = 4;
+  options.method = PullMethod::kIngest;
+  REQUIRE_OK(RunPull(options).status);
+  REQUIRE(test::EntriesOf(dir / "target", families) ==
+          test::EntriesOf(dir / "source", families));
 }
 
 }  // namespace

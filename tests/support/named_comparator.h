@@ -1,6 +1,9 @@
 // Comparators under names that RocksDB does not know.
 #pragma once
 
+#include <strings.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -24,6 +27,21 @@ class NamedComparator : public rocksdb::Comparator {
 
  private:
   const char* const name_;
+};
+
+// Takes capital and small letters for the same.
+class CaselessComparator : public NamedComparator {
+ public:
+  CaselessComparator() : NamedComparator("an order without case") {}
+  int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
+    const int order =
+        strncasecmp(a.data(), b.data(), std::min(a.size(), b.size()));
+    return order != 0 ? order
+                      : static_cast<int>(a.size()) - static_cast<int>(b.size());
+  }
+  bool Equal(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
+    return Compare(a, b) == 0;
+  }
 };
 
 }  // namespace sstferry::test

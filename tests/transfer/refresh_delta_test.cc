@@ -7,6 +7,7 @@
 #include "format/record/source_record.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_bytes.h"
 
@@ -162,6 +163,42 @@ TEST_CASE("Keys of a WAL are looked up again after the source lost its WAL",
   REQUIRE(without.summary.ranges_looked_up > 0);
   REQUIRE(without.summary.entries_put == 200);
   REQUIRE(without.summary.entries_deleted == 100);
+}
+
+TEST_CASE("A key of a lost WAL is not deleted under other bytes of the same key",
+          "[transfer][refresh][delta]") {
+  static const CaselessComparator order;
+  rocksdb::ColumnFamilyOptions caseless = Quiet();
+  caseless.comparator = &order;
+  const Families families = OneFamily(caseless);
+  const TempDir dir;
+  const std::string source = dir / "source";
+  const std::string saved = dir / "saved";
+  PullOptions options;
+  options.registry.comparators = {&order};
+  {
+    OpenDb db(source, families);
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      db.Put(NumberedKey(i), "value");
+    }
+    db.Put("Name", "old");
+    db.Flush();
+    db.Compact();
+  }
+  REQUIRE_OK(Refresh(source, dir / "target", options).status);
+  fs::copy(source, saved, fs::copy_options::recursive);
+  OpenDb(source, families, KeepingWal()).Put("NAME", "new");
+  REQUIRE_OK(Refresh(source, dir / "target", options).status);
+  REQUIRE(EntriesOf(dir / "target", families) == EntriesOf(source, families));
+  fs::remove_all(source);
+  fs::rename(saved, source);
+  options.compare = GENERATE(CompareMode::kFiles, CompareMode::kDigest);
+  const Ferried refreshed = Refresh(source, dir / "target", options);
+  INFO(refreshed.message());
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(refreshed.summary.ranges_looked_up ==
+          (options.compare == CompareMode::kFiles ? 1u : 0u));
+  REQUIRE(EntriesOf(dir / "target", families) == EntriesOf(source, families));
 }
 
 TEST_CASE("A file that the source lost is compared, not looked up",

@@ -164,6 +164,36 @@ TEST_CASE("The same file ingested a second time wins over what came between",
   REQUIRE(Get(dir / "target", "k") == "v1");
 }
 
+TEST_CASE("A merge operator with other options reads the same files otherwise",
+          "[transfer][refresh][evidence]") {
+  const TempDir dir;
+  const std::string source = dir / "source";
+  const auto with_delimiter = [](const std::string& delimiter) {
+    rocksdb::ColumnFamilyOptions options = Quiet();
+    options.merge_operator = MergeOperatorNamed(
+        "{id=StringAppendOperator;delimiter=" + delimiter + ";}");
+    return OneFamily(options);
+  };
+  {
+    OpenDb db(source, with_delimiter(","));
+    for (const char* operand : {"1", "2", "3"}) {
+      db.Merge("k", operand);
+      db.Flush();  // else it becomes one operand
+    }
+    db.Put("other", "value");
+    db.Flush();
+  }
+  REQUIRE_OK(Refresh(source, dir / "target").status);
+  REQUIRE(EntriesOf(dir / "target", OneFamily())[0].second == "1,2,3");
+  RequireBelieved(Refresh(source, dir / "target"));
+  { OpenDb db(source, with_delimiter("+")); }  // OPTIONS name it from here on
+  const Ferried refreshed = Refresh(source, dir / "target");
+  REQUIRE_OK(refreshed.status);
+  CHECK(refreshed.summary.ranges_compared > 0);
+  REQUIRE(EntriesOf(dir / "target", OneFamily())[0].second == "1+2+3");
+  RequireBelieved(Refresh(source, dir / "target"));
+}
+
 // A source of two families, and a target that is equal to it.
 struct TwoFamilies {
   TempDir dir;

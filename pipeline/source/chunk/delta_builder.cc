@@ -121,7 +121,8 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
       status = EndRun(part);
     }
     bool same = false;
-    if (status.ok() && next_ < entries.size() && key == entries[next_].key) {
+    if (status.ok() && next_ < entries.size() &&
+        order->Compare(key, entries[next_].key) == 0) {
       bool entity = false;
       const Slice value = reader->DigestValue(&scratch, &entity);
       same = index->DigestOfEntry(key, value, entity) == entries[next_].digest;

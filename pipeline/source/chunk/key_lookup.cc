@@ -47,7 +47,8 @@ bool EntriesOnTop::MoveTo(const Slice& key) {
   while (Valid() && order_->Compare(merged_.key(), key) < 0) {
     Next();
   }
-  return Valid() && merged_.key() == key;
+  // An application's order may take different bytes for one key.
+  return Valid() && order_->Compare(merged_.key(), key) == 0;
 }
 
 KeyLookup::KeyLookup(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
@@ -79,7 +80,8 @@ Status KeyLookup::Find(const Slice& key, EntryReader** entry) {
                                          reader_.get());
   }
   place_->MoveTo(key);
-  if (reader_->Valid() && reader_->key() == key) {
+  if (reader_->Valid() &&
+      family_->GetComparator()->Compare(reader_->key(), key) == 0) {
     *entry = reader_.get();
   }
   return ReadFailure(reader_->status(),

@@ -66,7 +66,9 @@ class KeyLookup {
             const KeyInterval& interval, const LookupFiles& files);
 
   // Sets *entry to a reader that is at the key's entry until the next call;
-  // null: the snapshot holds none. REQUIRES: keys ascend inside the interval.
+  // null: the snapshot holds none. The reader's key may have other bytes, where
+  // the family's order takes these for the same key. REQUIRES: keys ascend
+  // inside the interval.
   //   kCorrupt, kSourceError  reading failed
   [[nodiscard]] rocksdb::Status Find(const rocksdb::Slice& key,
                                      EntryReader** entry);

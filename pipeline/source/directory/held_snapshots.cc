@@ -1,5 +1,7 @@
 #include "pipeline/source/directory/held_snapshots.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -7,6 +9,7 @@
 #include <thread>
 
 #include "pipeline/base/file_lock.h"
+#include "pipeline/source/directory/posix_files.h"
 
 namespace sstferry {
 namespace {
@@ -84,8 +87,17 @@ std::string RealPath(const std::string& path) {
 
 std::string SnapshotParent(const std::string& real_directory,
                            const std::string& snapshot_dir) {
-  return snapshot_dir.empty() ? fs::path(real_directory).parent_path().string()
-                              : snapshot_dir;
+  if (!snapshot_dir.empty()) {
+    return snapshot_dir;
+  }
+  const std::string beside = fs::path(real_directory).parent_path().string();
+  if (!IsOnReadOnlyFileSystem(real_directory) ||
+      access((beside + "/").c_str(), W_OK | X_OK) == 0) {
+    return beside;
+  }
+  std::error_code error;
+  const std::string scratch = fs::temp_directory_path(error).string();
+  return error ? beside : scratch;
 }
 
 Status ListLeasedDirs(const std::string& parent,

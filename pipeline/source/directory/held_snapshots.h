@@ -32,7 +32,9 @@ struct LeasedDirs {
 HeldSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules);
 
 // Resolves the links of a source directory, and finds the parent directory of
-// its snapshots. `snapshot_dir` may be empty: beside the source.
+// its snapshots. `snapshot_dir` may be empty: beside the source, or in the
+// directory for temporary files (TMPDIR, else /tmp) if the source's file system
+// is read-only and nothing can be made beside it.
 std::string RealPath(const std::string& path);
 std::string SnapshotParent(const std::string& real_directory,
                            const std::string& snapshot_dir);

@@ -209,8 +209,13 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   if (error == EXDEV && IsOnReadOnlyFileSystem(from)) {
     const std::unique_ptr<char, void (*)(void*)> real(
         realpath(from.c_str(), nullptr), free);
-    if (real != nullptr && symlink(real.get(), to.c_str()) == 0) {
-      return Status::OK();
+    struct stat info;
+    if (real != nullptr && stat(real.get(), &info) == 0 &&
+        symlink(real.get(), to.c_str()) == 0) {
+      const timespec times[2] = {{0, UTIME_OMIT}, info.st_mtim};
+      if (utimensat(AT_FDCWD, to.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) {
+        return Status::OK();
+      }
     }
     error = errno;
   }
@@ -227,6 +232,35 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
                        "run as the owner of the source's files or as root "
                        "(fs.protected_hardlinks forbids links to files of "
                        "others), on a file system that has hard links");
+  }
+  return status;
+}
+
+Status CheckLinkedFiles(const std::string& directory) {
+  std::vector<std::string> names;
+  Status status = ListDirectory(directory, &names);
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    struct stat link_info;
+    if (!status.ok() || lstat(path.c_str(), &link_info) != 0 ||
+        !S_ISLNK(link_info.st_mode)) {
+      continue;
+    }
+    struct stat info;
+    const bool found = stat(path.c_str(), &info) == 0;
+    const timespec& linked = link_info.st_mtim;
+    // Where links have whole seconds only, these must do.
+    if (found && info.st_mtim.tv_sec == linked.tv_sec &&
+        (info.st_mtim.tv_nsec == linked.tv_nsec || linked.tv_nsec == 0)) {
+      continue;
+    }
+    status = MakeStatus(
+        EndState::kSourceError,
+        name + " of a source that is mounted read-only: expected the file of "
+               "when the snapshot was taken, found " +
+            (found ? "another one" : "none") +
+            "; somebody writes there through another mount: serve the "
+            "database where it is written");
   }
   return status;
 }

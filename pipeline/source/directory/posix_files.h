@@ -94,10 +94,16 @@ class DescriptorSource : public ByteSource {
 bool IsOnReadOnlyFileSystem(const std::string& path);
 
 // Makes a hard link; or, where `from` is on a read-only file system, a symbolic
-// one, which pins nothing: nobody can remove the file there. For EXDEV and EPERM
-// the kSourceError says what to do.
+// one, which pins nothing: nobody can remove the file there, unless the same
+// file system is mounted elsewhere, too. The symbolic link gets the time of the
+// file's last write. For EXDEV and EPERM the kSourceError says what to do.
 [[nodiscard]] rocksdb::Status LinkFile(const std::string& from,
                                        const std::string& to, bool* found);
+
+// Checks that the symbolic links of LinkFile() in a directory lead to the files
+// that were linked.
+//   kSourceError  one is gone, or another one has its name
+[[nodiscard]] rocksdb::Status CheckLinkedFiles(const std::string& directory);
 
 [[nodiscard]] rocksdb::Status WriteSmallFile(const std::string& path,
                                              const std::string& contents);

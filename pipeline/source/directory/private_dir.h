@@ -1,6 +1,6 @@
 // The private directory of a snapshot, beside the source (or under another
-// parent on the same file system, or on any if the source's is read-only). Its name marks it as sstferry's; its owner
-// holds its lock and removes it.
+// parent on the same file system, or on any if the source's is read-only). Its
+// name marks it as sstferry's; its owner holds its lock and removes it.
 //
 //   NAME.sstferry-snapshot-PID-RANDOM/
 //     lock    flock held by the owner; a process that gets the lock may remove

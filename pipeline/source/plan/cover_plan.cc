@@ -234,6 +234,7 @@ void Backings::Fill(Cover* cover) const {
   std::sort(shown.begin(), shown.end());
   std::string all;
   PutFixed32(&all, family_.family_id);
+  PutBytes(&all, family_.comparator);
   PutBytes(&all, family_.merge_operator);
   for (const std::string& text : shown) {
     PutBytes(&all, text);

@@ -15,9 +15,15 @@
 namespace sstferry {
 
 // Facts, beside its files, that determine the contents of a family.
+//
+// Of all options, two change what a reader sees of the same files, each with
+// options of its own, such as the delimiter of StringAppend. Compaction
+// filters, TTL and FIFO change what compactions and flushes leave, which are
+// other files. Options of tables, memtables and levels change no entry.
 struct FamilyEvidence {
   uint32_t family_id = 0;      // RocksDB's; a recreated family has another
-  std::string merge_operator;  // resolves reads; empty: none
+  std::string comparator;      // the whole text in OPTIONS
+  std::string merge_operator;  // the same; empty: none
   // Entries of WALs are in memory, with unknown keys.
   bool in_memory = false;
   Digest128 wal;  // of all replayed WAL entries; zero: not known

@@ -60,7 +60,6 @@ Status ReadOne(const std::string& own_session_id, TableSums* sums,
   file->is_block_based = true;
   file->entries = properties.num_entries;
   file->deletions = properties.num_deletions;
-  file->range_deletions = properties.num_range_deletions;
   file->has_range_deletions = reader.has_range_deletions();
   sums->merge_operands += properties.num_merge_operands;
   sums->max_format_version =

@@ -20,9 +20,8 @@ struct FilePlan : TableFile {
   uint64_t entries = 0;
   // All that follows is from the file itself; zeros for a table that is not
   // block-based.
-  uint64_t deletions = 0;  // of any kind
-  uint64_t range_deletions = 0;      // as the properties count them
-  bool has_range_deletions = false;  // also where the properties do not say so
+  uint64_t deletions = 0;  // as the properties count them, of any kind
+  bool has_range_deletions = false;  // whatever the properties say
   bool is_block_based = false;
   // Database id, session id and number of the file's creation; empty: unknown.
   std::string identity;

@@ -68,7 +68,7 @@ Status FindSingleDeleteUse(const ChangeQuestion& question, std::string* where) {
     if (!file.is_block_based) {
       *where = "its file " + file.name +
                " is no block-based table, which could be searched for it";
-    } else if (file.deletions > file.range_deletions && !IsIn(known, file)) {
+    } else if (file.deletions != 0 && !IsIn(known, file)) {
       bool found = false;
       const Status status =
           FindSingleDelete(rocksdb::FileSystem::Default().get(), file.path,

@@ -522,6 +522,10 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
                           " ranges were sent, found " +
                           std::to_string(unsent) + " not sent");
   }
+  const Status linked = transfer_->CheckSnapshotFiles();
+  if (!linked.ok()) {
+    return linked;
+  }
   const Finish ours = transfer_->FinalTotals();
   if (theirs.families.size() != ours.families.size()) {
     return MakeStatus(EndState::kCorrupt,

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/source/directory/held_snapshots.h"
 #include "pipeline/source/directory/posix_files.h"
 #include "pipeline/source/directory/private_dir.h"
 #include "pipeline/source/snapshot/file_snapshot.h"
@@ -90,9 +91,8 @@ Status ResolveDirectory(const std::string& given, std::string* real) {
 Status MakePrivateDir(const SnapshotOptions& options,
                       std::unique_ptr<PrivateDir>* dir) {
   const fs::path source(options.database_dir);
-  const std::string parent = options.snapshot_dir.empty()
-                                 ? source.parent_path().string()
-                                 : options.snapshot_dir;
+  const std::string parent =
+      SnapshotParent(options.database_dir, options.snapshot_dir);
   const Status leftovers =
       RemoveLeftoverSnapshots(parent, [&options](const std::string& line) {
         Log(options, LogLevel::kInfo, line);

@@ -23,7 +23,8 @@ namespace sstferry {
 struct SnapshotOptions {
   std::string database_dir;
   // Parent of the private directory, on the source's file system unless that is
-  // read-only. Empty: the parent directory of database_dir.
+  // read-only. Empty: the parent directory of database_dir, or a directory for
+  // temporary files (SnapshotParent()).
   std::string snapshot_dir;
   std::vector<std::string> families;  // empty: all
   // Size of the memtables of all families together while WALs are replayed and

@@ -158,6 +158,9 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->persist_stats_to_disk = false;
   db->skip_stats_update_on_db_open = true;
   db->enforce_single_del_contracts = false;
+  // Values of any file are taken here; RocksDB ends the process over some.
+  db->table_cache_numshardbits = rocksdb::DBOptions().table_cache_numshardbits;
+  db->log_readahead_size = 0;
   db->max_background_jobs = 2;
   db->max_subcompactions = 1;
   db->listeners.clear();
@@ -168,6 +171,40 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->compaction_service.reset();
   db->info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   QuietDatabase(db);
+}
+
+// Makes the copy write block-based tables that take any key, and read the
+// application's. Other tables cannot hold all keys: plain ones and those with a
+// hash index end the process over a key outside of the prefix extractor's
+// domain.
+void UseCopyTables(const std::shared_ptr<rocksdb::Cache>& cache,
+                   ColumnFamilyOptions* options) {
+  const std::shared_ptr<rocksdb::TableFactory> own = options->table_factory;
+  const auto* table = own->GetOptions<rocksdb::BlockBasedTableOptions>();
+  rocksdb::BlockBasedTableOptions bounded;
+  if (table != nullptr) {
+    bounded = *table;
+  }
+  bounded.block_cache = cache;
+  bounded.no_block_cache = false;
+  bounded.persistent_cache.reset();
+  bounded.prepopulate_block_cache =
+      rocksdb::BlockBasedTableOptions::PrepopulateBlockCache::kDisable;
+  if (!HasCompressionManager(*options)) {
+    bounded.format_version =
+        std::min(bounded.format_version, kOwnFormatVersion);
+  }
+  UseStandardIndex(&bounded);
+  UnmarkBlocks(&bounded);
+  options->table_factory.reset(rocksdb::NewBlockBasedTableFactory(bounded));
+  if (table == nullptr) {
+    const auto own_if = [&own](const char* kind) {
+      return own->IsInstanceOf(kind) ? own : nullptr;
+    };
+    options->table_factory.reset(rocksdb::NewAdaptiveTableFactory(
+        options->table_factory, options->table_factory, own_if("PlainTable"),
+        own_if("CuckooTable")));
+  }
 }
 
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
@@ -192,34 +229,20 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   options->compression = rocksdb::kNoCompression;
   options->compression_per_level.clear();
   options->bottommost_compression = rocksdb::kDisableCompressionOption;
+  options->compression_opts = rocksdb::CompressionOptions();
+  options->bottommost_compression_opts = rocksdb::CompressionOptions();
   options->blob_compression_type = rocksdb::kNoCompression;
   options->memtable_factory = std::make_shared<rocksdb::SkipListFactory>();
   options->memtable_prefix_bloom_size_ratio = 0;
   options->memtable_huge_page_size = 0;
+  options->memtable_insert_with_hint_prefix_extractor.reset();
   options->inplace_update_support = false;
   options->arena_block_size = 0;
   options->max_write_buffer_number = 2;
   options->min_write_buffer_number_to_merge = 1;
   options->max_write_buffer_size_to_maintain = 0;
   QuietFamily(options);
-  const auto* table =
-      options->table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
-  if (table != nullptr) {
-    rocksdb::BlockBasedTableOptions bounded = *table;
-    bounded.block_cache = cache;
-    bounded.no_block_cache = false;
-    bounded.persistent_cache.reset();
-    bounded.prepopulate_block_cache =
-        rocksdb::BlockBasedTableOptions::PrepopulateBlockCache::kDisable;
-    if (!HasCompressionManager(*options)) {
-      bounded.format_version =
-          std::min(bounded.format_version, kOwnFormatVersion);
-    }
-    UseStandardIndex(&bounded);
-    UnmarkBlocks(&bounded);
-    options->table_factory.reset(
-        rocksdb::NewBlockBasedTableFactory(bounded));
-  }
+  UseCopyTables(cache, options);
 }
 
 Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
@@ -302,7 +325,7 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
   ClearDatabaseOptions(&plan->db);
   plan->db.max_open_files = limits.max_open_files;
   const OptionsText text(options_text);
-  bool plain = false;
+  bool mapped = false;
   for (const auto& [id, manifest] : state.families) {
     FamilyOpening family;
     family.name = manifest.name;
@@ -319,12 +342,12 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
     }
     ResolveObjects(text, manifest, registry, &family);
     family.open = family.source;
-    plain |= family.source.table_factory->IsInstanceOf("PlainTable");
+    mapped |= !family.source.table_factory->IsInstanceOf("BlockBasedTable");
     ClearFamilyOptions(cache, &family.open);
     plan->families.push_back(std::move(family));
   }
-  // RocksDB reads plain tables only through mmap.
-  plan->db.allow_mmap_reads = plain;
+  // RocksDB reads plain and cuckoo tables only through mmap.
+  plan->db.allow_mmap_reads = mapped;
   status = MarkWanted(wanted, plan);
   for (FamilyOpening& family : plan->families) {
     if (!family.wanted && !family.unknown_merge_operator.empty()) {

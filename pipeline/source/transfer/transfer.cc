@@ -10,6 +10,7 @@
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/directories.h"
+#include "pipeline/source/directory/posix_files.h"
 #include "pipeline/source/transfer/clone_planner.h"
 #include "pipeline/source/transfer/transfer_planner.h"
 
@@ -429,6 +430,10 @@ Status Transfer::status() const {
 std::string Transfer::error_where() const {
   std::lock_guard<std::mutex> lock(mu_);
   return error_where_;
+}
+
+Status Transfer::CheckSnapshotFiles() const {
+  return CheckLinkedFiles(pinned_->directory() + "/db");
 }
 
 Finish Transfer::FinalTotals() const {

@@ -145,6 +145,9 @@ class Transfer {
 
   // Totals that the lanes sent, by range.
   TransferLedger* ledger() { return &ledger_; }
+  // Checks that what was read is what the snapshot linked, where it could only
+  // make symbolic links.
+  [[nodiscard]] rocksdb::Status CheckSnapshotFiles() const;
   // Totals of every family over the ranges sent or received so far.
   Finish FinalTotals() const;
   Stats CurrentStats() const;

@@ -11,7 +11,6 @@
 #include "pipeline/options/options_file.h"
 #include "pipeline/read/range_entries.h"
 #include "pipeline/read/group_index.h"
-#include "rocksdb/merge_operator.h"
 
 namespace sstferry {
 namespace {

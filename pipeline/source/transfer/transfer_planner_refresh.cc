@@ -5,7 +5,6 @@
 #include "format/limits.h"
 #include "pipeline/read/group_index.h"
 #include "pipeline/source/transfer/transfer_planner.h"
-#include "rocksdb/merge_operator.h"
 
 namespace sstferry {
 namespace {
@@ -55,13 +54,11 @@ bool TakeWhatTargetHolds(const TargetMemory& memory,
 
 Backings TransferPlanner::BackingsOf(
     size_t index, const std::vector<FilePlan>* files) const {
-  const SnapshotFamily& source = snapshot_.families()[index];
   const TransferFamily& family = plan_->families[index];
   FamilyEvidence evidence;
   evidence.family_id = family.handle->GetID();
-  const auto merge = snapshot_.db()->GetOptions(family.handle).merge_operator;
-  evidence.merge_operator = merge != nullptr ? merge->Name()
-                                             : source.unknown_merge_operator;
+  evidence.comparator = family.wire.description.comparator;
+  evidence.merge_operator = family.wire.description.merge_operator;
   evidence.in_memory =
       snapshot_.wal_not_flushed() && snapshot_.wal_holds_entries();
   evidence.wal = snapshot_.wal_digest();

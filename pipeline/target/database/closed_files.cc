@@ -150,12 +150,21 @@ Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
       db->NewIterator(options, family->handle));
   LiveTable span;
   it->SeekToFirst();
-  if (it->Valid()) {
+  const bool any = it->Valid();
+  if (any) {
     span.smallest = it->key().ToString();
-    it->SeekToLast();
   }
-  if (it->Valid()) {
-    span.largest = it->key().ToString();
+  if (any && db->GetOptions(family->handle)
+                 .table_factory->IsInstanceOf("BlockBasedTable")) {
+    it->SeekToLast();
+    span.largest = it->Valid() ? it->key().ToString() : "";
+  } else {
+    // A seek to the last key of a plain table ends the process.
+    for (; it->Valid(); it->Next()) {
+      span.largest.assign(it->key().data(), it->key().size());
+    }
+  }
+  if (any && it->status().ok()) {
     family->unflushed.push_back(std::move(span));
   }
   return WithContext(it->status(), EndStateOf(it->status()),

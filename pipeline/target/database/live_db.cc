@@ -15,6 +15,8 @@
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/listener.h"
+#include "rocksdb/memtablerep.h"
+#include "rocksdb/table.h"
 #include "rocksdb/utilities/options_util.h"
 
 namespace sstferry {
@@ -127,7 +129,9 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
 }
 
 // Turns off what RocksDB does by itself with the application's options: info
-// logs, recycled WALs, compaction filters and automatic compactions.
+// logs, recycled WALs, compaction filters and automatic compactions. Hashed
+// memtables and the hash index end the process over a key outside of the prefix
+// extractor's domain, which the WAL or a chunk may hold.
 void LeaveAlone(rocksdb::DBOptions* options,
                 std::vector<ColumnFamilyDescriptor>* families) {
   options->info_log = std::make_shared<SilentLogger>();
@@ -141,6 +145,16 @@ void LeaveAlone(rocksdb::DBOptions* options,
     family.options.compaction_filter = nullptr;
     family.options.compaction_filter_factory = nullptr;
     family.options.disable_auto_compactions = true;
+    family.options.memtable_factory =
+        std::make_shared<rocksdb::SkipListFactory>();
+    const auto* own = family.options.table_factory
+                          ->GetOptions<rocksdb::BlockBasedTableOptions>();
+    if (own != nullptr) {
+      rocksdb::BlockBasedTableOptions table = *own;
+      UseStandardIndex(&table);
+      family.options.table_factory.reset(
+          rocksdb::NewBlockBasedTableFactory(table));
+    }
   }
 }
 

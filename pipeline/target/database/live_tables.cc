@@ -81,8 +81,7 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
           table.merge_operands = properties.num_merge_operands;
           table.range_deletions = properties.num_range_deletions;
           table.may_single_delete =
-              properties.num_deletions > properties.num_range_deletions &&
-              !IsIngested(properties);
+              properties.num_deletions != 0 && !IsIngested(properties);
           table.is_own =
               !database_id.empty() && properties.db_id == database_id &&
               NumberedName(properties.orig_file_number, ".sst") == table.name;

@@ -214,10 +214,11 @@ TEST_CASE("What backs an interval is told by more than which files they are",
   REQUIRE_FALSE(BackingOf(files, all) == backing);
 }
 
-TEST_CASE("A family made anew, or read with another merge operator, is another",
+TEST_CASE("A family made anew, or read in another way, is another",
           "[source][refresh]") {
   FamilyEvidence other = Evidence(1);
   SECTION("made anew") { other.family_id++; }
+  SECTION("ordered otherwise") { other.comparator = "backwards"; }
   SECTION("merges otherwise") { other.merge_operator = "appends"; }
   REQUIRE_FALSE(BackingOf(kFiles, {}, other) == BackingOf(kFiles, {}));
 }

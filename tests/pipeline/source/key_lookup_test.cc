@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/support/catch.h"
+#include "tests/support/named_comparator.h"
 #include "tests/support/table_world.h"
 
 namespace sstferry {
@@ -150,6 +151,25 @@ TEST_CASE("RocksDB is asked for all keys once a new file holds a merge operand",
     REQUIRE(Found(&lookup, KeyOf(number)) == Shown(&world, KeyOf(number)));
   }
   REQUIRE(lookup.asked() == 2);
+}
+
+TEST_CASE("A key is found under the bytes that its order takes for the same",
+          "[key_lookup]") {
+  static const test::CaselessComparator order;
+  test::TableWorld world;
+  world.options().comparator = &order;
+  world.Open();
+  REQUIRE_OK(world.db()->Put({}, "Key", "value"));
+  const bool is_added = GENERATE(true, false);
+  const LookupFiles files = Divide(
+      world.Files(), [is_added](const TableFile&) { return is_added; });
+  KeyLookup lookup(world.db(), world.family(), {}, files);
+  EntryReader* entry = nullptr;
+  REQUIRE_OK(lookup.Find("KEY", &entry));
+  REQUIRE(entry != nullptr);
+  REQUIRE(entry->key() == "Key");
+  REQUIRE(entry->value() == "value");
+  REQUIRE(lookup.asked() == (is_added ? 0u : 1u));
 }
 
 }  // namespace

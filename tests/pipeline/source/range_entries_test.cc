@@ -1,7 +1,9 @@
 // Entries that are merged from tables without RocksDB are those that RocksDB's
 // iterator shows.
 #include <rapidcheck.h>
+#include <sys/resource.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <utility>
@@ -229,6 +231,102 @@ TEST_CASE("RocksDB reports the damage that a merge meets", "[range_entries]") {
           std::string::npos);
   REQUIRE(found.size() < expected.size());
   REQUIRE(std::equal(found.begin(), found.end(), expected.begin()));
+}
+
+// Descriptors of this process that are open on a table.
+size_t OpenTables() {
+  size_t open = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string file =
+        std::filesystem::read_symlink(entry.path(), gone).string();
+    open += file.ends_with(".sst") ? 1 : 0;
+  }
+  return open;
+}
+
+// Files of level 0, each with all keys.
+std::vector<TableFile> FillLevel0(test::TableWorld* world, int files) {
+  for (int file = 0; file < files; ++file) {
+    for (int i = 0; i < 20; ++i) {
+      world->Do(Op::kPut, i, 0);
+    }
+    world->Do(Op::kFlush, 0, 0);
+  }
+  return world->Files();
+}
+
+// While it lives, this process may have so many descriptors.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t few) {
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &old_) == 0);
+    const rlimit limit{few, old_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &old_); }
+
+ private:
+  rlimit old_{};
+};
+
+TEST_CASE("All merges of a table share one descriptor", "[range_entries]") {
+  test::TableWorld world;
+  world.options().max_open_files = 10;
+  world.Open();
+  const std::vector<TableFile> files = FillLevel0(&world, 12);
+  const Pairs expected = Expected(&world);
+  const size_t before = OpenTables();
+  std::vector<std::unique_ptr<RangeEntries>> lanes;
+  for (int lane = 0; lane < 4; ++lane) {
+    lanes.push_back(std::make_unique<RangeEntries>(
+        world.db(), world.family(), KeyInterval(), MergeOf(files)));
+    lanes.back()->SeekToBegin();
+    REQUIRE(lanes.back()->is_merging());
+  }
+  REQUIRE(OpenTables() == before + files.size());
+  lanes.erase(lanes.begin());
+  for (const auto& lane : lanes) {
+    REQUIRE(ReadAll(lane.get()) == expected);
+  }
+  lanes.clear();
+  REQUIRE(OpenTables() == before);
+}
+
+TEST_CASE("More sorted runs than a quarter of the descriptors are left to "
+          "RocksDB",
+          "[range_entries]") {
+  test::TableWorld world;
+  world.Open();
+  const std::vector<TableFile> files = FillLevel0(&world, 30);
+  const Pairs expected = Expected(&world);
+  const FewDescriptors few(4 * 25);
+  RangeEntries read(world.db(), world.family(), {}, MergeOf(files));
+  read.SeekToBegin();
+  REQUIRE_FALSE(read.is_merging());
+  REQUIRE(ReadAll(&read) == expected);
+  REQUIRE_OK(read.status());
+}
+
+TEST_CASE("A merge that finds no descriptor left goes on with RocksDB",
+          "[range_entries]") {
+  test::TableWorld first;
+  first.Open();
+  const std::vector<TableFile> files = FillLevel0(&first, 20);
+  test::TableWorld second;
+  second.Open();
+  const std::vector<TableFile> others = FillLevel0(&second, 20);
+  const Pairs expected = Expected(&second);
+  const FewDescriptors few(4 * 30);
+  RangeEntries holds(first.db(), first.family(), {}, MergeOf(files));
+  holds.SeekToBegin();
+  REQUIRE(holds.is_merging());
+  RangeEntries read(second.db(), second.family(), {}, MergeOf(others));
+  read.SeekToBegin();
+  REQUIRE_FALSE(read.is_merging());
+  REQUIRE(ReadAll(&read) == expected);
+  REQUIRE_OK(read.status());
 }
 
 TEST_CASE("A merge of deletions alone can be cancelled", "[range_entries]") {

@@ -2,6 +2,7 @@
 // is after a disaster.
 #include <sys/mount.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "pipeline/source/directory/lease_file.h"
@@ -50,6 +51,28 @@ class ReadOnlySource {
   bool is_mounted_ = false;
 };
 
+// While it lives, temporary files belong there.
+class TemporaryFilesIn {
+ public:
+  explicit TemporaryFilesIn(const std::string& directory) {
+    const char* const old = getenv("TMPDIR");
+    was_set_ = old != nullptr;
+    old_ = was_set_ ? old : "";
+    setenv("TMPDIR", directory.c_str(), 1);
+  }
+  ~TemporaryFilesIn() {
+    if (was_set_) {
+      setenv("TMPDIR", old_.c_str(), 1);
+    } else {
+      unsetenv("TMPDIR");
+    }
+  }
+
+ private:
+  bool was_set_ = false;
+  std::string old_;
+};
+
 TEST_CASE("A source on a read-only file system is read where it is",
           "[snapshot][readonly]") {
   const ReadOnlySource source(GENERATE(true, false));
@@ -60,16 +83,92 @@ TEST_CASE("A source on a read-only file system is read where it is",
   SnapshotOptions options;
   options.database_dir = source.path();
   std::unique_ptr<Snapshot> snapshot;
-  const rocksdb::Status refused = Snapshot::Create(options, &snapshot);
-  REQUIRE(EndStateOf(refused) == EndState::kSourceError);
-  REQUIRE(MessageOf(refused).find(
-              "give a writable directory with --snapshot-dir (on any file "
-              "system") != std::string::npos);
-  options.snapshot_dir = source.snapshots();
-  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  {
+    // Nothing can be made anywhere.
+    const TemporaryFilesIn there(fs::path(source.path()).parent_path());
+    const rocksdb::Status refused = Snapshot::Create(options, &snapshot);
+    REQUIRE(EndStateOf(refused) == EndState::kSourceError);
+    REQUIRE(MessageOf(refused).find(
+                "give a writable directory with --snapshot-dir (on any file "
+                "system") != std::string::npos);
+  }
+  SECTION("in a directory that an option names") {
+    options.snapshot_dir = source.snapshots();
+    REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  }
+  SECTION("in the directory for temporary files") {
+    const TemporaryFilesIn there(source.snapshots());
+    REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  }
   REQUIRE(ReadAll(*snapshot, "default") == source.entries);
+  REQUIRE(fs::path(snapshot->directory()).parent_path() ==
+          source.snapshots());
   snapshot.reset();
   REQUIRE(fs::is_empty(source.snapshots()));
+}
+
+TEST_CASE("A pull from a read-only file system needs no option",
+          "[snapshot][readonly]") {
+  const ReadOnlySource source(GENERATE(true, false));
+  if (!source.is_mounted()) {
+    WARN("SKIPPED: this process may not mount");
+    return;
+  }
+  const TemporaryFilesIn there(source.snapshots());
+  const bool clones = GENERATE(true, false);
+  PullOptions options = PullFrom(source.path(), source.dir / "target");
+  options.method = clones ? PullMethod::kClone : PullMethod::kIngest;
+  const Summary pulled = RunPull(options);
+  REQUIRE_OK(pulled.status);
+  REQUIRE(EntriesOf(source.dir / "target") == source.entries);
+  REQUIRE(fs::is_empty(source.snapshots()));
+}
+
+TEST_CASE("A file that another mount of a read-only source changes ends a pull",
+          "[snapshot][readonly]") {
+  ScratchDir dir;
+  fs::create_directory(dir / "disk");
+  MakeSampleDatabase(dir / "disk/source");
+  fs::create_directory(dir / "read-only");
+  fs::create_directory(dir / "snapshots");
+  const std::string shown = dir / "read-only";
+  if (mount((dir / "disk").c_str(), shown.c_str(), nullptr, MS_BIND, nullptr) !=
+      0) {
+    WARN("SKIPPED: this process may not mount");
+    return;
+  }
+  struct Unmounting {
+    ~Unmounting() { umount(path.c_str()); }
+    const std::string path;
+  } const unmounting{shown};
+  REQUIRE(mount("none", shown.c_str(), nullptr,
+                MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0);
+  const TemporaryFilesIn there(dir / "snapshots");
+  const int what = GENERATE(0, 1, 2);
+  PullOptions options = PullFrom(shown + "/source", dir / "target");
+  options.method = GENERATE(PullMethod::kClone, PullMethod::kIngest);
+  options.on_transfer = [&](const std::string&) {
+    for (const auto& file : fs::directory_iterator(dir / "disk/source")) {
+      if (file.path().extension() != ".sst" || what == 0) {
+        continue;
+      }
+      // The same bytes, so that nothing else can tell.
+      fs::copy_file(file.path(), dir / "disk/copy");
+      fs::remove(file.path());
+      if (what == 2) {
+        fs::rename(dir / "disk/copy", file.path());
+      }
+      return;
+    }
+  };
+  const Summary pulled = RunPull(options);
+  INFO(pulled.status.ToString());
+  if (what == 0) {
+    REQUIRE_OK(pulled.status);
+    return;
+  }
+  REQUIRE(EndStateOf(pulled.status) == EndState::kSourceError);
+  REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 
 TEST_CASE("A snapshot of a read-only source is resumed by the next server",

@@ -298,6 +298,32 @@ TEST_CASE("Snapshot refuses keys with user-defined timestamps",
   RequireFailure(TakeStatus(tree / "db"), EndState::kRefused, "timestamps");
 }
 
+TEST_CASE("Snapshot survives options that RocksDB does not", "[snapshot]") {
+  TempTree tree;
+  {
+    TestDb db(Plain(), tree / "db");
+    Fill(&db, 0, 0, 10);
+  }
+  std::string path;
+  for (const std::string& name : NamesIn(tree / "db")) {
+    path = name.starts_with("OPTIONS-") ? (tree / "db") + "/" + name : path;
+  }
+  std::string text = BytesOf(path);
+  for (const auto& [from, to] :
+       {std::pair("table_cache_numshardbits=", "25"),
+        std::pair("log_readahead_size=", "9000000000000000000")}) {
+    const size_t at = text.find(from) + std::string(from).size();
+    REQUIRE(at < text.size());
+    text.replace(at, text.find('\n', at) - at, to);
+  }
+  WriteBytes(path, text);
+  SnapshotOptions options;
+  options.database_dir = tree / "db";
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  CHECK(ReadAll(*snapshot, "default").size() == 10);
+}
+
 TEST_CASE("Snapshot names a merge operator that nobody here has",
           "[snapshot]") {
   TempTree tree;

@@ -1,5 +1,7 @@
 #include "tools/sstferry/metrics/serve_metrics.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
@@ -96,11 +98,15 @@ void ServeMetrics::AddDisks(MetricSet* set) const {
   set->Set(metric::kServeMinFree, {}, options_->min_free_percent / 100);
   for (const ServedDatabase& database : options_->databases) {
     std::error_code error;
-    const std::filesystem::space_info space = std::filesystem::space(
-        options_->snapshot_dir.empty() ? database.directory
-                                       : options_->snapshot_dir,
-        error);
-    if (!error) {  // a database may be missing
+    const std::string& directory = options_->snapshot_dir.empty()
+                                       ? database.directory
+                                       : options_->snapshot_dir;
+    const std::filesystem::space_info space =
+        std::filesystem::space(directory, error);
+    // A database may be missing. Nobody fills a read-only file system.
+    struct statvfs info;
+    if (!error && statvfs(directory.c_str(), &info) == 0 &&
+        (info.f_flag & ST_RDONLY) == 0) {
       const MetricLabels labels = {{"database", database.name}};
       set->Set(metric::kServeDiskFree, labels,
                static_cast<double>(space.available));

@@ -83,7 +83,7 @@ OptionSpec SnapshotDirRow() {
       "snapshot-dir", Group::kAdvanced,
       "Link the private snapshot of a source directory in DIR, which must be on "
       "the source's file system, unless that is read-only. Default: beside the "
-      "source.",
+      "source, or in TMPDIR for one on a read-only file system.",
       [](auto& a) -> auto& { return SnapshotDirOf(a); }, PathValue("DIR"));
 }
 
@@ -185,7 +185,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       StallRow<Serve>(),
       Row<Serve>("snapshot-dir", Group::kAdvanced,
        "Link private snapshots in DIR, which must be on the databases' file "
-       "system, unless that is read-only. Default: beside each database.",
+       "system, unless that is read-only. Default: beside each database, or in "
+       "TMPDIR for those on a read-only file system.",
        [](auto& a) -> auto& { return a.options.snapshot_dir; },
        PathValue("DIR")),
       {"wal-dir", "NAME=DIR", Group::kAdvanced,
