@@ -1,5 +1,7 @@
 // A pull: a source's endpoint joined to a Puller, once for each method that is
 // tried. A plan: the same, but each Puller stops before it makes a name.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -9,6 +11,7 @@
 #include "pipeline/operation/method_plans.h"
 #include "pipeline/operation/operation_parts.h"
 #include "pipeline/options/directories.h"
+#include "pipeline/target/disk/other_accounts.h"
 #include "pipeline/target/disk/target_directories.h"
 #include "pipeline/target/fill/clone_target.h"
 #include "pipeline/target/fill/refresh_target.h"
@@ -198,6 +201,14 @@ class PullOperation : public Operation {
 };
 
 }  // namespace
+
+std::optional<uint32_t> AccountOfTarget(const std::string& target_dir) {
+  std::optional<uid_t> account;
+  const bool known =
+      geteuid() == 0 && FindOtherAccount(target_dir, &account).ok();
+  return known && account.has_value() ? std::optional<uint32_t>(*account)
+                                      : std::nullopt;
+}
 
 std::unique_ptr<Operation> MakePull(const PullOptions& options) {
   return std::make_unique<PullOperation>(options, OpenReplica());

@@ -4,6 +4,7 @@
 #include "pipeline/operation/verifier.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/target/disk/access.h"
+#include "pipeline/target/disk/other_accounts.h"
 #include "pipeline/target/disk/workspace.h"
 #include "pipeline/target/memory/health.h"
 #include "pipeline/target/memory/target_state.h"
@@ -133,8 +134,10 @@ class VerifyOperation : public Operation {
     }
     const std::shared_ptr<rocksdb::FileSystem> files = MakeAccessFileSystem(
         rocksdb::FileSystem::Default(), Workspace::DirOf(dir));
-    Status recorded;
-    if (finding_.fault != ReplicaFault::kNone) {
+    Status recorded = CheckOnlyRoot(dir, /*in_place=*/true);
+    if (!recorded.ok()) {
+      // Only said: nothing is written there.
+    } else if (finding_.fault != ReplicaFault::kNone) {
       HealthFile fault = MakeFault(finding_.fault, MessageOf(status),
                                    options_.selection);
       recorded = RecordFault(files.get(), dir, &fault);

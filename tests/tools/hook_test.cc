@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -95,11 +96,48 @@ TEST_CASE("A command is ended when its time is over", "[tools][hook]") {
               EndState::kDeadline, "it took too long");
 }
 
+TEST_CASE("A process that no hook started is not ended, whatever a note says",
+          "[tools][hook]") {
+  ScratchDir dir;
+  const std::string target = dir / "target";
+  std::filesystem::create_directories(target + ".sstferry/staging");
+  WriteBytes(target + ".sstferry/lock", "");
+  const pid_t child = fork();
+  if (child == 0) {
+    setpgid(0, 0);
+    pause();
+    _exit(0);
+  }
+  while (getpgid(child) != child) {
+  }
+  const std::string note = NoteOfCommand(target);
+  std::filesystem::create_directories(std::filesystem::path(note).parent_path());
+  SECTION("one of this user") {
+    WriteBytes(note, NameOfProcess(child) + "\n");
+    chmod(note.c_str(), 0600);
+  }
+  SECTION("one by a link") {
+    WriteBytes(dir / "elsewhere", NameOfProcess(child) + "\n");
+    std::filesystem::create_symlink(dir / "elsewhere", note);
+  }
+  SECTION("one that others may write") {
+    WriteBytes(note, NameOfProcess(child) + "\n");
+    chmod(note.c_str(), 0666);
+  }
+  REQUIRE_OK(EndLeftCommand(target, nullptr));
+  std::filesystem::remove(note);
+  REQUIRE(kill(child, 0) == 0);
+  int state = 0;
+  REQUIRE(waitpid(child, &state, WNOHANG) == 0);
+  kill(child, SIGKILL);
+  REQUIRE(waitpid(child, &state, 0) == child);
+}
+
 TEST_CASE("A command that was left is ended with its group, and no other one",
           "[tools][hook]") {
   ScratchDir dir;
   const std::string target = dir / "target";
-  const std::string note = target + ".sstferry/staging/command";
+  const std::string note = NoteOfCommand(target);
   std::filesystem::create_directories(target + ".sstferry/staging");
   WriteBytes(target + ".sstferry/lock", "");
   std::string said;

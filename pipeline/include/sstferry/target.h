@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "sstferry/options.h"
@@ -48,6 +50,12 @@ class Operation {
   virtual void SetMaxRate(uint64_t bytes_per_sec) = 0;
   virtual Progress progress() const = 0;
 };
+
+// Returns the account as which a command of root that pulls into target_dir runs
+// instead: the one that owns directories on the way there and so could put links
+// into root's way. nullopt: none does, several do (then the pull refuses), or
+// this process is not root's.
+std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 
 // Pulls options.source into options.target_dir.
 //   OK           target_dir holds the whole snapshot, synced and closed

@@ -125,22 +125,6 @@ Status CheckMayGive(const std::string& target, const std::string& parent,
           " is not; run the command as root or as that user" + what_to_do);
 }
 
-// The access of CURRENT in `dir`; without CURRENT, that of `dir` for files.
-Status AccessBeside(const std::string& dir, Access* access) {
-  struct stat info;
-  const std::string current = dir + "/CURRENT";
-  if (lstat(current.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-    *access = AccessOf(info);
-    access->mode &= 0777;
-    return Status::OK();
-  }
-  if (stat(dir.c_str(), &info) != 0) {
-    return MakeStatus(EndState::kInternal, dir + ": " + strerror(errno));
-  }
-  *access = AccessOf(info).OfFiles();
-  return Status::OK();
-}
-
 // Sets the access of each file and directory right after it is created.
 // Threads: any.
 class AccessFileSystem : public rocksdb::FileSystemWrapper {
@@ -234,6 +218,21 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
 };
 
 }  // namespace
+
+Status AccessBeside(const std::string& dir, Access* access) {
+  struct stat info;
+  const std::string current = dir + "/CURRENT";
+  if (lstat(current.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    *access = AccessOf(info);
+    access->mode &= 0777;
+    return Status::OK();
+  }
+  if (stat(dir.c_str(), &info) != 0) {
+    return MakeStatus(EndState::kInternal, dir + ": " + strerror(errno));
+  }
+  *access = AccessOf(info).OfFiles();
+  return Status::OK();
+}
 
 Status ChooseAccess(const PullOptions& options, Access* access) {
   const std::string& target = options.target_dir;

@@ -41,6 +41,11 @@ struct Access {
                                                const std::string& dir,
                                                Access* access);
 
+// Finds the access of a file that is written beside those in `dir`: that of a
+// database's CURRENT, else that of the directory's files.
+[[nodiscard]] rocksdb::Status AccessBeside(const std::string& dir,
+                                           Access* access);
+
 // Sets the access of a file or directory that has another one, and says so in
 // *changed. Follows no link.
 [[nodiscard]] rocksdb::Status SetAccess(const std::string& path,

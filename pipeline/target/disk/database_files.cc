@@ -119,7 +119,7 @@ bool IsDatabaseOpen(const std::string& dir) {
   if (IsOpenHere(info)) {
     return true;
   }
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) {
     return false;
   }
@@ -150,7 +150,7 @@ Status DatabaseLock::Take(const std::string& dir) {
   if (IsDatabaseOpen(dir)) {
     return busy;
   }
-  fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd_ < 0) {
     return MakeStatus(EndState::kRefused,
                       "target " + dir + ": cannot find out whether a process "

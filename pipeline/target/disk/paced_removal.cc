@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -65,6 +67,11 @@ class Pace {
 // the lease: the kernel then sends SIGURG, which is ignored by default, not
 // SIGIO, which would end this process.
 bool IsUnshared(const std::string& path) {
+  struct stat dir;
+  if (stat(fs::path(path).parent_path().c_str(), &dir) != 0 ||
+      dir.st_uid != geteuid()) {
+    return false;  // its owner may put a link in its place
+  }
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
     return false;
@@ -130,8 +137,45 @@ Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
   return pace->Spend(left);
 }
 
-Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& dir,
+// The owner of a directory may have it open, wherever it was moved, and put
+// links into it: everything of another account is named by a descriptor of its
+// directory.
+class Directory {
+ public:
+  explicit Directory(const std::string& dir)
+      : fd_(open(dir.c_str(),
+                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+        error_(fd_ < 0 ? errno : 0) {
+    struct stat info;
+    const bool is_own =
+        fd_ >= 0 && fstat(fd_, &info) == 0 && info.st_uid == geteuid();
+    name_ = is_own ? dir : "/proc/self/fd/" + std::to_string(fd_);
+  }
+  ~Directory() {
+    if (fd_ >= 0) {
+      close(fd_);
+    }
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  int error() const { return error_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  const int fd_;
+  const int error_;
+  std::string name_;
+};
+
+Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& path_of,
                  Pace* pace) {
+  const Directory opened(path_of);
+  if (opened.error() != 0) {
+    return MakeStatus(EndState::kInternal, "remove " + path_of + ": " +
+                                               strerror(opened.error()));
+  }
+  const std::string& dir = opened.name();
   std::error_code error;
   std::vector<fs::directory_entry> entries;
   for (fs::directory_iterator it(dir, error), end; !error && it != end;
@@ -152,7 +196,8 @@ Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& dir,
       return status;
     }
   }
-  return Removed(dir, file_system->DeleteDir(dir, IOOptions(), nullptr));
+  return Removed(path_of,
+                 file_system->DeleteDir(path_of, IOOptions(), nullptr));
 }
 
 }  // namespace
@@ -161,8 +206,14 @@ Status RemoveTreePaced(rocksdb::FileSystem* file_system,
                        const std::string& dir, uint64_t bytes_per_sec,
                        StopSignal* stop) {
   std::error_code error;
-  if (fs::symlink_status(dir, error).type() == fs::file_type::not_found) {
+  const fs::file_type type = fs::symlink_status(dir, error).type();
+  if (type == fs::file_type::not_found) {
     return Status::OK();
+  }
+  if (type != fs::file_type::directory) {
+    return MakeStatus(EndState::kRefused,
+                      "remove " + dir + ": expected a directory, found a link "
+                                        "or a file; move it away");
   }
   Pace pace(bytes_per_sec, stop);
   return RemoveAll(file_system, dir, &pace);

@@ -12,8 +12,10 @@
 #include "format/record/journal.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/database_files.h"
 #include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/other_accounts.h"
 
 namespace sstferry {
 namespace {
@@ -98,15 +100,15 @@ Status NothingThere(const std::string& target_dir) {
 Status NoDatabase(const std::string& target_dir) {
   return MakeStatus(EndState::kRefused,
                     "target " + target_dir +
-                        ": expected nothing, an empty directory or a database, "
-                        "found other files; name another directory");
+                        " is not empty, and what it holds is no database; "
+                        "name another directory");
 }
 
 // Checks that the workspace's directory, if there is one, is this user's and
 // was made by a pull.
 Status CheckDirectory(const std::string& dir) {
   std::error_code error;
-  const Status mine = Workspace::CheckMine(dir);
+  const Status mine = CheckOwnDirectory(dir);
   if (!mine.ok()) {
     return mine;
   }
@@ -205,7 +207,8 @@ Status Workspace::Look() {
   if (target_dir_.empty()) {
     return Status::OK();  // nobody said where
   }
-  Status status = CheckTarget();
+  Status status = CheckOnlyRoot(target_dir_, beside_ && !held_here_);
+  if (status.ok()) status = CheckTarget();
   if (status.ok()) status = CheckDirectory(dir_);
   const std::string lock = dir_ + "/lock";
   return status.ok() && IsFileLocked(lock) ? HeldByAnother(target_dir_, lock)
@@ -216,9 +219,9 @@ Status Workspace::Open() {
   if (use_ == WorkspaceUse::kLook) {
     return Look();
   }
-  Status status;
+  Status status = CheckOnlyRoot(target_dir_, beside_ && !held_here_);
   std::error_code error;
-  if (!fs::exists(dir_ + "/exchange", error)) {
+  if (status.ok() && !fs::exists(dir_ + "/exchange", error)) {
     status = CheckTarget();  // refuses before a file is created
   }
   if (status.ok()) {
@@ -366,7 +369,8 @@ Status Workspace::Lock() {
   if (!status.ok()) {
     return status;
   }
-  lock_fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  lock_fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+                                    O_NONBLOCK);
   if (lock_fd_ < 0) {
     return Errno("open " + path, errno);
   }
@@ -496,6 +500,26 @@ Status Workspace::Clear(bool keeps) {
   swap_state_ = SwapState::kNone;
   FaultPoint("Workspace:DirectoriesMade");
   return Status::OK();  // their names become durable with the journal's
+}
+
+// Another account may own TARGET_DIR: its own names there are not opened.
+Status Workspace::PutIntoTarget(const std::string& name,
+                                const rocksdb::Slice& contents) {
+  const std::string made = staging_dir() + "/" + name;
+  Access access;
+  Status status = WriteDurably(file_system_.get(), made, contents);
+  if (status.ok()) {
+    status = AccessBeside(target_dir_, &access);
+  }
+  if (status.ok()) {
+    status = SetAccess(made, access);
+  }
+  if (status.ok()) {
+    status = AtPath("rename " + made,
+                    file_system_->RenameFile(made, target_dir_ + "/" + name,
+                                             IOOptions(), nullptr));
+  }
+  return status.ok() ? SyncDirectory(file_system_.get(), target_dir_) : status;
 }
 
 Status Workspace::Discard() {

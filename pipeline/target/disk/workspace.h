@@ -66,7 +66,8 @@ class Workspace {
   static std::string DirOf(const std::string& target_dir);
   // True if `dir` is a workspace.
   static bool IsOne(const std::string& dir);
-  // Checks that this process may look into `dir`. OK if it does not exist.
+  // Checks that this process may look into `dir`, be it another user's. OK if
+  // it does not exist.
   //   kRefused  it belongs to another user, and only that user may read it
   [[nodiscard]] static rocksdb::Status CheckMine(const std::string& dir);
 
@@ -114,6 +115,9 @@ class Workspace {
   // Removes everything from staging/ but these names.
   [[nodiscard]] rocksdb::Status ClearStagingBut(
       const std::set<std::string>& names);
+  // Writes a file into TARGET_DIR durably, by a rename from staging/.
+  [[nodiscard]] rocksdb::Status PutIntoTarget(const std::string& name,
+                                              const rocksdb::Slice& contents);
   // Removes what Clear() created, and the workspace. REQUIRES: both directories
   // are still unused.
   [[nodiscard]] rocksdb::Status Discard();

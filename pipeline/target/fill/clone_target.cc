@@ -242,9 +242,8 @@ Status CloneTarget::RejectReused(const std::vector<uint32_t>& different,
 }
 
 Status CloneTarget::Keep(const Summary& summary) {
-  return WriteDurably(context().disk.get(),
-                      options().target_dir + "/" + kLastTransferName,
-                      SummaryToJson(summary, "pull") + "\n");
+  return context().workspace->PutIntoTarget(
+      kLastTransferName, SummaryToJson(summary, "pull") + "\n");
 }
 
 Status CloneTarget::Create() {

@@ -195,9 +195,8 @@ Status Exchange::Run() {
 void Exchange::Finish() {
   Summary summary = context_->report->summary();
   summary.state = "complete";
-  Status status = WriteDurably(
-      context_->disk.get(), options().target_dir + "/" + kLastTransferName,
-      SummaryToJson(summary, "pull") + "\n");
+  Status status = workspace()->PutIntoTarget(
+      kLastTransferName, SummaryToJson(summary, "pull") + "\n");
   if (!status.ok()) {
     context_->report->Say("outage_seconds could not be recorded: " +
                           MessageOf(status));

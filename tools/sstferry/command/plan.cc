@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
+#include "sstferry/target.h"
 #include "format/printable.h"
 #include "tools/sstferry/command/operation_runner.h"
 #include "tools/sstferry/command/run.h"
@@ -11,6 +13,8 @@
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/output/progress.h"
 #include "tools/sstferry/output/table.h"
+#include "tools/sstferry/service/run_as.h"
+#include "tools/sstferry/service/signals.h"
 
 namespace sstferry {
 namespace {
@@ -222,12 +226,9 @@ std::string PlanReport(const Summary& summary, bool brief) {
   return text;
 }
 
-int RunPlan(const std::vector<std::string>& arguments) {
-  PullArguments plan;
-  const rocksdb::Status usage = ParsePlan(arguments, &plan);
-  if (!usage.ok()) {
-    return ReportUsage("plan", usage);
-  }
+namespace {
+
+int PlanHere(PullArguments plan) {
   Console console(plan.common);
   if (!plan.before_swap.empty()) {
     // A plan calls no hook; that there is one decides how the pull ends.
@@ -235,12 +236,38 @@ int RunPlan(const std::vector<std::string>& arguments) {
       return rocksdb::Status::OK();
     };
   }
-  LogTlsWarnings(plan.options.tls, &console);
   const std::unique_ptr<Operation> operation = MakePlan(plan.options);
   return RunOperation("plan", plan.common, &console, operation.get(),
                       [&plan](const Summary& summary) {
                         return PlanReport(summary, plan.summary_only);
                       });
+}
+
+}  // namespace
+
+// As the account that the pull would run as.
+int RunPlan(const std::vector<std::string>& arguments) {
+  PullArguments plan;
+  const rocksdb::Status usage = ParsePlan(arguments, &plan);
+  if (!usage.ok()) {
+    return ReportUsage("plan", usage);
+  }
+  {
+    Console console(plan.common);
+    LogTlsWarnings(plan.options.tls, &console);
+  }
+  const std::optional<uint32_t> account =
+      AccountOfTarget(plan.options.target_dir);
+  if (!account.has_value()) {
+    return PlanHere(plan);
+  }
+  HoldReloadSignal();
+  RootDuties duties;
+  duties.tls = &plan.options.tls;
+  return RunAs(*account, duties, arguments,
+               [&plan](const std::vector<std::string>&, RootSide*) {
+                 return PlanHere(plan);
+               });
 }
 
 }  // namespace sstferry

@@ -2,12 +2,14 @@
 #include "tools/sstferry/command/operation_runner.h"
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/metrics/measured_pull.h"
+#include "tools/sstferry/metrics/metrics_file.h"
 #include "tools/sstferry/metrics/metrics_endpoint.h"
 #include "tools/sstferry/options/command_arguments.h"
 #include "tools/sstferry/output/console.h"
 #include "tools/sstferry/output/progress.h"
 #include "tools/sstferry/service/hook.h"
 #include "tools/sstferry/service/reload.h"
+#include "tools/sstferry/service/run_as.h"
 #include "tools/sstferry/service/signals.h"
 
 #include <algorithm>
@@ -254,6 +256,73 @@ std::unique_ptr<MetricsEndpoint> ShowMetrics(const MetricsArguments& arguments,
 
 }  // namespace
 
+namespace {
+
+// Pulls in this process. `root`: does what only root may; null: this process
+// may. `arguments` are read again on SIGHUP.
+int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
+             RootSide* root) {
+  Console console(pull.common);
+  pull.options.log = console.log_function();
+  pull.options.on_transfer = [&console](const std::string& id) {
+    console.set_transfer(id);
+  };
+  MetricsWriter write_metrics = WriteMetricsFile;
+  std::unique_ptr<Operation> started;
+  if (root != nullptr) {
+    if (!pull.before_swap.empty()) {
+      pull.options.before_swap = [root](const SwapEvent& event) {
+        return root->RunHook(/*before=*/true, event);
+      };
+    }
+    if (!pull.after_swap.empty()) {
+      pull.options.after_swap = [root](const SwapEvent& event) {
+        return root->RunHook(/*before=*/false, event);
+      };
+    }
+    write_metrics = [root](const std::string&, const std::string& text) {
+      return root->WriteMetrics(text);
+    };
+    started = MakePull(pull.options);
+  } else {
+    LogTlsWarnings(pull.options.tls, &console);
+    SetHooks(&pull);
+    started = std::make_unique<PullWithoutLeftCommand>(pull.options);
+  }
+  MeasuredPull operation(pull, std::move(started), write_metrics);
+  const std::unique_ptr<MetricsEndpoint> endpoint =
+      ShowMetrics(pull.metrics, &operation, &console);
+  return RunOperation("pull", pull.common, &console, &operation, PullReport,
+                      [&] { Reload(arguments, &operation, &console); });
+}
+
+int PullAs(uid_t account, const std::vector<std::string>& arguments,
+           PullArguments pull) {
+  Console console(pull.common);
+  LogTlsWarnings(pull.options.tls, &console);
+  const rocksdb::Status status =
+      EndLeftCommand(pull.options.target_dir, console.log_function());
+  if (!status.ok()) {
+    return FinishCommand("pull", status, "target", "", &console);
+  }
+  PullArguments hooks = pull;
+  SetHooks(&hooks);
+  RootDuties duties = {pull.options.target_dir,    hooks.options.before_swap,
+                       hooks.options.after_swap,   nullptr,
+                       &pull.options.tls,          console.log_function()};
+  if (!pull.metrics.file.empty()) {
+    duties.write_metrics = [path = pull.metrics.file](const std::string& text) {
+      return WriteMetricsFile(path, text);
+    };
+  }
+  return RunAs(account, duties, arguments,
+               [&pull](const std::vector<std::string>& words, RootSide* root) {
+                 return PullHere(words, pull, root);
+               });
+}
+
+}  // namespace
+
 int RunPull(const std::vector<std::string>& arguments) {
   PullArguments pull;
   const rocksdb::Status usage = ParsePull(arguments, &pull);
@@ -261,20 +330,11 @@ int RunPull(const std::vector<std::string>& arguments) {
     return ReportUsage("pull", usage);
   }
   HoldReloadSignal();
-  Console console(pull.common);
-  pull.options.log = console.log_function();
-  pull.options.on_transfer = [&console](const std::string& id) {
-    console.set_transfer(id);
-  };
   pull.options.command_line = CommandLine("pull", arguments);
-  LogTlsWarnings(pull.options.tls, &console);
-  SetHooks(&pull);
-  MeasuredPull operation(
-      pull, std::make_unique<PullWithoutLeftCommand>(pull.options));
-  const std::unique_ptr<MetricsEndpoint> endpoint =
-      ShowMetrics(pull.metrics, &operation, &console);
-  return RunOperation("pull", pull.common, &console, &operation, PullReport,
-                      [&] { Reload(arguments, &operation, &console); });
+  const std::optional<uint32_t> account =
+      AccountOfTarget(pull.options.target_dir);
+  return account.has_value() ? PullAs(*account, arguments, pull)
+                             : PullHere(arguments, pull, nullptr);
 }
 
 }  // namespace sstferry

@@ -62,12 +62,14 @@ double BytesOf(const Summary& summary, const std::string& kind) {
 }  // namespace
 
 MeasuredPull::MeasuredPull(const PullArguments& arguments,
-                           std::unique_ptr<Operation> pull)
+                           std::unique_ptr<Operation> pull,
+                           MetricsWriter write)
     : options_(arguments.options),
       is_shown_(arguments.metrics.listen || !arguments.metrics.file.empty()),
       file_(arguments.metrics.file),
       target_(Absolute(arguments.options.target_dir)),
       pull_(std::move(pull)),
+      write_(std::move(write)),
       metrics_({{"target", target_}}) {
   FillEmpty();
   if (!file_.empty()) {
@@ -165,7 +167,7 @@ Status MeasuredPull::Run(Summary* summary) {
     CountEnd(*summary);
   }
   if (!file_.empty()) {
-    const Status written = WriteMetricsFile(file_, Text());
+    const Status written = write_(file_, Text());
     if (!written.ok() && options_.log) {
       options_.log(LogLevel::kError, MessageOf(written));
     }

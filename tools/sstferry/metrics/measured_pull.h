@@ -1,6 +1,7 @@
 // Metrics of sstferry pull.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +12,10 @@
 
 namespace sstferry {
 
+// WriteMetricsFile(), or who may write the file.
+using MetricsWriter = std::function<rocksdb::Status(const std::string& path,
+                                                    const std::string& text)>;
+
 // A pull that counts. Its metrics begin with what the file of --metrics-file
 // says of earlier pulls of the same target.
 //
@@ -18,7 +23,8 @@ namespace sstferry {
 // Threads:   as those of Operation; Text() from any thread.
 class MeasuredPull : public Operation {
  public:
-  MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull);
+  MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,
+               MetricsWriter write);
 
   // Writes the file of --metrics-file at the end, also if the pull fails. Only
   // logs a failure to write it.
@@ -45,6 +51,7 @@ class MeasuredPull : public Operation {
   const std::string file_;
   const std::string target_;  // the label
   const std::unique_ptr<Operation> pull_;
+  const MetricsWriter write_;
   mutable std::mutex mu_;
   MetricSet metrics_;    // under mu_
   bool running_ = false;  // under mu_

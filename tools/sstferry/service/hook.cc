@@ -10,13 +10,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sys/stat.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
+#include "format/digest.h"
 #include "format/end_state.h"
+#include "format/hex.h"
 #include "tools/sstferry/service/left_process.h"
 
 extern char** environ;
@@ -102,14 +107,48 @@ std::string WorkspaceOf(std::string target_dir) {
   return target_dir + ".sstferry";
 }
 
-// Names the process of the command that runs, or ran last.
-std::string NoteOf(const std::string& target_dir) {
-  return WorkspaceOf(target_dir) + "/staging/command";
+// Where root notes commands: nobody else writes there, and it goes with the
+// boot, as the commands do.
+constexpr char kRootNotes[] = "/run/sstferry";
+
+// The note, if this user alone may have written it. Follows no link.
+std::string ReadNote(const std::string& path) {
+  const int fd =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat info;
+  std::array<char, 256> text{};
+  const bool is_own = fd >= 0 && fstat(fd, &info) == 0 &&
+                      S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+                      (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  const ssize_t got = is_own ? read(fd, text.data(), text.size()) : 0;
+  if (fd >= 0) {
+    close(fd);
+  }
+  const std::string line(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  return line.substr(0, line.find('\n'));
+}
+
+void WriteNote(const std::string& path, const std::string& name) {
+  if (geteuid() == 0) {
+    (void)mkdir(kRootNotes, 0755);  // fails if it is there
+  }
+  unlink(path.c_str());
+  const int fd = open(path.c_str(),
+                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                      0600);
+  if (fd >= 0) {
+    const std::string line = name + "\n";
+    if (write(fd, line.data(), line.size()) < 0) {
+      unlink(path.c_str());
+    }
+    close(fd);
+  }
 }
 
 bool HasPull(const std::string& target_dir) {
   const int lock =
-      open((WorkspaceOf(target_dir) + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+      open((WorkspaceOf(target_dir) + "/lock").c_str(),
+           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   const bool held = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) != 0;
   if (lock >= 0) {
     close(lock);
@@ -131,7 +170,7 @@ Status Start(const std::string& what, const std::string& command,
   if (error == 0) {
     // Nothing is durable, because no power cut leaves a process; and an
     // application is not kept waiting where nothing can be written.
-    std::ofstream(NoteOf(event.target_dir)) << NameOfProcess(*child) << "\n";
+    WriteNote(NoteOfCommand(event.target_dir), NameOfProcess(*child));
     // Fails only if somebody ended the child, which its waiter sees.
     (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
   }
@@ -205,6 +244,17 @@ Status RunCommand(const std::string& option, const std::string& command,
 
 }  // namespace
 
+std::string NoteOfCommand(const std::string& target_dir) {
+  if (geteuid() != 0) {
+    return WorkspaceOf(target_dir) + "/staging/command";
+  }
+  std::error_code error;
+  return std::string(kRootNotes) + "/" +
+         ToHex(DigestOf(std::filesystem::absolute(target_dir, error)
+                            .lexically_normal()
+                            .string()));
+}
+
 SwapHook MakeCommandHook(const std::string& option, const std::string& command,
                          std::optional<steady_clock::time_point> until) {
   return [=](const SwapEvent& event) {
@@ -213,12 +263,12 @@ SwapHook MakeCommandHook(const std::string& option, const std::string& command,
 }
 
 Status EndLeftCommand(const std::string& target_dir, const LogFunction& log) {
-  std::ifstream note(NoteOf(target_dir));
-  std::string name;
-  if (!std::getline(note, name) || HasPull(target_dir)) {
+  const std::string name = ReadNote(NoteOfCommand(target_dir));
+  if (name.empty() || HasPull(target_dir)) {
     return Status::OK();
   }
-  return EndLeftProcess(name, "a command of an earlier run", kGrace, log);
+  return EndLeftProcess(name, "SSTFERRY_TARGET_DIR=" + target_dir,
+                        "a command of an earlier run", kGrace, log);
 }
 
 }  // namespace sstferry

@@ -14,8 +14,7 @@ namespace sstferry {
 // in its environment, no standard input, and standard output going to standard
 // error. What the command leaves running in the background is not waited for.
 //
-// The command begins only once a file in TARGET_DIR's workspace names its
-// process, so that EndLeftCommand() finds it if this process is killed.
+// The command begins only once a file (NoteOfCommand()) names its process, so that EndLeftCommand() finds it if this process is killed.
 //
 // When the event says so, or at `until`, the group gets SIGTERM, and SIGKILL
 // ten seconds later. Threads: the hook blocks its caller's.
@@ -26,10 +25,15 @@ SwapHook MakeCommandHook(
     const std::string& option, const std::string& command,
     std::optional<std::chrono::steady_clock::time_point> until);
 
+// Returns the path of the file that names the process of a pull's command: in
+// the workspace, or, for root, in a directory of /run that only root may write.
+std::string NoteOfCommand(const std::string& target_dir);
+
 // Ends the process group of a command that an earlier pull of `target_dir` ran,
 // and that still runs although its pull was killed: it would stop or start the
 // application whenever it gets there, also after the next pull has said that
-// all is well. SIGTERM, and SIGKILL ten seconds later, as if that pull had been
+// all is well. A process without SSTFERRY_TARGET_DIR in its environment is left
+// alone. SIGTERM, and SIGKILL ten seconds later, as if that pull had been
 // stopped: the next one runs the command or its counterpart again, and nobody
 // has to be there at night. Call it before a pull begins. OK while another pull
 // of `target_dir` runs.

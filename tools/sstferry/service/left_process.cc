@@ -54,6 +54,14 @@ std::string CommandOf(pid_t process) {
   return words;
 }
 
+// True if the process was started with this variable in its environment.
+bool Carries(pid_t process, const std::string& variable) {
+  const std::string all = BytesOf(DirOf(process) + "/environ");
+  const std::string mark = variable + '\0';
+  return all.starts_with(mark) ||
+         all.find('\0' + mark) != std::string::npos;
+}
+
 }  // namespace
 
 std::string NameOfProcess(pid_t process) {
@@ -77,11 +85,12 @@ std::string NameOfProcess(pid_t process) {
              : std::to_string(process) + " " + start + " " + boot;
 }
 
-Status EndLeftProcess(const std::string& name, const std::string& what,
-                      std::chrono::seconds grace, const LogFunction& log) {
+Status EndLeftProcess(const std::string& name, const std::string& mark,
+                      const std::string& what, std::chrono::seconds grace,
+                      const LogFunction& log) {
   pid_t process = 0;
   std::istringstream(name) >> process;
-  if (process <= 1 || !Runs(process, name)) {
+  if (process <= 1 || !Runs(process, name) || !Carries(process, mark)) {
     return Status::OK();
   }
   const std::string who =

@@ -1,0 +1,172 @@
+#include "pipeline/target/disk/other_accounts.h"
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::Status;
+
+constexpr int kMaxLinks = 40;  // as the kernel's
+
+Status Refused(const std::string& what) {
+  return MakeStatus(EndState::kRefused, what);
+}
+
+std::string NameOf(uid_t uid) {
+  struct passwd entry;
+  struct passwd* found = nullptr;
+  std::vector<char> room(1 << 16);
+  const bool known = getpwuid_r(uid, &entry, room.data(), room.size(),
+                                &found) == 0 && found != nullptr;
+  return known ? std::string(entry.pw_name) : std::to_string(uid);
+}
+
+// Goes through the components of paths, and through links on the way.
+class Way {
+ public:
+  explicit Way(std::optional<uid_t>* account) : account_(account) {}
+
+  // Ends at the last component, which is looked at only if it is a link.
+  Status Go(const fs::path& path) {
+    fs::path at = "/";
+    Status status = LookAt(at);
+    const fs::path parts = path.lexically_normal().relative_path();
+    for (auto part = parts.begin(); status.ok() && part != parts.end();
+         ++part) {
+      const bool is_last = std::next(part) == parts.end();
+      at /= *part;
+      struct stat info;
+      if (lstat(at.c_str(), &info) != 0) {
+        return errno == ENOENT ? Status::OK() : Missing(at);
+      }
+      if (S_ISLNK(info.st_mode)) {
+        return Follow(at, is_last ? fs::path() : Rest(part, parts.end()));
+      }
+      status = is_last ? Status::OK() : LookAt(at);
+    }
+    return status;
+  }
+
+ private:
+  static fs::path Rest(fs::path::iterator part, fs::path::iterator end) {
+    fs::path rest;
+    for (++part; part != end; ++part) {
+      rest /= *part;
+    }
+    return rest;
+  }
+
+  static Status Missing(const fs::path& path) {
+    return Refused(path.string() + ": " + strerror(errno));
+  }
+
+  // The directory that holds the link was looked at.
+  Status Follow(const fs::path& link, const fs::path& rest) {
+    std::error_code error;
+    const fs::path to = fs::read_symlink(link, error);
+    if (error || ++links_ > kMaxLinks) {
+      return Refused(link.string() + ": expected a link that leads somewhere");
+    }
+    return Go((link.parent_path() / to) / rest);
+  }
+
+  Status LookAt(const fs::path& dir) {
+    struct stat info;
+    if (lstat(dir.c_str(), &info) != 0) {
+      return Missing(dir);
+    }
+    const bool group_writes = (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0;
+    const bool others_write = (info.st_mode & S_IWOTH) != 0;
+    if ((group_writes || others_write) && (info.st_mode & S_ISVTX) == 0) {
+      return Refused("expected that only its owner may write in " +
+                     dir.string() + ", found that " +
+                     (others_write ? std::string("everybody")
+                                   : "group " + std::to_string(info.st_gid)) +
+                     " may");
+    }
+    if (info.st_uid == 0) {
+      return Status::OK();
+    }
+    if (account_->has_value() && **account_ != info.st_uid) {
+      return Refused("expected directories of one account on the way, found " +
+                     dir.string() + " of " + NameOf(info.st_uid) +
+                     " beside those of " + NameOf(**account_));
+    }
+    *account_ = info.st_uid;
+    return Status::OK();
+  }
+
+  std::optional<uid_t>* const account_;
+  int links_ = 0;
+};
+
+}  // namespace
+
+Status FindOtherAccount(const std::string& dir, std::optional<uid_t>* account) {
+  account->reset();
+  std::error_code error;
+  fs::path path = fs::absolute(dir, error);
+  if (path.has_parent_path() && path.filename().empty()) {
+    path = path.parent_path();  // "dir/"
+  }
+  return error ? Refused(dir + ": " + error.message())
+               : Way(account).Go(path);
+}
+
+Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
+  if (geteuid() != 0) {
+    return Status::OK();
+  }
+  std::optional<uid_t> account;
+  const Status status = FindOtherAccount(target_dir, &account);
+  if (!status.ok()) {
+    return Refused("target " + target_dir + ": as root, " + MessageOf(status) +
+                   "; choose a place where only root and one account may, or "
+                   "run as that account");
+  }
+  struct stat info;
+  if (!account.has_value() && in_place &&
+      stat(target_dir.c_str(), &info) == 0 && info.st_uid != 0) {
+    account = info.st_uid;
+  }
+  return !account.has_value()
+             ? Status::OK()
+             : Refused("target " + target_dir + ": account " +
+                       NameOf(*account) +
+                       " may change what root would write there; run as that "
+                       "account (User= in the unit, or `setpriv --reuid " +
+                       NameOf(*account) + " --init-groups`)");
+}
+
+Status CheckOwnDirectory(const std::string& dir) {
+  struct stat info;
+  if (lstat(dir.c_str(), &info) != 0) {
+    return Status::OK();
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return Refused(dir + " exists and was not made by sstferry: expected a "
+                         "directory, found a link or a file; move it away");
+  }
+  if (info.st_uid != geteuid()) {
+    return Refused(dir + ": expected a workspace of this user, found one of " +
+                   NameOf(info.st_uid) +
+                   "; run the same command as that user, or move it away");
+  }
+  return (info.st_mode & (S_IWGRP | S_IWOTH)) == 0
+             ? Status::OK()
+             : Refused(dir + ": expected a workspace in which only its owner "
+                             "may write, found that others may");
+}
+
+}  // namespace sstferry

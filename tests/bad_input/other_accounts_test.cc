@@ -1,0 +1,294 @@
+// Another local account, which may change names on the way to what root writes.
+// These cases need root; elsewhere they say so and end.
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/target/disk/database_files.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/other_accounts.h"
+#include "pipeline/target/disk/paced_removal.h"
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tests/support/serve_process.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "nobody", who owns nothing else here.
+constexpr uid_t kOther = 65534;
+
+bool IsRoot() {
+  if (geteuid() != 0) {
+    WARN("not run: it needs root, to act as two accounts");
+  }
+  return geteuid() == 0;
+}
+
+void Give(const std::string& path, mode_t mode = 0755) {
+  REQUIRE(lchown(path.c_str(), kOther, kOther) == 0);
+  if (!fs::is_symlink(path)) REQUIRE(chmod(path.c_str(), mode) == 0);
+}
+
+uid_t OwnerOf(const std::string& path) {
+  struct stat info;
+  REQUIRE(lstat(path.c_str(), &info) == 0);
+  return info.st_uid;
+}
+
+// A place of the other account, and files that only root may read and write.
+struct Places {
+  ScratchDir dir;
+  std::string app = dir / "app";
+  std::string victim = dir / "victim";
+  std::string secret = victim + "/secret";
+  Places() {
+    REQUIRE(chmod(dir.path().c_str(), 0711) == 0);
+    fs::create_directory(app);
+    Give(app);
+    fs::create_directory(victim);
+    WriteBytes(secret, "root's");
+    chmod(victim.c_str(), 0700);
+    chmod(secret.c_str(), 0600);
+    MakeSampleDatabase(dir / "source");
+  }
+  void RequireUntouched() const {
+    REQUIRE(BytesOf(secret) == "root's");
+    REQUIRE(OwnerOf(secret) == 0);
+    REQUIRE(OwnerOf(victim) == 0);
+    REQUIRE(std::distance(fs::directory_iterator(victim), {}) == 1);
+  }
+  PullOptions Options(const std::string& target) const {
+    PullOptions options;
+    options.source.directory = dir / "source";
+    options.target_dir = target;
+    return options;
+  }
+};
+
+TEST_CASE("Root writes nothing where another account may change a name",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  const bool plans = GENERATE(false, true);
+  const bool replaces = GENERATE(false, true);
+  Places places;
+  std::string target = places.app + "/target";
+  SECTION("the parent is another's") {}
+  SECTION("a directory above it is") {
+    fs::create_directory(places.app + "/own");
+    target = places.app + "/own/target";
+  }
+  SECTION("a link leads through one that is") {
+    fs::create_directory(places.dir / "own");
+    fs::create_directory_symlink(places.dir / "own", places.app + "/link");
+    fs::create_directory_symlink(places.app + "/link", places.dir / "way");
+    target = places.dir / "way/target";
+  }
+  SECTION("everybody may write there") {
+    fs::create_directory(places.dir / "all");
+    chmod((places.dir / "all").c_str(), 0777);
+    target = places.dir / "all/target";
+  }
+  SECTION("a group may") {
+    fs::create_directory(places.dir / "group");
+    REQUIRE(chown((places.dir / "group").c_str(), 0, kOther) == 0);
+    chmod((places.dir / "group").c_str(), 0775);
+    target = places.dir / "group/target";
+  }
+  PullOptions options = places.Options(target);
+  options.replace = replaces;
+  Summary summary;
+  const rocksdb::Status status =
+      (plans ? MakePlan(options) : MakePull(options))->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(status.ToString().find("run as that account") != std::string::npos);
+  REQUIRE_FALSE(fs::exists(target));
+  REQUIRE_FALSE(fs::exists(target + ".sstferry"));
+}
+
+TEST_CASE("Root works where nobody else may change a name",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string sticky = places.dir / "sticky";
+  fs::create_directory(sticky);
+  chmod(sticky.c_str(), 01777);
+  const std::string target =
+      GENERATE(false, true) ? sticky + "/target" : places.dir / "target";
+  Summary summary;
+  REQUIRE_OK(MakePull(places.Options(target))->Run(&summary));
+  // In another's directory a refresh in place would open what that one names.
+  Give(target);
+  PullOptions refresh = places.Options(target);
+  refresh.mode = PullMode::kRefresh;
+  const rocksdb::Status in_place = MakePull(refresh)->Run(&summary);
+  INFO(in_place.ToString());
+  REQUIRE(EndStateOf(in_place) == EndState::kRefused);
+  REQUIRE(in_place.ToString().find("nobody") != std::string::npos);
+  // An exchange opens nothing in it to write, whatever lies there.
+  for (const char* name : {"last_transfer.json.tmp", "sstferry.health.tmp"}) {
+    fs::create_symlink(places.secret, target + "/" + name);
+  }
+  refresh.visibility = Visibility::kSwap;
+  refresh.always_swap = true;
+  const rocksdb::Status swapped = MakePull(refresh)->Run(&summary);
+  INFO(swapped.ToString());
+  places.RequireUntouched();
+}
+
+TEST_CASE("A workspace of another account is not used",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string target = places.dir / "target";
+  const std::string workspace = target + ".sstferry";
+  fs::create_directory(workspace);
+  WriteBytes(workspace + "/lock", "sstferry workspace 1\n");
+  SECTION("with an exchange that would remove what a link leads to") {
+    fs::create_directory_symlink(places.victim, workspace + "/old");
+    Give(workspace, 0700);
+  }
+  SECTION("in which others may write") { chmod(workspace.c_str(), 0777); }
+  SECTION("that is a link") {
+    fs::rename(workspace, places.app + "/made");
+    fs::create_directory_symlink(places.app + "/made", workspace);
+  }
+  Summary summary;
+  const rocksdb::Status status =
+      MakePull(places.Options(target))->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE_FALSE(fs::exists(target));
+  places.RequireUntouched();
+}
+
+TEST_CASE("A removal follows no link, whenever it is put there",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::shared_ptr<rocksdb::FileSystem> disk =
+      rocksdb::FileSystem::Default();
+  StopSignal stop;
+  const std::string old = places.dir / "old";
+  SECTION("in its place") {
+    fs::create_directory_symlink(places.victim, old);
+    REQUIRE(EndStateOf(RemoveTreePaced(disk.get(), old, 0, &stop)) ==
+            EndState::kRefused);
+  }
+  SECTION("in the place of a directory in it, while it is removed") {
+    fs::create_directories(old + "/archive");
+    WriteBytes(old + "/000001.sst", "a table");
+    WriteBytes(old + "/archive/000002.log", "a WAL");
+    Give(old + "/archive");
+    Give(old);
+    TEST_SetFaultHook([&](const std::string&) {
+      std::error_code error;
+      fs::rename(old + "/archive", places.dir / "moved", error);
+      fs::create_directory_symlink(places.victim, old + "/archive", error);
+    });
+    RemoveTreePaced(disk.get(), old, 0, &stop).PermitUncheckedError();
+    TEST_SetFaultHook(nullptr);
+  }
+  SECTION("in the place of a file that is cut") {
+    fs::create_directory(old);
+    WriteBytes(old + "/000001.sst", std::string(1 << 20, 'x'));
+    Give(old + "/000001.sst", 0644);
+    Give(old);
+    TEST_SetFaultHook([&](const std::string& point) {
+      REQUIRE(point != "PacedRemoval:FileCut");  // it would be opened by name
+    });
+    REQUIRE_OK(RemoveTreePaced(disk.get(), old, 1 << 30, &stop));
+    TEST_SetFaultHook(nullptr);
+    REQUIRE_FALSE(fs::exists(old));
+  }
+  places.RequireUntouched();
+}
+
+TEST_CASE("A LOCK that is a link is not opened", "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  fs::create_symlink(places.secret, places.app + "/LOCK");
+  REQUIRE_FALSE(IsDatabaseOpen(places.app));
+  DatabaseLock lock;
+  REQUIRE(EndStateOf(lock.Take(places.app)) == EndState::kRefused);
+}
+
+TEST_CASE("A pull that root starts in another account's place runs as that one, "
+          "and its hooks as root",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const ServeProcess server({"--db", "db=" + (places.dir / "source")});
+  const std::string target = places.app + "/target";
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"pull", server.url(), target,
+                                      "--progress", "never"};
+    words.insert(words.end(), more.begin(), more.end());
+    Process pull(Sstferry(words));
+    const int code = pull.Wait();
+    INFO(pull.err());
+    REQUIRE(code == 0);
+  };
+  const std::string config = places.victim + "/config.toml";
+  WriteBytes(config, "log-level = \"warning\"\n");
+  chmod(config.c_str(), 0600);
+  run({"--config", config});
+  REQUIRE(OwnerOf(target) == kOther);
+  REQUIRE(OwnerOf(target + "/CURRENT") == kOther);
+  const std::string said = places.victim + "/said";
+  const std::string metrics = places.victim + "/metrics.prom";
+  run({"--mode", "refresh", "--visibility", "swap", "--always-swap",
+       "--before-swap", "id -u >> " + said, "--after-swap",
+       "id -u >> " + said + "; echo $SSTFERRY_EXCHANGED >> " + said,
+       "--metrics-file", metrics});
+  REQUIRE(BytesOf(said) == "0\n0\nyes\n");
+  REQUIRE(OwnerOf(metrics) == 0);
+  REQUIRE(BytesOf(metrics).find("sstferry_pull_runs_total") !=
+          std::string::npos);
+  run({"--mode", "refresh"});  // in place
+  REQUIRE(OwnerOf(target + "/last_transfer.json") == kOther);
+  REQUIRE_FALSE(fs::exists(target + ".sstferry"));
+  SECTION("and a failed hook ends it") {
+    Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh",
+                           "--visibility", "swap", "--always-swap",
+                           "--before-swap", "exit 7"}));
+    REQUIRE(pull.Wait() == 1);
+    REQUIRE(pull.err().find("ended with code 7") != std::string::npos);
+  }
+  SECTION("and so does a signal, with the hook that runs") {
+    Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh",
+                           "--visibility", "swap", "--always-swap",
+                           "--before-swap",
+                           "echo runs > " + places.victim + "/runs; sleep 600"}));
+    while (!fs::exists(places.victim + "/runs")) {
+    }
+    pull.Signal(SIGTERM);
+    REQUIRE(pull.Wait() == 4);
+  }
+  SECTION("and links in the way lead nowhere") {
+    fs::remove(places.victim + "/said");
+    fs::remove(places.victim + "/metrics.prom");
+    fs::remove(config);
+    for (const char* name : {"last_transfer.json.tmp", "sstferry.covers.tmp"}) {
+      fs::create_symlink(places.secret, target + "/" + name);
+    }
+    Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh"}));
+    REQUIRE(pull.Wait() != 0);
+    places.RequireUntouched();
+  }
+}
+
+}  // namespace
+}  // namespace sstferry

@@ -1,0 +1,54 @@
+// A pull that root starts for another account's directory runs as that account:
+// no code that reads a peer's or a database's bytes is root then. The process
+// that root started keeps what only root may: it runs the hooks, reads the
+// config file and the TLS files, and writes the metrics file.
+//
+//   root:     parse -- fork -------- hook, metrics file ----- wait
+//                        \           ^ |  (messages)           ^
+//   account:              drop -- pull -------- exchange ----- end
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rocksdb/status.h"
+#include "sstferry/options.h"
+#include "sstferry/transport.h"
+
+namespace sstferry {
+
+// What stays with root.
+struct RootDuties {
+  std::string target_dir;
+  SwapHook before_swap;  // may be null
+  SwapHook after_swap;
+  std::function<rocksdb::Status(const std::string& text)> write_metrics;
+  TlsFiles* tls = nullptr;  // gets the names of copies that anybody may read
+  LogFunction log;
+};
+
+// What the child calls instead of doing it itself. Threads: any, one at a time.
+class RootSide {
+ public:
+  virtual ~RootSide() = default;
+  // Runs a hook of the pull. The event's stopped() ends it.
+  [[nodiscard]] virtual rocksdb::Status RunHook(bool before,
+                                                const SwapEvent& event) = 0;
+  [[nodiscard]] virtual rocksdb::Status WriteMetrics(
+      const std::string& text) = 0;
+};
+
+// Runs `child` in a process of account `uid`, with the TLS files and the config
+// file in `arguments` replaced by copies that it may read, and returns its exit
+// code in both processes. Passes SIGINT, SIGTERM and SIGHUP on. The account may
+// read the TLS key: its pulls act with it. REQUIRES: this process is root's and
+// has one thread; HoldSignals() and HoldReloadSignal() were called.
+int RunAs(uid_t uid, const RootDuties& duties,
+          std::vector<std::string> arguments,
+          const std::function<int(const std::vector<std::string>& arguments,
+                                  RootSide* root)>& child);
+
+}  // namespace sstferry
