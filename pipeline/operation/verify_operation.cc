@@ -34,7 +34,7 @@ class VerifyOperation : public Operation {
         summary->notes.push_back(note);
       }
     }
-    RecordFinding(outcome.status, summary);
+    RecordFinding(&outcome.status, summary);
     FinishSummary(outcome.status, outcome.where, summary);
     return outcome.status;
   }
@@ -127,7 +127,7 @@ class VerifyOperation : public Operation {
 
   // A replica that is known to be wrong is not refreshed as if nothing were
   // wrong with it; one that is equal is not known to be wrong any more.
-  void RecordFinding(const Status& status, Summary* summary) const {
+  void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {
       return;
@@ -138,7 +138,7 @@ class VerifyOperation : public Operation {
     if (!recorded.ok()) {
       // Only said: nothing is written there.
     } else if (finding_.fault != ReplicaFault::kNone) {
-      HealthFile fault = MakeFault(finding_.fault, MessageOf(status),
+      HealthFile fault = MakeFault(finding_.fault, MessageOf(*status),
                                    options_.selection);
       recorded = RecordFault(files.get(), dir, &fault);
       if (recorded.ok()) {
@@ -166,6 +166,8 @@ class VerifyOperation : public Operation {
       replace.source = is_right ? options_.left : options_.right;
       replace.target_dir = dir;
       summary->next = ReplaceCommand(replace);
+      *status = MakeStatus(EndStateOf(*status), MessageOf(*status) + "; run: " +
+                                                    summary->next);
     }
   }
 

@@ -216,6 +216,30 @@ TEST_CASE("A removal follows no link, whenever it is put there",
   places.RequireUntouched();
 }
 
+TEST_CASE("Root takes no config file that others may change",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string dir = places.dir / "etc";
+  fs::create_directory(dir);
+  const std::string config = dir + "/config.toml";
+  WriteBytes(config, "log-level = \"warning\"\n");
+  int code = 2;
+  SECTION("it is root's") { code = 0; }
+  SECTION("it is another's") { Give(config, 0644); }
+  SECTION("others may write it") { chmod(config.c_str(), 0666); }
+  SECTION("its directory is another's") { Give(dir); }
+  SECTION("a link leads to another's") {
+    fs::rename(config, places.app + "/config.toml");
+    fs::create_symlink(places.app + "/config.toml", config);
+  }
+  Process plan(Sstferry({"plan", places.dir / "source", "--config", config}));
+  REQUIRE(plan.Wait() == code);
+  if (code != 0) {
+    REQUIRE(plan.err().find("others may change") != std::string::npos);
+  }
+}
+
 TEST_CASE("A LOCK that is a link is not opened", "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
@@ -250,6 +274,7 @@ TEST_CASE("A pull that root starts in another account's place runs as that one, 
   const std::string said = places.victim + "/said";
   const std::string metrics = places.victim + "/metrics.prom";
   run({"--mode", "refresh", "--visibility", "swap", "--always-swap",
+                           "--method", "clone",
        "--before-swap", "id -u >> " + said, "--after-swap",
        "id -u >> " + said + "; echo $SSTFERRY_EXCHANGED >> " + said,
        "--metrics-file", metrics});
@@ -263,6 +288,7 @@ TEST_CASE("A pull that root starts in another account's place runs as that one, 
   SECTION("and a failed hook ends it") {
     Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh",
                            "--visibility", "swap", "--always-swap",
+                           "--method", "clone",
                            "--before-swap", "exit 7"}));
     REQUIRE(pull.Wait() == 1);
     REQUIRE(pull.err().find("ended with code 7") != std::string::npos);
@@ -270,6 +296,7 @@ TEST_CASE("A pull that root starts in another account's place runs as that one, 
   SECTION("and so does a signal, with the hook that runs") {
     Process pull(Sstferry({"pull", server.url(), target, "--mode", "refresh",
                            "--visibility", "swap", "--always-swap",
+                           "--method", "clone",
                            "--before-swap",
                            "echo runs > " + places.victim + "/runs; sleep 600"}));
     while (!fs::exists(places.victim + "/runs")) {

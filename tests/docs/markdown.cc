@@ -154,7 +154,8 @@ std::map<std::string, Document> AllDocuments() {
   std::set<std::string> paths = {
       "README.md",          "CHANGELOG.md",       "benchmarks/README.md",
       "benchmarks/RESULTS.md", "format/rocksdb/README.md",
-      "pipeline/README.md", "pipeline/wire/SECURITY.md"};
+      "pipeline/README.md", "pipeline/wire/SECURITY.md",
+      "SECURITY.md"};
   for (const char* folder : {"docs", "format", "tests"}) {
     const fs::path root = SSTFERRY_SOURCE_DIR;
     for (const auto& entry : fs::directory_iterator(root / folder)) {

@@ -23,12 +23,12 @@ void Fill(const std::string& dir, uint64_t first, uint64_t count,
           const std::string& word) {
   OpenDb db(dir, OneFamily(Quiet()));
   for (uint64_t i = first; i < first + count; ++i) {
-    db.Put(NumberedKey(i), word + std::string(200, 'x'));
+    db.Put(NumberedKey(i), word + RandomBytes(200, i));
   }
   db.Flush();
 }
 
-// Two tables that compressed do not fit into one block.
+// Two tables.
 void MakeSource(const std::string& dir) {
   Fill(dir, 0, 2000, "old");
   Fill(dir, 2000, 2000, "old");
@@ -107,7 +107,9 @@ struct World {
     MakeSource(source);
     PullOptions options;
     options.method = method;
+    options.chunk_bytes = 256 << 10;
     REQUIRE_OK(Ferry(source, target, options).status);
+    REQUIRE(PathsWith(target, ".sst").size() > 1);
   }
 };
 
@@ -134,6 +136,7 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run",
     REQUIRE(found.state() == EndState::kCorrupt);
     REQUIRE(found.message().find(world.target) != std::string::npos);
     REQUIRE(found.message().find(table) != std::string::npos);
+    REQUIRE(found.message().find("run: sstferry pull ") != std::string::npos);
     REQUIRE(found.message().find("sstferry-snapshot") == std::string::npos);
     REQUIRE(found.summary.next.find("--visibility swap") != std::string::npos);
   }

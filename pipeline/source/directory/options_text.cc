@@ -1,17 +1,9 @@
 #include "pipeline/source/directory/options_text.h"
 
-#include <cctype>
+#include "format/options_line.h"
 
 namespace sstferry {
 namespace {
-
-std::string Trim(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string::npos) {
-    return std::string();
-  }
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 // Removes RocksDB's escapes of ':', '#', backslash and line ends.
 std::string Unescape(const std::string& text) {
@@ -25,18 +17,6 @@ std::string Unescape(const std::string& text) {
     }
   }
   return plain;
-}
-
-// Removes a comment, which starts at the first '#' that is not escaped.
-std::string WithoutComment(const std::string& line) {
-  for (size_t i = 0; i < line.size(); i++) {
-    if (line[i] == '\\') {
-      i++;
-    } else if (line[i] == '#') {
-      return line.substr(0, i);
-    }
-  }
-  return line;
 }
 
 template <typename OnLine>
@@ -61,7 +41,7 @@ bool ParseTitle(const std::string& line, std::string* kind,
   }
   const std::string title = line.substr(1, line.size() - 2);
   const size_t open = title.find('"');
-  *kind = Trim(title.substr(0, open));
+  *kind = TrimOptionText(title.substr(0, open));
   if (open != std::string::npos && title.size() > open + 1 &&
       title.back() == '"') {
     *family = Unescape(title.substr(open + 1, title.size() - open - 2));
@@ -75,7 +55,7 @@ OptionsText::OptionsText(const std::string& text) {
   Section* section = nullptr;
   Section version;
   ForEachLine(text, [&](const std::string& raw) {
-    const std::string line = Trim(WithoutComment(raw));
+    const std::string line = OptionLineText(raw);
     std::string title;
     std::string family;
     if (ParseTitle(line, &title, &family)) {
@@ -85,10 +65,10 @@ OptionsText::OptionsText(const std::string& text) {
                                        : nullptr;
       return;
     }
-    const size_t equal = line.find('=');
-    if (section != nullptr && equal != std::string::npos) {
-      (*section)[Trim(line.substr(0, equal))] =
-          Unescape(Trim(line.substr(equal + 1)));
+    std::string name;
+    std::string value;
+    if (section != nullptr && SplitOptionLine(line, &name, &value)) {
+      (*section)[name] = Unescape(value);
     }
   });
   rocksdb_version_ = version["rocksdb_version"];
@@ -100,7 +80,7 @@ std::map<std::string, std::string> FamilySections(const std::string& text) {
   ForEachLine(text, [&](const std::string& line) {
     std::string title;
     std::string family;
-    if (ParseTitle(Trim(WithoutComment(line)), &title, &family)) {
+    if (ParseTitle(OptionLineText(line), &title, &family)) {
       const bool is_family = title == "CFOptions" ||
                              title.rfind("TableOptions/", 0) == 0;
       section = is_family ? &sections[family] : nullptr;

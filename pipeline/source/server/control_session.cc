@@ -439,7 +439,7 @@ Status ControlSession::Pin() {
 void ControlSession::Open() {
   Status status = Pin();
   if (!status.ok()) {
-    transfer_->Fail(status, "source");
+    transfer_->Fail(transfer_->InDatabaseNames(status), "source");
     return;
   }
   host_.store->Took(*transfer_);

@@ -397,9 +397,8 @@ Status Transfer::InDatabaseNames(const Status& status) const {
                                    : MakeStatus(EndStateOf(status), text);
 }
 
-void Transfer::FailAnd(const Status& failed, const std::string& where,
+void Transfer::FailAnd(const Status& status, const std::string& where,
                        bool keep) {
-  const Status status = failed.ok() ? failed : InDatabaseNames(failed);
   std::lock_guard<std::mutex> lock(mu_);
   if (ended_.exchange(true)) {
     return;

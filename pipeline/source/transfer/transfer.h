@@ -126,8 +126,8 @@ class Transfer {
   // from the lease, in this process as well. REQUIRES: has_lease().
   void Park(const rocksdb::Status& status, const std::string& where);
   bool parked() const { return pinned_.parked(); }
-  // Returns the status with files of the snapshot named as those of the
-  // database. Fail() and the others do so, too.
+  // Returns a failure of this side with files of the snapshot named as those of
+  // the database.
   rocksdb::Status InDatabaseNames(const rocksdb::Status& status) const;
   // Ends the transfer after the target reported success; stops every lane.
   void End();

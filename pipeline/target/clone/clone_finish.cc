@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/options_line.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_append.h"
 #include "format/rocksdb/manifest_reader.h"
@@ -326,13 +327,11 @@ std::string WithoutLogDirectories(const std::string& options_text) {
   std::istringstream in(options_text);
   std::string text;
   for (std::string line; std::getline(in, line);) {
-    const size_t begin = line.find_first_not_of(" \t");
-    const size_t equals = line.find('=');
-    if (begin != std::string::npos && equals != std::string::npos) {
-      const std::string key = line.substr(begin, equals - begin);
-      if (key == "wal_dir" || key == "db_log_dir") {
-        line.resize(equals + 1);
-      }
+    std::string name;
+    std::string value;
+    if (SplitOptionLine(line, &name, &value) &&
+        (name == "wal_dir" || name == "db_log_dir")) {
+      line = "  " + name + "=";
     }
     text += line + "\n";
   }
@@ -343,13 +342,12 @@ std::string NewerVersion(const std::string& options_text, int major,
                          int minor) {
   std::istringstream in(options_text);
   for (std::string line; std::getline(in, line);) {
-    const size_t begin = line.find_first_not_of(" \t");
-    const size_t equals = line.find('=');
-    if (begin == std::string::npos || equals == std::string::npos ||
-        line.substr(begin, equals - begin) != "rocksdb_version") {
+    std::string name;
+    std::string value;
+    if (!SplitOptionLine(line, &name, &value) || name != "rocksdb_version") {
       continue;
     }
-    std::istringstream numbers(line.substr(equals + 1));
+    std::istringstream numbers(value);
     int found_major = 0;
     int found_minor = 0;
     char dot = 0;

@@ -173,22 +173,47 @@ Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
 
 }  // namespace
 
+namespace {
+
+// A family of which no table is here has them all on a path of its own
+// (cf_paths), which no file tells, or has lost them all.
+Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
+                          const std::string& dir,
+                          const ManifestFamily& family) {
+  std::string lost;
+  size_t found = 0;
+  for (const auto& [number, file] : family.files) {
+    const std::string name = NumberedName(number, ".sst");
+    if (file.path_id != 0) {
+      return Refused(dir, name + " on another path (db_paths or cf_paths of "
+                                 "the application)");
+    }
+    // Old databases have tables with another suffix.
+    const bool here = IsThere(file_system, dir, name) ||
+                      IsThere(file_system, dir, NumberedName(number, ".ldb"));
+    found += here ? 1 : 0;
+    lost = here || !lost.empty() ? lost : name;
+  }
+  return lost.empty() ? Status::OK()
+         : found > 0  ? Lost(dir, lost)
+                      : Refused(dir, lost + " missing, as is every other table "
+                                            "of column family '" +
+                                         family.name +
+                                         "': they are on another path "
+                                         "(cf_paths of the application), or "
+                                         "lost, and then a refresh by swap "
+                                         "(--visibility swap) replaces them");
+}
+
+}  // namespace
+
 Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
                          const std::string& dir) {
   ManifestReader reader;
   Status status = ReadManifest(file_system, dir, &reader, nullptr);
   for (const auto& [id, family] : reader.state().families) {
-    for (const auto& [number, file] : family.files) {
-      const std::string name = NumberedName(number, ".sst");
-      if (status.ok() && file.path_id != 0) {
-        status = Refused(dir, name + " on another path (db_paths or cf_paths "
-                                     "of the application)");
-      }
-      // Old databases have tables with another suffix.
-      if (status.ok() && !IsThere(file_system, dir, name) &&
-          !IsThere(file_system, dir, NumberedName(number, ".ldb"))) {
-        status = Lost(dir, name);
-      }
+    if (status.ok()) {
+      status = CheckTablesAreHere(file_system, dir, family);
     }
     for (const auto& [number, file] : family.blobs) {
       const std::string name = NumberedName(number, ".blob");

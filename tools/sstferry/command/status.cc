@@ -109,18 +109,20 @@ std::string CompletedText(const char* label, const CompletedPull& pull) {
 
 std::string TargetText(const std::string& place, const TargetState& target) {
   std::string text = "target: " + place + "\n";
-  if (target.complete.has_value()) {
-    text += CompletedText("complete", *target.complete) + "\n";
-  }
-  if (target.previous.has_value()) {
-    text += CompletedText("before this refresh", *target.previous) + "\n";
-  }
   if (!target.fault.empty()) {
     text += std::string(ReplicaHealthName(target.health)) +
             (target.fault_found_at.empty()
                  ? ""
                  : ", found " + target.fault_found_at) +
             ": " + Printable(target.fault) + "\n";
+  }
+  if (target.complete.has_value()) {
+    text += CompletedText(target.fault.empty() ? "complete" : "last transfer",
+                          *target.complete) +
+            "\n";
+  }
+  if (target.previous.has_value()) {
+    text += CompletedText("before this refresh", *target.previous) + "\n";
   }
   if (target.stands_at_zero) {
     text += std::string("warning: it stands ") + kAtZero +

@@ -57,6 +57,7 @@ std::string ReadMetricsFile(const std::string& path) {
 Status WriteMetricsFile(const std::string& path, const std::string& text) {
   // Not *.prom, which a collector would read.
   const std::string draft = path + "." + std::to_string(getpid()) + ".tmp";
+  unlink(draft.c_str());  // of a process that was killed
   const int fd =
       open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {

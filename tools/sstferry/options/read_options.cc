@@ -1,6 +1,9 @@
 // The options of one command: from its command line, which
 // Boost.Program_options reads, and its config file, which is TOML. Nothing here calls what() of its errors: it
 // replaces %placeholders%, without end where a name or a value holds one.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -255,6 +258,29 @@ Status ReadToml(std::istream& file, const po::options_description& known,
   return Status::OK();
 }
 
+// Root runs the commands that the file names.
+Status CheckNobodyElseWrites(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  for (const std::filesystem::path& each : {real, real.parent_path()}) {
+    struct stat info;
+    if (geteuid() != 0 || error || stat(each.c_str(), &info) != 0) {
+      continue;
+    }
+    const bool is_sticky = (info.st_mode & S_ISVTX) != 0 && each != real;
+    const bool group_writes =
+        (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0;
+    if (info.st_uid != 0 ||
+        ((group_writes || (info.st_mode & S_IWOTH) != 0) && !is_sticky)) {
+      return Wrong("--config",
+                   "a file that only root may change, since root runs what it "
+                   "says",
+                   each.string() + ", which others may change");
+    }
+  }
+  return Status::OK();
+}
+
 Status ReadConfigFile(const std::string& path,
                       const po::options_description& known,
                       po::variables_map* map) {
@@ -266,6 +292,10 @@ Status ReadConfigFile(const std::string& path,
   const std::string where = "--config " + path + ": ";
   if (!file.is_open()) {
     return Wrong("--config", "a readable file", path);
+  }
+  const Status others = CheckNobodyElseWrites(path);
+  if (!others.ok()) {
+    return others;
   }
   po::parsed_options in_file(&known);
   Status status = ReadToml(file, known, &in_file);

@@ -1,0 +1,43 @@
+#include "format/options_line.h"
+
+#include <cctype>
+
+namespace sstferry {
+
+std::string TrimOptionText(const std::string& text) {
+  size_t begin = 0;
+  size_t end = text.size();
+  while (begin < end && isspace(static_cast<unsigned char>(text[begin])) != 0) {
+    ++begin;
+  }
+  while (end > begin &&
+         isspace(static_cast<unsigned char>(text[end - 1])) != 0) {
+    --end;
+  }
+  return text.substr(begin, end - begin);
+}
+
+std::string OptionLineText(const std::string& line) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\\') {
+      ++i;
+    } else if (line[i] == '#') {
+      return TrimOptionText(line.substr(0, i));
+    }
+  }
+  return TrimOptionText(line);
+}
+
+bool SplitOptionLine(const std::string& line, std::string* name,
+                     std::string* value) {
+  const std::string text = OptionLineText(line);
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    return false;
+  }
+  *name = TrimOptionText(text.substr(0, equals));
+  *value = TrimOptionText(text.substr(equals + 1));
+  return true;
+}
+
+}  // namespace sstferry
