@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 
 #include "pipeline/target/disk/durable.h"
 #include "sstferry/status.h"
@@ -75,6 +76,8 @@ rocksdb::ColumnFamilyOptions Small() {
   return options;
 }
 
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
 class DamagedReplica {
  public:
   DamagedReplica() {
@@ -136,10 +139,23 @@ class DamagedReplica {
       db.Put(NumberedKey(i), std::to_string(++written_) + std::string(40, 'v'));
     }
     if (written_ % 3 != 0) db.Flush();
+    Remember(&db);
   }
   void Delete(uint32_t first, uint32_t count) {
     OpenDb db(source_, OneFamily(Small()));
     for (uint32_t i = first; i < first + count; ++i) db.Delete(NumberedKey(i));
+    Remember(&db);
+  }
+
+  // A pull that is resumed brings the snapshot that it was begun with.
+  void Remember(OpenDb* db) {
+    Entries* const entries = &pasts_[(*db)->GetLatestSequenceNumber()];
+    entries->clear();
+    const std::unique_ptr<rocksdb::Iterator> it(
+        (*db)->NewIterator(rocksdb::ReadOptions()));
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      entries->emplace_back(it->key().ToString(), it->value().ToString());
+    }
   }
 
   // An application that cannot open its database writes nothing.
@@ -207,6 +223,7 @@ class DamagedReplica {
     const rocksdb::Status status = MakeVerify(options)->Run(&summary);
     const EndState state = EndStateOf(status);
     if (status.ok()) {
+      held_ = pasts_.rbegin()->first;
       RequireEqual(/*is_mended=*/false);
       is_known_ = false;
     } else if (state == EndState::kCorrupt || state == EndState::kDifferent) {
@@ -271,6 +288,7 @@ class DamagedReplica {
     Summary summary;
     const rocksdb::Status status = pull->Run(&summary);
     TEST_SetFaultHook(nullptr);
+    if (status.ok()) held_ = summary.snapshot_sequence;
     if (verified != nullptr) *verified = summary.verified;
     return status;
   }
@@ -302,14 +320,15 @@ class DamagedReplica {
         is_mended ? db->VerifyChecksum() : rocksdb::Status::OK();
     if (!sound.ok()) RC_FAIL("damaged: " + sound.ToString());
     db.reset();
-    RC_ASSERT(EntriesOf(source_, OneFamily(Small())) ==
-              EntriesOf(copy, OneFamily(Small())));
+    RC_ASSERT(pasts_.at(held_) == EntriesOf(copy, OneFamily(Small())));
   }
 
   const TempDir dir_;
   const std::string source_ = dir_ / "source";
   const std::string target_ = dir_ / "target";
   uint64_t written_ = 0;
+  std::map<uint64_t, Entries> pasts_;  // of the source, by sequence
+  uint64_t held_ = 0;  // the sequence that the replica is said to hold
   bool is_known_ = false;  // a fault was told and not mended
   bool is_whole_ = true;   // nothing was damaged since it was last equal
   bool has_lost_ = false;  // a table

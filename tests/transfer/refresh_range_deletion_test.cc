@@ -80,6 +80,44 @@ struct Pair {
   }
 };
 
+TEST_CASE("An iterator and a snapshot from before a range deletion see what was "
+          "there",
+          "[transfer][refresh][range_deletion]") {
+  const bool compacts = GENERATE(false, true);
+  Pair pair;
+  pair.options.most_point_deletions = 10;
+  pair.Fill(Content::From(0, 10).And(Content::From(190, 10)),
+            Content::From(0, 200));
+  OpenDb db(pair.target, pair.families);
+  const std::unique_ptr<rocksdb::Iterator> open(
+      db->NewIterator(rocksdb::ReadOptions()));
+  open->SeekToFirst();
+  const rocksdb::Snapshot* const before = db->GetSnapshot();
+  const Ferried refreshed =
+      RefreshOpen(pair.source, &db, {"default"}, pair.options);
+  INFO(refreshed.message());
+  REQUIRE_OK(refreshed.status);
+  REQUIRE(refreshed.summary.entries_deleted >= 1);
+  const auto count = [](rocksdb::Iterator* it) {
+    uint64_t entries = 0;
+    for (; it->Valid(); it->Next()) ++entries;
+    REQUIRE_OK(it->status());
+    return entries;
+  };
+  if (compacts) db.Compact();
+  REQUIRE(count(open.get()) == 200);
+  rocksdb::ReadOptions then;
+  then.snapshot = before;
+  const std::unique_ptr<rocksdb::Iterator> old(db->NewIterator(then));
+  old->SeekToFirst();
+  REQUIRE(count(old.get()) == 200);
+  const std::unique_ptr<rocksdb::Iterator> now(
+      db->NewIterator(rocksdb::ReadOptions()));
+  now->SeekToFirst();
+  REQUIRE(count(now.get()) == 20);
+  db->ReleaseSnapshot(before);
+}
+
 TEST_CASE("More neighbouring deletions than 10,000 become one range deletion",
           "[transfer][refresh][range_deletion]") {
   const uint64_t count = GENERATE(kMost - 1, kMost, kMost + 1);
@@ -139,6 +177,7 @@ TEST_CASE("Keys that both sides have part neighbours in groups that are equal",
 TEST_CASE("A range deletion reaches no further than the target's own keys",
           "[transfer][refresh][range_deletion]") {
   // An application writes beside them, while the refresh runs.
+  const bool compacts = GENERATE(false, true);
   Pair pair;
   pair.options.most_point_deletions = 10;
   pair.Fill(Content::From(0, 10).And(Content::From(500, 10)),
