@@ -500,7 +500,9 @@ Status RefreshTarget::Begin() {
 
 Status RefreshTarget::Finish() {
   StageClock clock(&state()->counters.stages, Stage::kIngest);
-  Status status = ingestor_->IngestHeld(&clock);
+  // RocksDB looks into the tables that a chunk may overlap. A chunk that the
+  // disk changed since it was checked says as much of the disk.
+  Status status = Own(ingestor_->IngestHeld(&clock));
   FaultPoint("Refresh:AllIngested");
   if (status.ok() && replica_.db != nullptr) {
     for (const std::string& note : CrowdedLevel0(live_->db(), planned_)) {
