@@ -166,6 +166,21 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run",
   RequireSound(world.source, world.target);
 }
 
+TEST_CASE("Damage that an ingestion meets is recorded", "[transfer][health]") {
+  World world;
+  for (const std::string& table : PathsWith(world.target, ".sst")) {
+    Overwrite(table, 10, 100);
+  }
+  Fill(world.source, 5, 1, "new");  // in the first block
+  Fill(world.source, 300, 1, "new");
+  const Ferried found = Refresh(world.source, world.target);
+  RequireTold(found, world.target);
+  REQUIRE(StateOf(world.target).health == ReplicaHealth::kDamaged);
+  RequireTold(Refresh(world.source, world.target), world.target);
+  REQUIRE_OK(Refresh(world.source, world.target, Swapping()).status);
+  RequireSound(world.source, world.target);
+}
+
 TEST_CASE("A swap of a damaged clone fetches the damaged file alone",
           "[transfer][health]") {
   World world(PullMethod::kClone);
