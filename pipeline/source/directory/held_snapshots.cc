@@ -88,7 +88,7 @@ std::string RealPath(const std::string& path) {
 std::string SnapshotParent(const std::string& real_directory,
                            const std::string& snapshot_dir) {
   if (!snapshot_dir.empty()) {
-    return snapshot_dir;
+    return RealPath(snapshot_dir);
   }
   const std::string beside = fs::path(real_directory).parent_path().string();
   if (!IsOnReadOnlyFileSystem(real_directory) ||
@@ -97,7 +97,7 @@ std::string SnapshotParent(const std::string& real_directory,
   }
   std::error_code error;
   const std::string scratch = fs::temp_directory_path(error).string();
-  return error ? beside : scratch;
+  return error ? beside : RealPath(scratch);
 }
 
 Status ListLeasedDirs(const std::string& parent,

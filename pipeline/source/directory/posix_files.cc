@@ -2,16 +2,23 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <system_error>
 #include <utility>
+
+#include "pipeline/base/descriptor_shortage.h"
 
 namespace sstferry {
 namespace {
@@ -43,6 +50,78 @@ FileId FromStat(const struct stat& info) {
           static_cast<uint64_t>(std::max<int64_t>(modified_ns, 0))};
 }
 
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+std::string NameOf(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Opens the directory of a real path: a symbolic link that somebody has put in
+// the place of any of its parts since it was resolved is not followed. Kernels
+// before 5.6 see one in the last part only.
+Descriptor OpenDirectory(const std::string& path) {
+  constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  open_how how = {};
+  how.flags = kFlags;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const long directory =
+      syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how));
+  if (directory >= 0 || (errno != ENOSYS && errno != EPERM)) {
+    return Descriptor(static_cast<int>(directory));
+  }
+  return Descriptor(open(path.c_str(), kFlags));
+}
+
+std::string KindOf(const struct stat& file) {
+  switch (file.st_mode & S_IFMT) {
+    case S_IFREG:
+      return "a file";
+    case S_IFLNK:
+      return "a symbolic link";
+    case S_IFIFO:
+      return "a FIFO";
+    case S_IFDIR:
+      return "a directory";
+    case S_IFSOCK:
+      return "a socket";
+    default:
+      return "a device";
+  }
+}
+
+// Whoever owns a database's directory may give its files any name, also that of
+// a link to what only this process may read.
+Status CheckOwned(const std::string& path, int directory,
+                  const struct stat& file) {
+  struct stat owned;
+  if (fstat(directory, &owned) != 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);
+  }
+  const bool is_owned = file.st_uid == owned.st_uid || file.st_uid == 0 ||
+                        file.st_uid == geteuid();
+  return S_ISREG(file.st_mode) && is_owned
+             ? Status::OK()
+             : MakeStatus(EndState::kSourceError,
+                          path + ": expected a regular file of uid " +
+                              std::to_string(owned.st_uid) +
+                              ", which owns the directory, or of root, found " +
+                              KindOf(file) + " of uid " +
+                              std::to_string(file.st_uid) +
+                              "; remove it there, or give it to uid " +
+                              std::to_string(owned.st_uid));
+}
+
+// Checks the file itself, also a link.
+Status CheckNamed(const std::string& path, int directory, bool* found) {
+  struct stat info;
+  *found = fstatat(directory, NameOf(path).c_str(), &info,
+                   AT_SYMLINK_NOFOLLOW) == 0;
+  return *found ? CheckOwned(path, directory, info) : Status::OK();
+}
+
 }  // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
@@ -55,12 +134,103 @@ Descriptor::~Descriptor() {
 }
 
 Status OpenToRead(const std::string& path, Descriptor* out) {
-  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const int error = errno;
-  *out = std::move(file);
-  return out->is_open() || error == ENOENT
+  *out = Descriptor();
+  const Descriptor directory = OpenDirectory(ParentOf(path));
+  if (!directory.is_open()) {
+    return errno == ENOENT ? Status::OK()
+                           : ErrnoStatus(EndState::kSourceError,
+                                         "cannot open the directory of", path,
+                                         errno);
+  }
+  // O_NONBLOCK: the open of a FIFO must not wait for a writer.
+  Descriptor file(openat(directory.get(), NameOf(path).c_str(),
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.is_open()) {
+    const int error = errno;
+    bool found = false;
+    const Status status = CheckNamed(path, directory.get(), &found);
+    return error == ENOENT || !status.ok()
+               ? status
+               : ErrnoStatus(EndState::kSourceError, "cannot open", path,
+                             error);
+  }
+  struct stat info;
+  const Status status =
+      fstat(file.get(), &info) == 0
+          ? CheckOwned(path, directory.get(), info)
+          : ErrnoStatus(EndState::kSourceError, "cannot look at", path, errno);
+  if (status.ok()) *out = std::move(file);
+  return status;
+}
+
+Status OpenPrivate(const std::string& path, Descriptor* out) {
+  *out = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return out->is_open()
              ? Status::OK()
-             : ErrnoStatus(EndState::kSourceError, "cannot open", path, error);
+             : ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
+}
+
+Status OwnerOf(const std::string& directory, uint32_t* uid) {
+  const Descriptor opened = OpenDirectory(directory);
+  struct stat info;
+  if (!opened.is_open() || fstat(opened.get(), &info) != 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open directory",
+                       directory, errno);
+  }
+  *uid = info.st_uid;
+  return Status::OK();
+}
+
+Status ResolveDatabase(const std::string& given, std::string* real) {
+  namespace fs = std::filesystem;
+  constexpr int kMaxLinks = 40;
+  std::error_code error;
+  fs::path rest = fs::absolute(given, error);
+  fs::path at;
+  std::set<uid_t> owners;  // of the links
+  int links = 0;
+  int fault = error.value();
+  for (auto part = rest.begin(); fault == 0 && part != rest.end();) {
+    struct stat info;
+    if (part->empty() || *part == "." || *part == "..") {
+      at = *part == ".." ? at.parent_path() : at;  // no link is in it
+      ++part;
+      continue;
+    }
+    const fs::path next = at / *part++;
+    if (lstat(next.c_str(), &info) != 0) {
+      fault = errno;
+    } else if (!S_ISLNK(info.st_mode)) {
+      at = next;
+    } else {
+      owners.insert(info.st_uid);
+      fs::path target = at / fs::read_symlink(next, error);
+      fault = ++links > kMaxLinks ? ELOOP : error.value();
+      for (; part != rest.end(); ++part) {
+        target /= *part;
+      }
+      rest = target;
+      at.clear();
+      part = rest.begin();
+    }
+  }
+  if (fault != 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open database", given,
+                       fault);
+  }
+  *real = at.string();
+  uint32_t owner = 0;
+  const Status status = OwnerOf(*real, &owner);
+  for (const uid_t of : owners) {
+    if (status.ok() && of != 0 && of != geteuid() && of != owner) {
+      return MakeStatus(EndState::kSourceError,
+                        given + " leads to " + *real + " of uid " +
+                            std::to_string(owner) +
+                            ": expected symbolic links of that account or of "
+                            "root, found one of uid " + std::to_string(of));
+    }
+  }
+  return status;
 }
 
 FileId FileIdOf(const std::string& path) {
@@ -100,6 +270,7 @@ Status ErrnoStatus(EndState state, const std::string& what,
   if (error == ENOSPC || error == EDQUOT) {
     state = EndState::kNoSpace;
   }
+  NoteDescriptorShortage(error);
   return MakeStatus(state, what + " " + path + ": " + strerror(error));
 }
 
@@ -198,13 +369,34 @@ bool IsOnReadOnlyFileSystem(const std::string& path) {
 
 Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   *found = true;
-  if (link(from.c_str(), to.c_str()) == 0) {
-    return Status::OK();
-  }
+  const Descriptor directory = OpenDirectory(ParentOf(from));
   int error = errno;
+  if (directory.is_open()) {
+    error = linkat(directory.get(), NameOf(from).c_str(), AT_FDCWD, to.c_str(),
+                   0) == 0
+                ? 0
+                : errno;
+  }
   if (error == ENOENT) {
     *found = false;
     return Status::OK();
+  }
+  if (error == 0) {
+    struct stat info;
+    const Status status =
+        lstat(to.c_str(), &info) == 0
+            ? CheckOwned(from, directory.get(), info)
+            : ErrnoStatus(EndState::kSourceError, "cannot look at", to, errno);
+    if (!status.ok()) {
+      unlink(to.c_str());
+    }
+    return status;
+  }
+  if (directory.is_open()) {
+    const Status named = CheckNamed(from, directory.get(), found);
+    if (!named.ok() || !*found) {
+      return named;
+    }
   }
   if (error == EXDEV && IsOnReadOnlyFileSystem(from)) {
     const std::unique_ptr<char, void (*)(void*)> real(
@@ -274,11 +466,14 @@ Status WriteSmallFile(const std::string& path, const std::string& contents) {
   return WriteAll(file.get(), contents.data(), contents.size(), path);
 }
 
-uint64_t FreeBytes(const std::string& path) {
+uint64_t FreeBytes(const std::string& path, double kept_percent) {
   struct statvfs info;
-  return statvfs(path.c_str(), &info) == 0
-             ? static_cast<uint64_t>(info.f_bavail) * info.f_frsize
-             : UINT64_MAX;
+  if (statvfs(path.c_str(), &info) != 0) {
+    return UINT64_MAX;
+  }
+  const double kept = static_cast<double>(info.f_blocks) * kept_percent / 100;
+  const double free = static_cast<double>(info.f_bavail) - kept;
+  return static_cast<uint64_t>(std::max(free, 0.0)) * info.f_frsize;
 }
 
 }  // namespace sstferry

@@ -37,10 +37,29 @@ class Descriptor {
   int fd_;
 };
 
-// Opens a file for reading. If there is no such file, returns OK and *out is
-// not open.
+// Opens a file of a database for reading. If there is no such file, returns OK
+// and *out is not open. Waits for nobody, and follows no symbolic link: `path`
+// is a real one.
+//   kSourceError  it is no regular file, or not of the account that owns its
+//                 directory, of root or of this process.
 [[nodiscard]] rocksdb::Status OpenToRead(const std::string& path,
                                          Descriptor* out);
+
+// Opens a file of a snapshot's private directory, where only this process makes
+// names; its links lead to files that were checked when they were made.
+[[nodiscard]] rocksdb::Status OpenPrivate(const std::string& path,
+                                          Descriptor* out);
+
+// Finds the account that owns a directory; a symbolic link is none.
+[[nodiscard]] rocksdb::Status OwnerOf(const std::string& directory,
+                                      uint32_t* uid);
+
+// Finds the real path of a database's directory.
+//   kSourceError  a symbolic link on the way is neither of the directory's owner
+//                 nor of root or this process: an application must not give
+//                 another one's database as its own.
+[[nodiscard]] rocksdb::Status ResolveDatabase(const std::string& given,
+                                              std::string* real);
 
 // Identity, size and last write of a file. Inode 0: the file does not exist.
 struct FileId {
@@ -93,7 +112,8 @@ class DescriptorSource : public ByteSource {
 // True if nothing can be written, removed or renamed where `path` is mounted.
 bool IsOnReadOnlyFileSystem(const std::string& path);
 
-// Makes a hard link; or, where `from` is on a read-only file system, a symbolic
+// Makes a hard link to a file of a database, which must be one that OpenToRead()
+// opens; or, where `from` is on a read-only file system, a symbolic
 // one, which pins nothing: nobody can remove the file there, unless the same
 // file system is mounted elsewhere, too. The symbolic link gets the time of the
 // file's last write. For EXDEV and EPERM the kSourceError says what to do.
@@ -108,7 +128,8 @@ bool IsOnReadOnlyFileSystem(const std::string& path);
 [[nodiscard]] rocksdb::Status WriteSmallFile(const std::string& path,
                                              const std::string& contents);
 
-// Bytes free for this user on the file system that holds `path`.
-uint64_t FreeBytes(const std::string& path);
+// Bytes free for this user on the file system that holds `path`, above so much
+// of it.
+uint64_t FreeBytes(const std::string& path, double kept_percent = 0);
 
 }  // namespace sstferry

@@ -48,7 +48,7 @@ uint64_t WrittenSeconds(const std::string& directory) {
     const std::string name = entry->path().filename();
     struct stat found {};
     if ((name.starts_with("MANIFEST-") || name.ends_with(".log")) &&
-        stat(entry->path().c_str(), &found) == 0 && found.st_mtime > 0) {
+        lstat(entry->path().c_str(), &found) == 0 && found.st_mtime > 0) {
       latest = std::max(latest, static_cast<uint64_t>(found.st_mtime));
     }
   }
@@ -73,15 +73,12 @@ Status CheckSnapshotParent(const std::string& directory,
 Status DescribeDatabase(const ServedDatabase& database,
                         const std::string& snapshot_dir,
                         DatabaseFacts* facts) {
-  std::error_code error;
-  const std::string directory =
-      std::filesystem::canonical(database.directory, error).string();
-  if (error) {
-    return ErrnoStatus(EndState::kSourceError, "cannot open database",
-                       database.directory, error.value());
-  }
+  std::string directory;
+  Status status = ResolveDatabase(database.directory, &directory);
   ManifestTail manifest(directory);
-  Status status = ReadManifest(&manifest);
+  if (status.ok()) {
+    status = ReadManifest(&manifest);
+  }
   SeenOptions options(directory);
   if (status.ok()) {
     status = options.Look();

@@ -191,7 +191,10 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
 Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
   const std::string name = CloneFileName(*file);
   Descriptor descriptor;
-  Status status = OpenToRead(db_ + "/" + name, &descriptor);
+  // A private link has the owner of the source's file, not of its directory.
+  Status status = dir_ != nullptr
+                      ? OpenPrivate(db_ + "/" + name, &descriptor)
+                      : OpenToRead(db_ + "/" + name, &descriptor);
   SstReader reader;
   const DescriptorSource source(descriptor.get(), name);
   if (status.ok()) status = reader.Open(&source);

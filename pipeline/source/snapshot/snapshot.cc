@@ -78,16 +78,6 @@ void Log(const SnapshotOptions& options, LogLevel level,
   }
 }
 
-// Resolves the links of the database's path: a symbolic link must not move the
-// private directory to another file system.
-Status ResolveDirectory(const std::string& given, std::string* real) {
-  std::error_code error;
-  *real = fs::canonical(given, error).string();
-  return error ? ErrnoStatus(EndState::kSourceError, "cannot open database",
-                             given, error.value())
-               : Status::OK();
-}
-
 Status MakePrivateDir(const SnapshotOptions& options,
                       std::unique_ptr<PrivateDir>* dir) {
   const fs::path source(options.database_dir);
@@ -143,8 +133,13 @@ Status Adopted(const SnapshotOptions& options, const HeldSnapshotState& state,
 
 Status Snapshot::Look(const SnapshotOptions& options,
                       std::unique_ptr<Snapshot>* result) {
-  auto snapshot = std::make_unique<FileSnapshot>(options.database_dir);
-  const Status status = snapshot->Look(options);
+  std::string real;
+  Status status = ResolveDatabase(options.database_dir, &real);
+  if (!status.ok()) {
+    return status;
+  }
+  auto snapshot = std::make_unique<FileSnapshot>(real);
+  status = snapshot->Look(options);
   if (status.ok()) {
     *result = std::move(snapshot);
   }
@@ -154,8 +149,9 @@ Status Snapshot::Look(const SnapshotOptions& options,
 Status Snapshot::Create(const SnapshotOptions& options,
                         std::unique_ptr<Snapshot>* result) {
   SnapshotOptions resolved = options;
+  // A symbolic link must not move the private directory to another file system.
   Status status =
-      ResolveDirectory(options.database_dir, &resolved.database_dir);
+      ResolveDatabase(options.database_dir, &resolved.database_dir);
   std::error_code error;
   if (status.ok() &&
       !fs::exists(fs::path(resolved.database_dir) / "CURRENT", error)) {
@@ -192,7 +188,7 @@ Status Snapshot::FromOpenDatabase(
   const rocksdb::DBOptions open = db->GetDBOptions();
   resolved.wal_dir = open.wal_dir.empty() ? db->GetName() : open.wal_dir;
   if (!open.db_paths.empty()) {
-    resolved.table_dirs.push_back(open.db_paths.front().path);
+    resolved.table_dirs.push_back(RealPath(open.db_paths.front().path));
   }
   for (ColumnFamilyHandle* family : families) {
     resolved.registry.comparators.push_back(family->GetComparator());
@@ -201,7 +197,7 @@ Status Snapshot::FromOpenDatabase(
       resolved.registry.merge_operators.push_back(own.merge_operator);
     }
     if (!own.cf_paths.empty()) {
-      resolved.table_dirs.push_back(own.cf_paths.front().path);
+      resolved.table_dirs.push_back(RealPath(own.cf_paths.front().path));
     }
   }
   // Makes RocksDB flush all families, atomically if atomic_flush is set.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/source/directory/held_snapshots.h"
 #include "pipeline/source/directory/posix_files.h"
 #include "pipeline/source/snapshot/snapshot_wals.h"
 
@@ -52,7 +53,8 @@ WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
 }
 
 Status FindWalDirectory(const WalPlace& place, std::string* directory) {
-  *directory = place.asked.empty() ? place.database_dir : place.asked;
+  *directory =
+      place.asked.empty() ? place.database_dir : RealPath(place.asked);
   std::error_code error;
   if (!place.asked.empty() || place.named.empty() ||
       std::filesystem::equivalent(place.named, place.database_dir, error) ||
@@ -73,8 +75,20 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
                : Uncertain(place, ", which does not exist, so the WALs cannot "
                                    "be read");
   }
+  const std::string real = RealPath(place.named);
+  uint32_t owner = 0;
+  uint32_t wal_owner = 0;
+  status = OwnerOf(place.database_dir, &owner);
+  if (status.ok()) status = OwnerOf(real, &wal_owner);
+  if (status.ok() && owner != wal_owner) {
+    return Uncertain(place, ", a directory of uid " +
+                                std::to_string(wal_owner) +
+                                ", expected one of uid " +
+                                std::to_string(owner) +
+                                ", which owns the database");
+  }
   NeededWals there;
-  status = FindNeeded(place.named, place.oldest_needed, &there);
+  if (status.ok()) status = FindNeeded(real, place.oldest_needed, &there);
   if (!status.ok()) {
     return status;
   }
@@ -86,11 +100,11 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
   if (here.holding) {
     return status;
   }
-  if (FileIdOf(place.named + "/CURRENT").exists()) {
+  if (FileIdOf(real + "/CURRENT").exists()) {
     return Uncertain(place, ", which is another database's directory, so "
                             "its WALs may belong to either");
   }
-  *directory = place.named;
+  *directory = real;
   return status;
 }
 
