@@ -82,6 +82,49 @@ class Flood {
   std::vector<int> fds_;
 };
 
+size_t DescriptorsOf(pid_t pid) {
+  return NamesOf("/proc/" + std::to_string(pid) + "/fd").size();
+}
+
+TEST_CASE("A pull waits while others use up the descriptors of the source",
+          "[bad_input][peer][limits]") {
+  constexpr size_t kMost = 64;
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  std::vector<std::string> words = {
+      "/bin/sh", "-c", "ulimit -n " + std::to_string(kMost) + "; exec \"$@\"",
+      "sh"};
+  for (const std::string& word :
+       Sstferry({"serve", "--listen", "127.0.0.1:0", "--insecure", "--db",
+                 "db=" + (dir / "source")})) {
+    words.push_back(word);
+  }
+  Process serve(words);
+  REQUIRE(serve.WaitForOut("\n"));
+  const std::string out = serve.out();
+  const size_t colon = out.rfind(':');
+  HostPort where;
+  where.host = "127.0.0.1";
+  where.port = static_cast<uint16_t>(std::stoi(out.substr(colon + 1)));
+  auto flood = std::make_unique<Flood>();
+  while (DescriptorsOf(serve.pid()) + 4 < kMost) {
+    const size_t before = DescriptorsOf(serve.pid());
+    flood->Add(where, 1);
+    while (DescriptorsOf(serve.pid()) == before) {
+      std::this_thread::yield();
+    }
+  }
+  Process pull(Sstferry({"pull",
+                         "sst://127.0.0.1:" + std::to_string(where.port) +
+                             "/db",
+                         dir / "target", "--method", "ingest"}));
+  CHECK(pull.WaitForErr("Too many open files"));
+  flood.reset();
+  CHECK(pull.Wait() == 0);
+  INFO(pull.err());
+  CHECK(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
+}
+
 TEST_CASE("A transfer goes on through a flood of half-open connections, "
           "and memory stays bounded",
           "[bad_input][peer][limits]") {
@@ -253,10 +296,6 @@ TEST_CASE("A lane must show the certificate of its control connection",
     Frame frame;
     REQUIRE_FALSE(lane->Receive(Soon(), &frame).ok());
   }
-}
-
-size_t DescriptorsOf(pid_t pid) {
-  return NamesOf("/proc/" + std::to_string(pid) + "/fd").size();
 }
 
 // Waits until that process has so many or more, or so many or fewer.

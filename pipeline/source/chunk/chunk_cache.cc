@@ -44,19 +44,110 @@ int OpenNameless(const std::string& directory) {
 
 }  // namespace
 
+bool ChunkBudget::HasRoomLocked(uint64_t bytes) const {
+  return files_ < max_files_ && bytes_ + bytes <= max_bytes_;
+}
+
+bool ChunkBudget::HasRoom(uint64_t bytes) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return HasRoomLocked(bytes);
+}
+
+bool ChunkBudget::LacksFiles() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return files_ >= max_files_;
+}
+
+bool ChunkBudget::Reserve(uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const bool has_room = HasRoomLocked(bytes);
+  if (has_room) {
+    bytes_ += bytes;
+    ++files_;
+  }
+  return has_room;
+}
+
+void ChunkBudget::Change(int64_t bytes, int64_t files) {
+  std::lock_guard<std::mutex> lock(mu_);
+  bytes_ += static_cast<uint64_t>(bytes);
+  files_ += static_cast<uint64_t>(files);
+}
+
+uint64_t ChunkBudget::bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return bytes_;
+}
+
+uint64_t ChunkBudget::files() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return files_;
+}
+
+void ChunkBudget::Join(ChunkCache* cache) {
+  std::lock_guard<std::mutex> lock(caches_mu_);
+  caches_.push_back(cache);
+}
+
+void ChunkBudget::Leave(ChunkCache* cache) {
+  std::lock_guard<std::mutex> lock(caches_mu_);
+  caches_.erase(std::find(caches_.begin(), caches_.end(), cache));
+}
+
+// A cache that is in use now is passed over: its lock is not waited for, since
+// it may be waiting for caches_mu_.
+bool ChunkBudget::FreeElsewhere(const ChunkCache* wanting, uint64_t bytes) {
+  const bool by_files = LacksFiles();
+  const auto has = [by_files](const ChunkCache* cache) {
+    return by_files ? cache->files() : cache->bytes();
+  };
+  const uint64_t wants = has(wanting) + (by_files ? 1 : bytes);
+  std::lock_guard<std::mutex> lock(caches_mu_);
+  std::vector<ChunkCache*> larger;
+  for (ChunkCache* cache : caches_) {
+    if (cache != wanting && has(cache) >= wants) {
+      larger.push_back(cache);
+    }
+  }
+  std::sort(larger.begin(), larger.end(),
+            [&has](const ChunkCache* a, const ChunkCache* b) {
+              return has(a) > has(b);
+            });
+  for (ChunkCache* cache : larger) {
+    const std::unique_lock<std::mutex> of_cache(cache->mu_, std::try_to_lock);
+    if (of_cache.owns_lock() && cache->FreeOldest()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // The bytes of a chunk. What the disk does not take stays in memory, so that a
-// chunk that was begun becomes whole. Threads: one that appends, any that read
+// chunk that was begun becomes whole, unless it is a large one. Threads: one that appends, any that read
 // what was appended before.
 class ChunkCache::File : public KeptChunk {
  public:
   using Piece = std::shared_ptr<const std::string>;
 
-  File(int file, std::shared_ptr<std::atomic<uint64_t>> all_bytes)
-      : file_(file), all_bytes_(std::move(all_bytes)) {}
-  ~File() override { *all_bytes_ -= bytes_; }
+  // `reserved` bytes and a file are counted in the budget.
+  File(int file, uint64_t reserved, std::shared_ptr<ChunkBudget> budget,
+       std::shared_ptr<Usage> usage)
+      : file_(file),
+        budget_(std::move(budget)),
+        usage_(std::move(usage)),
+        counted_(reserved) {
+    ++usage_->files;
+  }
+  ~File() override {
+    usage_->bytes -= bytes_;
+    --usage_->files;
+    budget_->Change(-static_cast<int64_t>(counted_), -1);
+  }
 
-  // `newest_bytes` of what was appended last stay in memory.
-  void Append(const Slice& data, uint64_t newest_bytes) {
+  // `newest_bytes` of what was appended last stay in memory. False: more than
+  // `max_memory_bytes` would, because the disk takes nothing.
+  bool Append(const Slice& data, uint64_t newest_bytes,
+              uint64_t max_memory_bytes) {
     Slice rest = data;
     while (!rest.empty() && !in_memory_) {
       const ssize_t done =
@@ -73,6 +164,9 @@ class ChunkCache::File : public KeptChunk {
     }
     Piece piece = std::make_shared<const std::string>(data.ToString());
     std::lock_guard<std::mutex> lock(mu_);
+    if (memory_.size() + rest.size() > max_memory_bytes) {
+      return false;
+    }
     if (!rest.empty()) {
       in_memory_ = true;
       memory_.append(rest.data(), rest.size());
@@ -84,8 +178,14 @@ class ChunkCache::File : public KeptChunk {
       newest_.pop_front();
     }
     bytes_ += data.size();
-    *all_bytes_ += data.size();
+    usage_->bytes += data.size();
+    if (bytes_ > counted_) {
+      Count(bytes_);
+    }
+    return true;
   }
+  // It gets no more bytes: what was reserved for them is free again.
+  void Settle() { Count(bytes_); }
   // Another chunk is the newest one now.
   void DropNewest() {
     std::lock_guard<std::mutex> lock(mu_);
@@ -130,8 +230,17 @@ class ChunkCache::File : public KeptChunk {
   }
 
  private:
+  void Count(uint64_t bytes) {
+    budget_->Change(static_cast<int64_t>(bytes) -
+                        static_cast<int64_t>(counted_),
+                    0);
+    counted_ = bytes;
+  }
+
   const Descriptor file_;
-  const std::shared_ptr<std::atomic<uint64_t>> all_bytes_;
+  const std::shared_ptr<ChunkBudget> budget_;
+  const std::shared_ptr<Usage> usage_;
+  uint64_t counted_;  // in budget_
   std::atomic<uint64_t> bytes_{0};  // changed under mu_
   mutable std::mutex mu_;
   std::deque<Piece> newest_;   // under mu_; the last ones before bytes_
@@ -188,7 +297,11 @@ class ChunkCache::Builder : public ChunkSink {
       chunk_->file->DropNewest();
     }
     if (chunk_ != nullptr && !chunk_->end) {
-      chunk_->abandoned = status;
+      chunk_->abandoned =
+          has_no_room_ ? MakeStatus(EndState::kDeadPeer,
+                                    "chunk cache: the disk is full, and the "
+                                    "chunk too large for memory")
+                       : status;
       range_->chunks.erase(chunk_->begin.ordinal);
     }
     if (status.ok()) {
@@ -209,9 +322,13 @@ class ChunkCache::Builder : public ChunkSink {
     if (range_->gives_up) {
       return MakeStatus(EndState::kCancelled, "chunk cache: nobody reads");
     }
-    const int file =
-        cache_->MakeRoom() ? OpenNameless(cache_->options_.directory) : -1;
+    const ChunkCacheOptions& options = cache_->options_;
+    const bool has_room = cache_->MakeRoom(/*reserve=*/true);
+    const int file = has_room ? OpenNameless(options.directory) : -1;
     if (file < 0) {
+      if (has_room) {
+        options.budget->Change(-static_cast<int64_t>(options.chunk_bytes), -1);
+      }
       has_no_room_ = true;
       return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
     }
@@ -223,15 +340,22 @@ class ChunkCache::Builder : public ChunkSink {
     chunk_ = std::make_shared<Chunk>();
     chunk_->begin = begin;
     chunk_->after = range_->next_after;
-    chunk_->file = std::make_shared<File>(file, cache_->bytes_);
+    chunk_->file = std::make_shared<File>(file, options.chunk_bytes,
+                                          options.budget, cache_->usage_);
     range_->chunks[begin.ordinal] = chunk_;
     range_->changed.notify_all();
     return Status::OK();
   }
 
   Status Append(const Slice& data) override {
-    chunk_->file->Append(data, newest_bytes_);
+    const bool taken = chunk_->file->Append(
+        data, newest_bytes_, cache_->options_.max_memory_bytes);
     std::lock_guard<std::mutex> lock(cache_->mu_);
+    if (!taken) {
+      has_no_room_ = true;
+      cache_->gave_up_ = true;
+      return MakeStatus(EndState::kNoSpace, "chunk cache: no room");
+    }
     chunk_->bytes = chunk_->file->bytes();
     range_->changed.notify_all();
     return Status::OK();
@@ -239,6 +363,7 @@ class ChunkCache::Builder : public ChunkSink {
 
   Status End(const ChunkEnd& end) override {
     ++cache_->built_;
+    chunk_->file->Settle();
     std::lock_guard<std::mutex> lock(cache_->mu_);
     chunk_->end = end;
     chunk_->used = ++cache_->uses_;
@@ -273,9 +398,12 @@ class ChunkCache::Builder : public ChunkSink {
 
 ChunkCache::ChunkCache(ChunkCacheOptions options)
     : options_(std::move(options)),
-      bytes_(std::make_shared<std::atomic<uint64_t>>(0)) {}
+      usage_(std::make_shared<Usage>()) {
+  options_.budget->Join(this);
+}
 
 ChunkCache::~ChunkCache() {
+  options_.budget->Leave(this);
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
@@ -288,29 +416,39 @@ ChunkCache::~ChunkCache() {
   }
 }
 
-// Frees space for one more chunk.
-bool ChunkCache::MakeRoom() {
-  if (options_.free_bytes && options_.free_bytes() < 2 * options_.chunk_bytes) {
+// Those who have more give first, so that one target's many chunks do not keep
+// another one's out.
+bool ChunkCache::MakeRoom(bool reserve) {
+  const uint64_t bytes = options_.chunk_bytes;
+  if (gave_up_ || bytes > options_.budget->max_bytes() ||
+      (options_.free_bytes && options_.free_bytes() < 2 * bytes)) {
     return false;
   }
-  while (*bytes_ + options_.chunk_bytes > options_.max_bytes) {
-    Range* of = nullptr;
-    ChunkPtr oldest;
-    for (auto& item : ranges_) {
-      for (auto& [ordinal, chunk] : item.second->chunks) {
-        if (chunk->end && chunk->readers == 0 &&
-            (oldest == nullptr || chunk->used < oldest->used)) {
-          oldest = chunk;
-          of = item.second.get();
-        }
-      }
-    }
-    if (oldest == nullptr) {
+  while (!(reserve ? options_.budget->Reserve(bytes)
+                   : options_.budget->HasRoom(bytes))) {
+    if (!options_.budget->FreeElsewhere(this, bytes) && !FreeOldest()) {
       return false;
     }
-    of->chunks.erase(oldest->begin.ordinal);
   }
   return true;
+}
+
+bool ChunkCache::FreeOldest() {
+  Range* of = nullptr;
+  ChunkPtr oldest;
+  for (auto& item : ranges_) {
+    for (auto& [ordinal, chunk] : item.second->chunks) {
+      if (chunk->end && chunk->readers == 0 &&
+          (oldest == nullptr || chunk->used < oldest->used)) {
+        oldest = chunk;
+        of = item.second.get();
+      }
+    }
+  }
+  if (oldest != nullptr) {
+    of->chunks.erase(oldest->begin.ordinal);
+  }
+  return oldest != nullptr;
 }
 
 ChunkCache::ChunkPtr ChunkCache::Find(Range* range,
@@ -357,7 +495,8 @@ ChunkCache::Range* ChunkCache::Join(const CachedRead& read) {
   if (has_it && !range->gives_up) {
     return range.get();
   }
-  if (range->builds || builders_ >= options_.max_builders || !MakeRoom() ||
+  if (range->builds || builders_ >= options_.max_builders ||
+      !MakeRoom(/*reserve=*/false) ||
       !Start(read, range.get()).ok()) {
     return nullptr;
   }

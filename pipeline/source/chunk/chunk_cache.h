@@ -19,12 +19,55 @@
 
 namespace sstferry {
 
+class ChunkCache;
+
+// Counts what the caches of one server take together. A target chooses how
+// large chunks are and how many plans there are, so neither bytes nor
+// descriptors may be counted by cache.
+//
+// Ownership: shared by the caches and their files. Threads: any.
+class ChunkBudget {
+ public:
+  ChunkBudget(uint64_t max_bytes, uint64_t max_files)
+      : max_bytes_(max_bytes), max_files_(max_files) {}
+
+  uint64_t max_bytes() const { return max_bytes_; }
+  bool HasRoom(uint64_t bytes) const;
+  // Counts a file that will have so many bytes, if there is room.
+  bool Reserve(uint64_t bytes);
+  // Counts more bytes of a file than were reserved, or fewer, or one file less.
+  void Change(int64_t bytes, int64_t files);
+  uint64_t bytes() const;
+  uint64_t files() const;
+
+  void Join(ChunkCache* cache);
+  // Waits for those who free something in it.
+  void Leave(ChunkCache* cache);
+  // Frees a chunk in a cache that has more than `wanting`. False: there is none.
+  bool FreeElsewhere(const ChunkCache* wanting, uint64_t bytes);
+
+ private:
+  bool HasRoomLocked(uint64_t bytes) const;
+  bool LacksFiles() const;
+
+  const uint64_t max_bytes_;
+  const uint64_t max_files_;
+  mutable std::mutex mu_;
+  uint64_t bytes_ = 0;  // under mu_
+  uint64_t files_ = 0;  // under mu_
+  std::mutex caches_mu_;  // taken with a cache's mu_ held, not the other way
+  std::vector<ChunkCache*> caches_;  // under caches_mu_
+};
+
 struct ChunkCacheOptions {
   std::string directory;   // the files take space on its file system
-  uint64_t max_bytes = 0;  // of all files together
+  std::shared_ptr<ChunkBudget> budget;
   uint64_t chunk_bytes = 64'000'000;
-  // Bytes that are free there. Null: enough.
+  // Bytes that may be taken there. Null: enough.
   std::function<uint64_t()> free_bytes;
+  // Of a chunk that the disk does not take, so much stays in memory; a longer
+  // one is given up.
+  uint64_t max_memory_bytes = 64u << 20;
   int max_builders = 16;
 };
 
@@ -62,9 +105,12 @@ class ChunkCache {
   // Sends the chunks of a range, from those that the request asks for on, as
   // far as the cache has or gets them. Errors of the sink; those of building as
   // ChunkBuilder::Build(). The sink's chunk is whole when this returns OK.
+  //   kDeadPeer  the chunk that was begun is given up: the reader's target has
+  //              to ask for it again.
   [[nodiscard]] rocksdb::Status Send(CachedRead* read, ChunkSink* sink);
 
-  uint64_t bytes() const { return *bytes_; }
+  uint64_t bytes() const { return usage_->bytes; }
+  uint64_t files() const { return usage_->files; }
   // Chunks that were built, and those that were sent.
   uint64_t built() const { return built_; }
   uint64_t sent() const { return sent_; }
@@ -75,11 +121,20 @@ class ChunkCache {
   struct Range;
   class Builder;
   using ChunkPtr = std::shared_ptr<Chunk>;
+  // Of this cache's files, which may outlive it.
+  struct Usage {
+    std::atomic<uint64_t> bytes{0};
+    std::atomic<uint64_t> files{0};
+  };
+  friend class ChunkBudget;
 
   // All under mu_.
   Range* Join(const CachedRead& read);
   [[nodiscard]] rocksdb::Status Start(const CachedRead& read, Range* range);
-  bool MakeRoom();
+  // True if there is room for one more chunk, which `reserve` counts.
+  bool MakeRoom(bool reserve);
+  // Drops the chunk that was read longest ago, and that nobody reads.
+  bool FreeOldest();
   ChunkPtr Find(Range* range, const RangeRequest& request) const;
   [[nodiscard]] rocksdb::Status SendNext(CachedRead* read, Range* range,
                                          std::unique_lock<std::mutex>* lock,
@@ -90,7 +145,7 @@ class ChunkCache {
                                           ChunkSink* sink);
 
   const ChunkCacheOptions options_;
-  const std::shared_ptr<std::atomic<uint64_t>> bytes_;
+  const std::shared_ptr<Usage> usage_;
   std::atomic<uint64_t> built_{0};
   std::atomic<uint64_t> sent_{0};
 
@@ -99,6 +154,7 @@ class ChunkCache {
   int builders_ = 0;   // that run
   uint64_t uses_ = 0;  // of chunks, which orders them
   bool stopping_ = false;
+  bool gave_up_ = false;  // a chunk was lost: all readers build for themselves
 };
 
 }  // namespace sstferry

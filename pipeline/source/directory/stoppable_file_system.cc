@@ -1,5 +1,7 @@
 #include "pipeline/source/directory/stoppable_file_system.h"
 
+#include "pipeline/base/descriptor_shortage.h"
+
 namespace sstferry {
 namespace {
 
@@ -124,7 +126,8 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
                                std::unique_ptr<FSRandomAccessFile>* file,
                                IODebugContext* dbg) override {
     uint64_t size = 0;
-    IOStatus status = target()->NewRandomAccessFile(name, options, file, dbg);
+    IOStatus status =
+        Opened(target()->NewRandomAccessFile(name, options, file, dbg));
     if (status.ok()) {
       status = target()->GetFileSize(name, options.io_options, &size, dbg);
     }
@@ -139,7 +142,7 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
                              std::unique_ptr<FSSequentialFile>* file,
                              IODebugContext* dbg) override {
     const IOStatus status =
-        target()->NewSequentialFile(name, options, file, dbg);
+        Opened(target()->NewSequentialFile(name, options, file, dbg));
     if (status.ok()) {
       *file = std::make_unique<StoppableSequentialFile>(
           std::move(*file), &stopped_, read_bytes_);
@@ -150,10 +153,16 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
                            std::unique_ptr<FSWritableFile>* file,
                            IODebugContext* dbg) override {
     return Wrap<StoppableWritableFile>(
-        target()->NewWritableFile(name, options, file, dbg), file);
+        Opened(target()->NewWritableFile(name, options, file, dbg)), file);
   }
 
  private:
+  static IOStatus Opened(IOStatus status) {
+    if (!status.ok()) {
+      LookForDescriptorShortage();
+    }
+    return status;
+  }
   template <typename Wrapper, typename File>
   IOStatus Wrap(IOStatus status, std::unique_ptr<File>* file) const {
     if (status.ok()) {

@@ -2,6 +2,7 @@
 
 #include "format/limits.h"
 #include "pipeline/base/blocked_time.h"
+#include "pipeline/base/descriptor_shortage.h"
 #include "pipeline/read/interval_reader.h"
 #include "pipeline/source/chunk/read_failure.h"
 #include "pipeline/source/chunk/unit_sender.h"
@@ -54,13 +55,17 @@ void LaneSession::ServeLane(LanePort* port) {
                   transfer_->ledger()->RecordRange(end, held);
                 });
   sink_ = &sink;
-  const Status status = Serve(port);
+  const uint64_t shortages = DescriptorShortages();
+  const Status status = RetriedAfterShortage(Serve(port), shortages);
   const std::string where = "source lane " + std::to_string(lane_);
   const bool failed = !status.ok() && !link.lost() &&
                       link.channel() != nullptr && !transfer_->ended();
   if (failed && EndStateOf(status) == EndState::kTooSlow &&
       transfer_->may_keep()) {
     transfer_->Detach(status, where);  // unless it has just come back
+  } else if (failed && EndStateOf(status) == EndState::kDeadPeer) {
+    // The target takes the lane up again.
+    SendEnd(link.channel(), status, where);
   } else if (failed) {
     const Status told = transfer_->InDatabaseNames(status);
     SendEnd(link.channel(), told, where);

@@ -4,6 +4,7 @@
 
 #include "format/limits.h"
 #include "format/message/for_each_batch.h"
+#include "pipeline/base/descriptor_shortage.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/source/server/questions.h"
 
@@ -26,6 +27,8 @@ constexpr uint64_t kFramesPerSecond = 100;
 // Bounds the covers of one target that asks for a refresh, about 100 bytes
 // each.
 constexpr uint64_t kMaxTargetMemoryBytes = 64u << 20;
+// A plan, which ends the need for that memory, takes seconds.
+constexpr milliseconds kMemoryRetry{5000};
 
 Status Unexpected(FrameType type) {
   return MakeStatus(EndState::kCorrupt,
@@ -46,7 +49,9 @@ ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
                                Channel* channel)
     : host_(host), hello_(hello), channel_(channel) {}
 
-ControlSession::~ControlSession() = default;
+ControlSession::~ControlSession() {
+  host_.shares->GiveBackTargetBytes(memory_bytes_);
+}
 
 void ControlSession::Run() {
   Status status = Serve();
@@ -146,7 +151,7 @@ Status ControlSession::Serve() {
   limit.idle = host_.options->peer_timeout;
   bool done = false;
   while (!done) {
-    limit.until = transfer_ == nullptr
+    limit.until = transfer_ == nullptr || awaits_memory_
                       ? started_ + host_.options->request_timeout
                       : Clock::time_point::max();
     Frame frame;
@@ -244,7 +249,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   }
 }
 
-// The target's memory follows the request of a refresh.
+// The target's memory follows the request of a refresh. The place comes first:
+// a target that waits for one holds nothing.
 Status ControlSession::TakeRequest(OpenRequest request) {
   if (transfer_ != nullptr || request_.has_value()) {
     return Unexpected(FrameType::kOpenRequest);
@@ -257,12 +263,24 @@ Status ControlSession::TakeRequest(OpenRequest request) {
                       "refresh only");
   }
   request_ = std::move(request);
-  return told ? Status::OK() : StartOpen(*request_);
+  awaits_memory_ = told;
+  return StartOpen(*request_);
 }
 
 Status ControlSession::TakeMemory(const Frame& frame) {
-  if (!request_.has_value() || transfer_ != nullptr) {
+  if (!awaits_memory_) {
     return Unexpected(frame.type);
+  }
+  if (!host_.shares->TakeTargetBytes(frame.payload.size())) {
+    host_.store->Remove(transfer_);
+    registered_ = false;
+    transfer_.reset();  // no transfer was begun
+    return TellBusy(MakeStatus(EndState::kBusy,
+                               "expected at most " +
+                                   std::to_string(
+                                       ServerShares::kMaxTargetBytes) +
+                                   " bytes of all targets' memory, found more"),
+                    kMemoryRetry);
   }
   memory_bytes_ += frame.payload.size();
   if (memory_bytes_ > kMaxTargetMemoryBytes) {
@@ -291,10 +309,14 @@ Status ControlSession::TakeMemory(const Frame& frame) {
                       "target's memory: expected what the open request told, "
                       "found more");
   }
-  return memory_.families.size() == request_->target_families &&
-                 memory_.covers.size() == request_->target_covers
-             ? StartOpen(*request_)
-             : Status::OK();
+  if (memory_.families.size() < request_->target_families ||
+      memory_.covers.size() < request_->target_covers) {
+    return Status::OK();
+  }
+  awaits_memory_ = false;
+  transfer_->SetTargetMemory(std::move(memory_), memory_bytes_);
+  memory_bytes_ = 0;
+  return StartOpening();
 }
 
 // Finds the snapshot of another transfer, of the same database and column
@@ -374,7 +396,6 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (!note.empty()) {
     transfer_->AddNote(note);
   }
-  transfer_->SetTargetMemory(std::move(memory_));
   transfer_->set_owner(channel_->identity());
   transfer_->set_control(channel_);
   if (host_.on_transfer) {
@@ -392,7 +413,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     return status;
   }
   registered_ = true;
-  return StartOpening();
+  return awaits_memory_ ? status : StartOpening();
 }
 
 Status ControlSession::TellBusy(const Status& busy, milliseconds retry_after) {
@@ -437,7 +458,8 @@ Status ControlSession::Pin() {
 }
 
 void ControlSession::Open() {
-  Status status = Pin();
+  const uint64_t shortages = DescriptorShortages();
+  Status status = RetriedAfterShortage(Pin(), shortages);
   if (!status.ok()) {
     transfer_->Fail(transfer_->InDatabaseNames(status), "source");
     return;

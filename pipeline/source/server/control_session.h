@@ -68,8 +68,9 @@ class ControlSession {
   const Clock::time_point started_ = Clock::now();
   uint64_t frames_ = 0;
   std::optional<OpenRequest> request_;
-  TargetMemory memory_;  // until it is all there
-  uint64_t memory_bytes_ = 0;
+  bool awaits_memory_ = false;  // transfer_ has its place, and opens after it
+  TargetMemory memory_;
+  uint64_t memory_bytes_ = 0;  // of memory_, taken from the server's shares
   bool registered_ = false;
   bool finished_ = false;
   bool resumed_ = false;

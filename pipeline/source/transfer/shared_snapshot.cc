@@ -67,8 +67,6 @@ SharedSnapshot::SharedSnapshot(const ServedDatabase& database,
       prepared_(true),
       lent_(true) {}
 
-SharedSnapshot::~SharedSnapshot() { plans_.clear(); }
-
 std::string SharedSnapshot::KindOf(const std::string& database,
                                    const OpenRequest& request) {
   std::string kind;
@@ -150,9 +148,11 @@ Status SharedSnapshot::TakeOwn() {
 Status SharedSnapshot::Plan(const std::string& key,
                             const std::function<Status(TransferPlan*)>& make,
                             uint64_t chunk_bytes,
+                            const std::shared_ptr<ChunkBudget>& budget,
                             std::shared_ptr<const SharedPlan>* plan) {
   std::lock_guard<std::mutex> lock(plan_mu_);
-  std::shared_ptr<const SharedPlan>& made = plans_[key];
+  std::erase_if(plans_, [](const auto& one) { return one.second.expired(); });
+  std::shared_ptr<const SharedPlan> made = plans_[key].lock();
   if (made == nullptr) {
     auto fresh = std::make_shared<SharedPlan>();
     const Status status = make(&fresh->plan);
@@ -163,16 +163,18 @@ Status SharedSnapshot::Plan(const std::string& key,
     if (serve_.chunk_cache_bytes > 0) {
       ChunkCacheOptions options;
       options.directory = snapshot_->directory();
-      options.max_bytes = serve_.chunk_cache_bytes;
+      options.budget = budget;
       options.chunk_bytes = chunk_bytes;
-      options.free_bytes = [directory = options.directory] {
-        return FreeBytes(directory);
+      options.free_bytes = [directory = options.directory,
+                            percent = serve_.min_free_percent] {
+        return FreeBytes(directory, percent);
       };
       fresh->chunks = std::make_unique<ChunkCache>(std::move(options));
     }
     made = std::move(fresh);
+    plans_[key] = made;
   }
-  *plan = made;
+  *plan = std::move(made);
   return Status::OK();
 }
 

@@ -31,7 +31,8 @@ struct SharedPlan {
 // Seconds of a clock that nobody sets.
 uint64_t SteadySeconds(const LeaseEnvironment& environment);
 
-// Ownership: owns the snapshot and the plans; borrows `serve`.
+// Ownership: owns the snapshot, which its plans must not outlive; borrows
+//            `serve`.
 // Threads:   Use() before all other calls; the rest from any thread.
 class SharedSnapshot {
  public:
@@ -41,7 +42,6 @@ class SharedSnapshot {
   // `dir`.
   SharedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
                  const Lease& lease, std::unique_ptr<PrivateDir> dir);
-  ~SharedSnapshot();
   SharedSnapshot(const SharedSnapshot&) = delete;
   SharedSnapshot& operator=(const SharedSnapshot&) = delete;
 
@@ -86,11 +86,13 @@ class SharedSnapshot {
   const std::string& adopted_path() const { return adopted_path_; }
 
   // Returns the plan of that key, which the first caller makes; concurrent
-  // callers wait. A plan that failed is made again by the next caller.
+  // callers wait. A plan that failed, or that nobody has any more, is made again
+  // by the next caller. `budget` is that of its chunks.
   [[nodiscard]] rocksdb::Status Plan(
       const std::string& key,
       const std::function<rocksdb::Status(TransferPlan*)>& make,
-      uint64_t chunk_bytes, std::shared_ptr<const SharedPlan>* plan);
+      uint64_t chunk_bytes, const std::shared_ptr<ChunkBudget>& budget,
+      std::shared_ptr<const SharedPlan>* plan);
 
   uint64_t pinned_bytes() const { return pinned_bytes_; }
   uint64_t read_bytes() const { return read_bytes_; }
@@ -133,7 +135,8 @@ class SharedSnapshot {
   std::atomic<uint64_t> taken_seconds_{0};
 
   std::mutex plan_mu_;  // held while a plan is made
-  std::map<std::string, std::shared_ptr<const SharedPlan>> plans_;
+  // Its readers own a plan: a target may ask for any number of different ones.
+  std::map<std::string, std::weak_ptr<const SharedPlan>> plans_;
 
   std::mutex lend_mu_;
   bool prepared_ = false;  // under lend_mu_

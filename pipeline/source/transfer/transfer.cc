@@ -102,7 +102,15 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
   pace_.Set(request_, target_);
 }
 
-Transfer::~Transfer() = default;
+Transfer::~Transfer() { DropMemory(); }
+
+void Transfer::DropMemory() {
+  memory_ = TargetMemory();
+  if (memory_bytes_ > 0) {
+    pace_.shares()->GiveBackTargetBytes(memory_bytes_);
+  }
+  memory_bytes_ = 0;
+}
 
 Status Transfer::Pin() {
   std::lock_guard<std::mutex> lock(pin_mu_);
@@ -167,7 +175,8 @@ Status Transfer::MakePlan() {
     std::shared_ptr<const SharedPlan> shared;
     const Status status =
         pinned_.shared()->Plan(PlanKey(request_, target_, plan_lanes_), make,
-                               request_.chunk_bytes, &shared);
+                               request_.chunk_bytes,
+                               pace_.shares()->chunk_budget(), &shared);
     if (status.ok()) {
       chunks_ = shared->chunks.get();
       plan_ = std::shared_ptr<const TransferPlan>(shared, &shared->plan);
@@ -178,6 +187,7 @@ Status Transfer::MakePlan() {
   const Status status = make(plan.get());
   if (status.ok()) {
     plan_ = std::move(plan);
+    DropMemory();
   }
   return status;
 }

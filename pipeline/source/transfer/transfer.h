@@ -64,8 +64,12 @@ class Transfer {
   // Describes the snapshot, except its readers and its time left. REQUIRES:
   // planned().
   HeldSnapshot Describe(uint64_t wall_seconds);
-  // Refresh only, before Pin(): the data that the target sent about itself.
-  void SetTargetMemory(TargetMemory memory) { memory_ = std::move(memory); }
+  // Refresh only, before Pin(): the data that the target sent about itself, for
+  // which so many bytes were taken from ServerShares.
+  void SetTargetMemory(TargetMemory memory, uint64_t bytes) {
+    memory_ = std::move(memory);
+    memory_bytes_ = bytes;
+  }
   bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
   bool is_clone() const { return request_.mode == TransferMode::kClone; }
   // Makes Pin() plan this snapshot instead of taking one.
@@ -217,6 +221,7 @@ class Transfer {
   [[nodiscard]] rocksdb::Status CheckHealth() const;
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
+  void DropMemory();
   [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;
 
   const ServedDatabase database_;
@@ -227,7 +232,8 @@ class Transfer {
   const std::chrono::steady_clock::time_point started_;
   const TransferId id_;
   const uint32_t plan_lanes_;  // first grant, which the plan is made for
-  TargetMemory memory_;        // refresh only
+  TargetMemory memory_;        // refresh only, until planned
+  uint64_t memory_bytes_ = 0;  // of it
   std::vector<std::string> own_notes_;  // in addition to the plan's
 
   std::atomic<bool> ended_{false};

@@ -1,7 +1,11 @@
 // Chunks that are built once for several readers.
 #include "pipeline/source/chunk/chunk_cache.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -92,11 +96,15 @@ class CheckingSink : public ChunkSink {
 
 struct Bench {
   explicit Bench(uint64_t max_bytes, uint64_t newest = 0)
+      : Bench(std::make_shared<ChunkBudget>(max_bytes, 1000), newest) {}
+  explicit Bench(std::shared_ptr<ChunkBudget> budget, uint64_t newest = 0,
+                 uint64_t max_memory_bytes = 64u << 20)
       : newest_bytes(newest) {
     ChunkCacheOptions options;
     options.directory = dir.path();
-    options.max_bytes = max_bytes;
+    options.budget = std::move(budget);
     options.chunk_bytes = kBytes;
+    options.max_memory_bytes = max_memory_bytes;
     cache = std::make_unique<ChunkCache>(options);
   }
   CachedRead From(uint64_t ordinal) {
@@ -164,6 +172,80 @@ TEST_CASE("Readers of one range share chunks that are built once",
   REQUIRE(bench.factory.built == kChunks);
   REQUIRE(bench.cache->bytes() == kChunks * kBytes);
   REQUIRE(std::filesystem::is_empty(bench.dir.path()));
+}
+
+TEST_CASE("The caches of a server share one budget of files and of bytes",
+          "[chunk][share]") {
+  const bool by_files = GENERATE(true, false);
+  const auto budget = std::make_shared<ChunkBudget>(
+      by_files ? 1000 * kBytes : 8 * kBytes, by_files ? 8 : 1000);
+  auto greedy = std::make_unique<Bench>(budget);
+  uint64_t own = 0;
+  uint64_t most = 0;
+  const auto read_all = [&](Bench* bench) {
+    CheckingSink sink(0);
+    sink.before_chunk = [&](uint64_t) {
+      most = std::max(most, by_files ? budget->files() : budget->bytes());
+    };
+    REQUIRE_OK(bench->ReadAll(0, &sink, &own));
+    REQUIRE(sink.next() == kChunks);
+  };
+  read_all(greedy.get());
+  REQUIRE(greedy->cache->files() == 8);
+  // It reads nothing any more, and another one gets its place.
+  Bench other(budget);
+  read_all(&other);
+  REQUIRE(other.factory.built == kChunks);
+  REQUIRE(own == 0);
+  REQUIRE(other.cache->files() >= 4);
+  REQUIRE(most <= (by_files ? 8 : 8 * kBytes));
+  REQUIRE(budget->files() == greedy->cache->files() + other.cache->files());
+  REQUIRE(budget->bytes() == budget->files() * kBytes);
+  greedy.reset();
+  REQUIRE(budget->files() == other.cache->files());
+}
+
+// While it lives, files take only so many bytes.
+class SmallFiles {
+ public:
+  explicit SmallFiles(uint64_t bytes) {
+    old_action_ = signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &old_) == 0);
+    const rlimit limit{bytes, old_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~SmallFiles() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    signal(SIGXFSZ, old_action_);
+  }
+
+ private:
+  rlimit old_{};
+  void (*old_action_)(int) = nullptr;
+};
+
+TEST_CASE("A chunk that neither the disk nor memory takes is given up",
+          "[chunk][share]") {
+  const bool fits = GENERATE(true, false);
+  const auto budget = std::make_shared<ChunkBudget>(100 * kBytes, 1000);
+  Bench bench(budget, 0, fits ? kBytes : kBytes / 2);
+  const SmallFiles small(kBytes / 3);
+  CheckingSink sink(0);
+  uint64_t own = 0;
+  const Status status = bench.ReadAll(0, &sink, &own);
+  if (fits) {
+    REQUIRE_OK(status);
+    REQUIRE(sink.next() == kChunks);
+    return;
+  }
+  REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
+  REQUIRE(budget->files() == 0);
+  REQUIRE(budget->bytes() == 0);
+  // The target asks again, and the reader builds for itself.
+  CheckingSink again(0);
+  REQUIRE_OK(bench.ReadAll(0, &again, &own));
+  REQUIRE(again.next() == kChunks);
+  REQUIRE(own == kChunks);
 }
 
 TEST_CASE("Nobody waits for a reader that has stopped", "[chunk][share]") {

@@ -1,4 +1,6 @@
 // sstferry: finds the sub-command and lets it run.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -81,6 +83,16 @@ std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
   return group;
 }
 
+// Databases and chunks for several targets are open at once, and nothing here
+// uses select(): the soft limit of 1024 is for programs that do.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);  // if not, there are fewer
+  }
+}
+
 int Main(const std::vector<std::string>& words) {
   // Words behind "--" are operands.
   const std::vector<std::string> options(
@@ -117,6 +129,7 @@ int Main(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   sstferry::HoldSignals();
+  sstferry::RaiseDescriptorLimit();
   try {
     return sstferry::Main({argv + 1, argv + argc});
   } catch (const std::exception& error) {
