@@ -1,8 +1,11 @@
 #include "pipeline/base/last_transfer.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <cerrno>
 
 #include <nlohmann/json.hpp>
 
@@ -52,12 +55,32 @@ std::vector<std::string> Texts(const json& object, const char* name) {
 }  // namespace
 
 std::string ReadStart(const std::string& path, size_t bytes) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  std::string start(error ? 0 : std::min<size_t>(size, bytes), '\0');
-  std::ifstream in(path, std::ios::binary);
-  in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  return in ? start : "";
+  // O_NONBLOCK: the open of a FIFO must not wait for a writer.
+  const int file =
+      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  struct stat info;
+  std::string start;
+  if (file >= 0 && fstat(file, &info) == 0 && S_ISREG(info.st_mode)) {
+    start.resize(std::min<size_t>(static_cast<size_t>(info.st_size), bytes));
+  }
+  size_t have = 0;
+  while (have < start.size()) {
+    const ssize_t done =
+        pread(file, start.data() + have, start.size() - have,
+              static_cast<off_t>(have));
+    if (done < 0 && errno == EINTR) {
+      continue;
+    }
+    if (done <= 0) {
+      start.clear();
+      break;
+    }
+    have += static_cast<size_t>(done);
+  }
+  if (file >= 0) {
+    close(file);
+  }
+  return start;
 }
 
 std::string SelectionWords(const LastTransfer& last) {

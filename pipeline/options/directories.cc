@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include "format/coding.h"
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/db.h"
 
@@ -147,15 +147,11 @@ bool ReadNewestOptions(const std::string& dir, std::string* text) {
       newest = name;
     }
   }
-  std::ifstream file(dir + "/" + newest, std::ios::binary);
-  if (newest.empty() || !file ||
-      fs::file_size(dir + "/" + newest, error) > kMaxOptionsTextBytes) {
+  if (newest.empty()) {
     return false;
   }
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  *text = contents.str();
-  return true;
+  *text = ReadStart(dir + "/" + newest, kMaxOptionsTextBytes + 1);
+  return !text->empty() && text->size() <= kMaxOptionsTextBytes;
 }
 
 NamedDirectories DirectoriesNamedBy(const std::string& dir) {

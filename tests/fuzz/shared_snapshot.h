@@ -31,6 +31,7 @@ class SharedSnapshot final : public Snapshot {
   const std::string& directory() const override {
     return snapshot_->directory();
   }
+  const std::string& own_path() const override { return snapshot_->own_path(); }
   // A whole file takes as long as all else of planning, and is fuzzed alone.
   const std::string& options_text() const override { return kOptionsText; }
   const std::vector<std::string>& notes() const override {

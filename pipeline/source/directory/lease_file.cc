@@ -47,10 +47,8 @@ Status SyncPath(const std::string& path, int flags) {
 }  // namespace
 
 LeaseState ReadLease(const std::string& path, Lease* lease) {
-  const Descriptor dir(
-      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info;
-  if (dir.get() < 0 || fstat(dir.get(), &info) != 0 || !IsOurs(info)) {
+  const Descriptor dir = OpenOwnDirectory(path);
+  if (!dir.is_open()) {
     return LeaseState::kForeign;
   }
   const Descriptor file(openat(dir.get(), "lease",
@@ -58,6 +56,7 @@ LeaseState ReadLease(const std::string& path, Lease* lease) {
   if (file.get() < 0) {
     return errno == ENOENT ? LeaseState::kNone : LeaseState::kBad;
   }
+  struct stat info;
   std::string contents;
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       !IsOurs(info) || !ReadWhole(file.get(), &contents) ||
@@ -67,7 +66,14 @@ LeaseState ReadLease(const std::string& path, Lease* lease) {
   return LeaseState::kGood;
 }
 
-Status WriteLease(const std::string& path, const Lease& lease) {
+Status WriteLease(const std::string& named, const Lease& lease) {
+  // Others may give the name to another directory at any time.
+  const Descriptor dir = OpenOwnDirectory(named);
+  if (!dir.is_open()) {
+    return ErrnoStatus(EndState::kSourceError, "cannot open directory", named,
+                       errno);
+  }
+  const std::string path = PathOfOpen(dir);
   std::string contents;
   Status status = EncodeLease(lease, &contents);
   const std::string young = path + "/lease.new";
@@ -78,11 +84,15 @@ Status WriteLease(const std::string& path, const Lease& lease) {
   if (status.ok() && rename(young.c_str(), name.c_str()) != 0) {
     status = ErrnoStatus(EndState::kSourceError, "cannot rename", young, errno);
   }
-  return status.ok() ? SyncPath(path, O_RDONLY | O_DIRECTORY) : status;
+  if (status.ok()) status = SyncPath(path, O_RDONLY | O_DIRECTORY);
+  return WithContext(status, EndState::kSourceError, named);
 }
 
 void RemoveLease(const std::string& path) {
-  unlink((path + "/lease").c_str());
+  const Descriptor dir = OpenOwnDirectory(path);
+  if (dir.is_open()) {
+    unlinkat(dir.get(), "lease", 0);
+  }
 }
 
 bool HoldsOnlyFiles(const std::string& path) {

@@ -59,11 +59,16 @@ std::string NameOf(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+constexpr char kOpenPaths[] = "/proc/self/fd/";
+
 // Opens the directory of a real path: a symbolic link that somebody has put in
 // the place of any of its parts since it was resolved is not followed. Kernels
 // before 5.6 see one in the last part only.
 Descriptor OpenDirectory(const std::string& path) {
   constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  if (path.rfind(kOpenPaths, 0) == 0) {
+    return Descriptor(open(path.c_str(), kFlags));
+  }
   open_how how = {};
   how.flags = kFlags;
   how.resolve = RESOLVE_NO_SYMLINKS;
@@ -170,6 +175,75 @@ Status OpenPrivate(const std::string& path, Descriptor* out) {
              : ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
 }
 
+Descriptor OpenOwnDirectory(const std::string& path) {
+  Descriptor directory(
+      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info;
+  if (directory.is_open() &&
+      (fstat(directory.get(), &info) != 0 || info.st_uid != geteuid() ||
+       (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+    directory = Descriptor();
+    errno = EPERM;
+  }
+  return directory;
+}
+
+std::string PathOfOpen(const Descriptor& directory) {
+  // The dot: the last part of the path is no link.
+  return kOpenPaths + std::to_string(directory.get()) + "/.";
+}
+
+Status EmptyDirectory(int directory, const std::string& path) {
+  // A descriptor of its own, which readdir() may move.
+  const int listed =
+      openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const dir = listed < 0 ? nullptr : fdopendir(listed);
+  if (dir == nullptr) {
+    const int error = errno;
+    if (listed >= 0) {
+      close(listed);
+    }
+    return ErrnoStatus(EndState::kSourceError, "cannot read directory", path,
+                       error);
+  }
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(dir)) {
+    names.emplace_back(entry->d_name);
+  }
+  closedir(dir);
+  Status status;
+  for (const std::string& name : names) {
+    if (status.ok() && name != "." && name != "..") {
+      status = RemoveIn(directory, name, path);
+    }
+  }
+  return status;
+}
+
+Status RemoveIn(int directory, const std::string& name,
+                const std::string& path) {
+  const std::string shown = path + "/" + name;
+  if (unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) {
+    return Status::OK();
+  }
+  int error = errno;
+  if (error == EISDIR || error == EPERM) {
+    const Descriptor below(
+        openat(directory, name.c_str(),
+               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (below.is_open()) {
+      const Status status = EmptyDirectory(below.get(), shown);
+      if (!status.ok() ||
+          unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0 ||
+          errno == ENOENT) {
+        return status;
+      }
+      error = errno;
+    }
+  }
+  return ErrnoStatus(EndState::kSourceError, "cannot remove", shown, error);
+}
+
 Status OwnerOf(const std::string& directory, uint32_t* uid) {
   const Descriptor opened = OpenDirectory(directory);
   struct stat info;
@@ -236,6 +310,11 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
 FileId FileIdOf(const std::string& path) {
   struct stat info;
   return stat(path.c_str(), &info) == 0 ? FromStat(info) : FileId();
+}
+
+FileId FileIdOfName(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0 ? FromStat(info) : FileId();
 }
 
 FileId FileIdOf(int fd) {

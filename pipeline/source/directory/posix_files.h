@@ -50,6 +50,20 @@ class Descriptor {
 [[nodiscard]] rocksdb::Status OpenPrivate(const std::string& path,
                                           Descriptor* out);
 
+// Opens a directory that belongs to this process's account alone; errno says
+// why it did not. A symbolic link is none.
+Descriptor OpenOwnDirectory(const std::string& path);
+// Returns a path by which this process, and no other, names an open directory,
+// whatever becomes of its name.
+std::string PathOfOpen(const Descriptor& directory);
+// Removes everything in an open directory and follows no symbolic link; a name
+// that is gone is no error.
+[[nodiscard]] rocksdb::Status EmptyDirectory(int directory,
+                                             const std::string& path);
+// Removes one name in it: a file, a link, or a directory with all it holds.
+[[nodiscard]] rocksdb::Status RemoveIn(int directory, const std::string& name,
+                                       const std::string& path);
+
 // Finds the account that owns a directory; a symbolic link is none.
 [[nodiscard]] rocksdb::Status OwnerOf(const std::string& directory,
                                       uint32_t* uid);
@@ -73,6 +87,7 @@ struct FileId {
   }
 };
 FileId FileIdOf(const std::string& path);
+FileId FileIdOfName(const std::string& path);  // of a link itself
 FileId FileIdOf(int fd);
 
 // Reads an open file that may grow: size() is the size at the time of the call.

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-constexpr char kRelease[] = "/release";
+constexpr char kRelease[] = "release";
 constexpr char kMarker[] = ".sstferry-snapshot-";
 constexpr int kRandomDigits = 16;
 // Age at which a directory without a lock counts as abandoned. Making and
@@ -60,26 +60,25 @@ bool IsPrivateName(const std::string& name) {
 }
 
 // Links the tables, blob files and WALs of a snapshot, which nobody changes,
-// and copies what is small.
+// and copies what is small. A symbolic link of LinkFile() is linked as it is.
 Status LinkFiles(const std::string& from, const std::string& to) {
   std::vector<std::string> names;
   Status status = ListDirectory(from, &names);
   for (const std::string& name : names) {
     const std::string extension = fs::path(name).extension().string();
+    const std::string path = from + "/" + name;
     std::error_code error;
-    if (!status.ok() || name == "LOCK" || !fs::is_regular_file(from + "/" + name, error)) {
+    if (!status.ok() || name == "LOCK" || !fs::is_regular_file(path, error)) {
       continue;
     }
     if (extension == ".sst" || extension == ".blob" || extension == ".log") {
-      bool found = true;
-      status = LinkFile(from + "/" + name, to + "/" + name, &found);
-      if (status.ok() && !found) {
-        status = ErrnoStatus(EndState::kSourceError, "cannot link",
-                             from + "/" + name, ENOENT);
+      if (link(path.c_str(), (to + "/" + name).c_str()) != 0) {
+        status = ErrnoStatus(EndState::kSourceError, "cannot link", path,
+                             errno);
       }
-    } else if (!fs::copy_file(from + "/" + name, to + "/" + name, error)) {
-      status = ErrnoStatus(EndState::kSourceError, "cannot copy",
-                           from + "/" + name, error.value());
+    } else if (!fs::copy_file(path, to + "/" + name, error)) {
+      status = ErrnoStatus(EndState::kSourceError, "cannot copy", path,
+                           error.value());
     }
   }
   return status;
@@ -87,46 +86,60 @@ Status LinkFiles(const std::string& from, const std::string& to) {
 
 // Removes a private directory. Removes the lease first, so that no process
 // adopts an incomplete directory, and the lock last, so that an interrupted
-// removal is found again.
-Status RemoveTree(const std::string& path) {
-  std::error_code error;
-  for (const char* part : {"/lease", "/lease.new", "/options", "/replay",
-                           "/held", "/db", "/release", "/lock.new", "/lock"}) {
-    fs::remove_all(path + part, error);
-    if (error) {
-      return ErrnoStatus(EndState::kSourceError, "cannot remove", path + part,
-                         error.value());
-    }
+// removal is found again. Whoever owns the parent may have given the name to
+// another directory, which is not ours to remove.
+Status RemoveTree(const Descriptor& dir, const std::string& path) {
+  Status status;
+  for (const char* part : {"lease", "lease.new", "options", "replay", "held",
+                           "db", "release", "lock.new", "lock"}) {
+    if (status.ok()) status = RemoveIn(dir.get(), part, path);
   }
-  fs::remove_all(path, error);
-  return error ? ErrnoStatus(EndState::kSourceError, "cannot remove", path,
-                             error.value())
-               : Status::OK();
+  if (status.ok()) status = EmptyDirectory(dir.get(), path);
+  if (!status.ok()) {
+    return status;
+  }
+  if (!FileIdOfName(path).IsSameFile(FileIdOf(dir.get()))) {
+    return MakeStatus(EndState::kSourceError,
+                      path + ": expected the private directory of a snapshot, "
+                             "found another or none, which is left alone; "
+                             "somebody who may write its parent has renamed "
+                             "it: what it held is removed");
+  }
+  return rmdir(path.c_str()) == 0 || errno == ENOENT
+             ? status
+             : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
+                           errno);
 }
 
 // Makes the lock file. It gets its name only after this process has locked it,
 // so that no other process sees a new directory with a free lock.
-Status MakeLock(const std::string& path, int* lock_fd) {
-  const std::string young = path + "/lock.new";
-  const int fd =
-      open(young.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
+  const int fd = openat(dir.get(), "lock.new",
+                        O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) {
-    return ErrnoStatus(EndState::kSourceError, "cannot create", young, errno);
+    return ErrnoStatus(EndState::kSourceError, "cannot create",
+                       path + "/lock.new", errno);
   }
   if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
-      rename(young.c_str(), (path + "/lock").c_str()) != 0) {
+      renameat(dir.get(), "lock.new", dir.get(), "lock") != 0) {
     const int error = errno;
     close(fd);
-    return ErrnoStatus(EndState::kSourceError, "cannot lock", young, error);
+    return ErrnoStatus(EndState::kSourceError, "cannot lock", path, error);
   }
   *lock_fd = fd;
   return Status::OK();
 }
 
-bool IsAbandonedYoung(const std::string& path) {
-  std::error_code error;
-  const auto born = fs::last_write_time(path, error);
-  return !error && fs::file_time_type::clock::now() - born > kUnlockedGrace;
+int OpenLock(const Descriptor& dir) {
+  return openat(dir.get(), "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+}
+
+bool IsAbandonedYoung(const Descriptor& dir) {
+  struct stat info;
+  return fstat(dir.get(), &info) == 0 &&
+         std::chrono::system_clock::now() -
+                 std::chrono::system_clock::from_time_t(info.st_mtime) >
+             kUnlockedGrace;
 }
 
 // Returns true if the lease of a directory has not expired. REQUIRES: the
@@ -146,23 +159,23 @@ bool IsLeased(const std::string& path, const LeaseRules& rules) {
 Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
                          bool* removed) {
   *removed = false;
-  Lease unused;
-  if (ReadLease(path, &unused) == LeaseState::kForeign) {
+  const Descriptor dir = OpenOwnDirectory(path);
+  if (!dir.is_open()) {
     return Status::OK();
   }
-  const int fd =
-      open((path + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = OpenLock(dir);
   if (fd < 0) {
-    if (errno != ENOENT || !IsAbandonedYoung(path)) {
+    if (errno != ENOENT || !IsAbandonedYoung(dir)) {
       return Status::OK();
     }
     *removed = true;
-    return RemoveTree(path);
+    return RemoveTree(dir, path);
   }
   Status status;
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !IsLeased(path, rules)) {
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+      !IsLeased(PathOfOpen(dir), rules)) {
     *removed = true;
-    status = RemoveTree(path);
+    status = RemoveTree(dir, path);
   }
   close(fd);
   return status;
@@ -198,14 +211,19 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
   if (mkdir(path.c_str(), 0700) != 0) {
     return CannotCreate(path, errno);
   }
+  Descriptor opened = OpenOwnDirectory(path);
+  if (!opened.is_open()) {
+    return CannotCreate(path, errno);
+  }
   int lock_fd = -1;
-  Status status = MakeLock(path, &lock_fd);
+  Status status = MakeLock(opened, path, &lock_fd);
   if (!status.ok()) {
     // The directory is empty; if this fails too, the next start removes it.
-    RemoveTree(path).PermitUncheckedError();
+    RemoveTree(opened, path).PermitUncheckedError();
     return status;
   }
-  std::unique_ptr<PrivateDir> dir(new PrivateDir(path, lock_fd));
+  std::unique_ptr<PrivateDir> dir(
+      new PrivateDir(path, std::move(opened), lock_fd));
   status = dir->Clear();
   if (status.ok()) {
     *result = std::move(dir);
@@ -214,17 +232,18 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
 }
 
 Status PrivateDir::CreateLinked(const std::string& path,
+                                const std::string& own_path,
                                 std::unique_ptr<PrivateDir>* result) {
   const fs::path given(path);
   const std::string whole = given.filename().string();
   std::unique_ptr<PrivateDir> dir;
   Status status = Create(given.parent_path().string(),
                          whole.substr(0, whole.rfind(kMarker)), &dir);
-  if (status.ok()) status = LinkFiles(path + "/db", dir->db());
+  if (status.ok()) status = LinkFiles(own_path + "/db", dir->db());
   for (const char* part : {"/options", "/replay"}) {
     std::error_code error;
-    if (status.ok() && fs::exists(path + part, error) &&
-        !fs::copy_file(path + part, dir->path() + part, error)) {
+    if (status.ok() && fs::exists(own_path + part, error) &&
+        !fs::copy_file(own_path + part, dir->own_path() + part, error)) {
       status = ErrnoStatus(EndState::kSourceError, "cannot copy", path + part,
                            error.value());
     }
@@ -236,22 +255,23 @@ Status PrivateDir::CreateLinked(const std::string& path,
 Status PrivateDir::Adopt(const std::string& path,
                          std::unique_ptr<PrivateDir>* result) {
   result->reset();
+  Descriptor dir = OpenOwnDirectory(path);
+  const std::string own_path = PathOfOpen(dir);
   Lease lease;
-  if (ReadLease(path, &lease) != LeaseState::kGood) {
+  if (!dir.is_open() || ReadLease(own_path, &lease) != LeaseState::kGood) {
     return Status::OK();
   }
-  const int fd =
-      open((path + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = OpenLock(dir);
   if (fd < 0) {
     return Status::OK();
   }
   // Reads the lease again under the lock: its owner may just have removed it.
-  if (!LockFile(fd) || ReadLease(path, &lease) != LeaseState::kGood ||
-      !HoldsOnlyFiles(path + "/db")) {
+  if (!LockFile(fd) || ReadLease(own_path, &lease) != LeaseState::kGood ||
+      !HoldsOnlyFiles(own_path + "/db")) {
     close(fd);
     return Status::OK();
   }
-  result->reset(new PrivateDir(path, fd));
+  result->reset(new PrivateDir(path, std::move(dir), fd));
   (*result)->Keep(true);
   return Status::OK();
 }
@@ -259,17 +279,24 @@ Status PrivateDir::Adopt(const std::string& path,
 PrivateDir::~PrivateDir() {
   if (!keep_) {
     // If this fails, the next start removes the rest, as after a kill.
-    RemoveTree(path_).PermitUncheckedError();
+    const Status removed = RemoveTree(dir_, path_);
+    if (!removed.ok() && log_) {
+      log_(MessageOf(removed));
+    }
   }
   close(lock_fd_);
 }
 
 Status AskForRelease(const std::string& path) {
-  const std::string name = path + kRelease;
-  const int fd = open(name.c_str(),
-                      O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const Descriptor dir = OpenOwnDirectory(path);
+  const int fd = !dir.is_open()
+                     ? -1
+                     : openat(dir.get(), kRelease,
+                              O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
+                              0600);
   if (fd < 0) {
-    return ErrnoStatus(EndState::kInternal, "cannot create", name, errno);
+    return ErrnoStatus(EndState::kInternal, "cannot create",
+                       path + "/" + kRelease, errno);
   }
   close(fd);
   return Status::OK();
@@ -277,23 +304,25 @@ Status AskForRelease(const std::string& path) {
 
 bool IsReleaseAsked(const std::string& path) {
   struct stat info;
-  return lstat((path + kRelease).c_str(), &info) == 0;
+  return lstat((path + "/" + kRelease).c_str(), &info) == 0;
 }
 
 void ForgetRelease(const std::string& path) {
-  unlink((path + kRelease).c_str());
+  const Descriptor dir = OpenOwnDirectory(path);
+  if (dir.is_open()) {
+    unlinkat(dir.get(), kRelease, 0);
+  }
 }
 
 Status PrivateDir::Clear() {
-  for (const std::string& part : {held(), db()}) {
-    std::error_code error;
-    fs::remove_all(part, error);
-    if (error) {
-      return ErrnoStatus(EndState::kSourceError, "cannot empty", part,
-                         error.value());
+  for (const char* part : {"held", "db"}) {
+    const Status status = RemoveIn(dir_.get(), part, path_);
+    if (!status.ok()) {
+      return status;
     }
-    if (mkdir(part.c_str(), 0700) != 0) {
-      return ErrnoStatus(EndState::kSourceError, "cannot make", part, errno);
+    if (mkdirat(dir_.get(), part, 0700) != 0) {
+      return ErrnoStatus(EndState::kSourceError, "cannot make",
+                         path_ + "/" + part, errno);
     }
   }
   return Status::OK();

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "pipeline/source/directory/lease_file.h"
+#include "pipeline/source/directory/posix_files.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -42,10 +43,12 @@ class PrivateDir {
       const std::string& parent, const std::string& name,
       std::unique_ptr<PrivateDir>* result);
 
-  // Makes a directory beside `path` (a private one as well) whose db/ has links
-  // to the files of its db/, for another lease of the same snapshot.
+  // Makes a directory beside `path` (a private one as well, which this process
+  // reaches by `own_path`) whose db/ has links to the files of its db/, for
+  // another lease of the same snapshot.
   [[nodiscard]] static rocksdb::Status CreateLinked(
-      const std::string& path, std::unique_ptr<PrivateDir>* result);
+      const std::string& path, const std::string& own_path,
+      std::unique_ptr<PrivateDir>* result);
 
   // Takes over a directory that another process left with a lease. OK and null:
   // another process holds it, or it belongs to another user, or sstferry did
@@ -57,12 +60,20 @@ class PrivateDir {
   PrivateDir& operator=(const PrivateDir&) = delete;
   ~PrivateDir();
 
+  // Its name, which others may give to another directory meanwhile: whoever owns
+  // the parent.
   const std::string& path() const { return path_; }
-  std::string held() const { return path_ + "/held"; }
-  std::string db() const { return path_ + "/db"; }
+  // Leads to it as long as this object lives, whatever its name is.
+  const std::string& own_path() const { return own_path_; }
+  std::string held() const { return own_path_ + "/held"; }
+  std::string db() const { return own_path_ + "/db"; }
+  std::string options() const { return own_path_ + "/options"; }
+  std::string replay() const { return own_path_ + "/replay"; }
 
-  std::string options() const { return path_ + "/options"; }
-  std::string replay() const { return path_ + "/replay"; }
+  // Receives why the directory could not be removed. May be null.
+  void set_log(std::function<void(const std::string&)> log) {
+    log_ = std::move(log);
+  }
 
   // True: the directory outlives this object, so that a later one can adopt it.
   void Keep(bool keep) { keep_ = keep; }
@@ -71,12 +82,18 @@ class PrivateDir {
   [[nodiscard]] rocksdb::Status Clear();
 
  private:
-  PrivateDir(std::string path, int lock_fd)
-      : path_(std::move(path)), lock_fd_(lock_fd) {}
+  PrivateDir(std::string path, Descriptor dir, int lock_fd)
+      : path_(std::move(path)),
+        dir_(std::move(dir)),
+        own_path_(PathOfOpen(dir_)),
+        lock_fd_(lock_fd) {}
 
   const std::string path_;
+  const Descriptor dir_;
+  const std::string own_path_;
   const int lock_fd_;
   std::atomic<bool> keep_{false};
+  std::function<void(const std::string&)> log_;
 };
 
 // Asks the owner of a private directory to release its snapshot.

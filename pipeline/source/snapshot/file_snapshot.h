@@ -45,6 +45,9 @@ class FileSnapshot : public Snapshot {
   const std::string& directory() const override {
     return dir_ != nullptr ? dir_->path() : db_;
   }
+  const std::string& own_path() const override {
+    return dir_ != nullptr ? dir_->own_path() : db_;
+  }
   const std::string& options_text() const override { return options_text_; }
   const std::vector<std::string>& notes() const override { return notes_; }
   bool wal_not_flushed() const override { return false; }

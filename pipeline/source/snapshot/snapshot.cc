@@ -44,6 +44,7 @@ class OpenedSnapshot : public Snapshot {
     return copy_.database_id();
   }
   const std::string& directory() const override { return dir_->path(); }
+  const std::string& own_path() const override { return dir_->own_path(); }
   const std::string& options_text() const override {
     return copy_.options_text();
   }
@@ -98,6 +99,9 @@ Status MakePrivateDir(const SnapshotOptions& options,
 template <typename Kind>
 Status Taken(const SnapshotOptions& options, std::unique_ptr<PrivateDir> dir,
              std::unique_ptr<Snapshot>* result) {
+  dir->set_log([log = options.log](const std::string& line) {
+    if (log) log(LogLevel::kWarning, line);
+  });
   Status status = dir->Clear();
   auto snapshot = std::make_unique<Kind>(std::move(dir));
   if (status.ok()) status = snapshot->Fill(options);
@@ -109,6 +113,9 @@ template <typename Kind>
 Status Adopted(const SnapshotOptions& options, const HeldSnapshotState& state,
                std::unique_ptr<PrivateDir> dir,
                std::unique_ptr<Snapshot>* result) {
+  dir->set_log([log = options.log](const std::string& line) {
+    if (log) log(LogLevel::kWarning, line);
+  });
   auto snapshot = std::make_unique<Kind>(std::move(dir));
   Status status = snapshot->Reopen(options, state);
   if (status.ok() && snapshot->sequence() != state.sequence) {

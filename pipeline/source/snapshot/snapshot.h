@@ -161,6 +161,9 @@ class Snapshot {
   // and no id in its MANIFEST.
   virtual const std::string& database_id() const = 0;
   virtual const std::string& directory() const = 0;
+  // Leads to the same directory as long as the snapshot lives, whatever others
+  // do with its name; files are read by this path.
+  virtual const std::string& own_path() const = 0;
   // Text of the newest OPTIONS file; empty if there is none.
   virtual const std::string& options_text() const = 0;
   // Notes for the operator about the point in time, one sentence each.

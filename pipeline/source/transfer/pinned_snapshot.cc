@@ -59,13 +59,13 @@ Status PinnedSnapshot::Park() {
   }
   const std::string own = shared_->snapshot().directory();
   Lease lease;
-  if (ReadLease(own, &lease) != LeaseState::kGood) {
+  if (ReadLease(shared_->snapshot().own_path(), &lease) != LeaseState::kGood) {
     return MakeStatus(EndState::kSourceError,
                       "expected a lease in " + own + ", found none");
   }
   std::unique_ptr<PrivateDir> linked;
   Status status = shared_->Lend(&linked);
-  if (status.ok()) status = sstferry::WriteLease(linked->path(), lease);
+  if (status.ok()) status = sstferry::WriteLease(linked->own_path(), lease);
   if (status.ok()) {
     shared_->TakeBack(/*keep=*/false);
     linked_ = std::move(linked);
@@ -92,7 +92,7 @@ Status PinnedSnapshot::WriteLease(Lease lease, uint64_t wall_seconds) {
   linked_path_ = linked_ != nullptr ? linked_->path() : "";
   if (status.ok()) {
     status = sstferry::WriteLease(
-        linked_ != nullptr ? linked_->path() : snapshot.directory(), lease);
+        linked_ != nullptr ? linked_->own_path() : snapshot.own_path(), lease);
   }
   has_lease_ = has_lease_ || status.ok();
   return status;

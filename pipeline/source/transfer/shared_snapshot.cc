@@ -114,7 +114,7 @@ Status SharedSnapshot::Take() {
   }
   const Status status = adopted_.has_value() ? TakeAdopted() : TakeOwn();
   if (status.ok()) {
-    pinned_bytes_ = PinnedBytes(snapshot_->directory());
+    pinned_bytes_ = PinnedBytes(snapshot_->own_path());
     taken_ = true;
   }
   failed_ = !status.ok();
@@ -162,7 +162,7 @@ Status SharedSnapshot::Plan(const std::string& key,
     }
     if (serve_.chunk_cache_bytes > 0) {
       ChunkCacheOptions options;
-      options.directory = snapshot_->directory();
+      options.directory = snapshot_->own_path();
       options.budget = budget;
       options.chunk_bytes = chunk_bytes;
       options.free_bytes = [directory = options.directory,
@@ -191,13 +191,14 @@ Status SharedSnapshot::Lend(std::unique_ptr<PrivateDir>* linked) {
     lent_ = true;
     return Status::OK();
   }
-  return PrivateDir::CreateLinked(snapshot_->directory(), linked);
+  return PrivateDir::CreateLinked(snapshot_->directory(),
+                                  snapshot_->own_path(), linked);
 }
 
 void SharedSnapshot::TakeBack(bool keep) {
   std::lock_guard<std::mutex> lock(lend_mu_);
   if (!keep) {
-    RemoveLease(snapshot_->directory());
+    RemoveLease(snapshot_->own_path());
     lent_ = false;
   }
   snapshot_->Keep(keep);

@@ -322,7 +322,7 @@ Status Transfer::AnnounceFiles(Channel* control) const {
 }
 
 std::string Transfer::unit_path(const CloneUnit& unit) const {
-  return pinned_->directory() + "/db/" +
+  return pinned_->own_path() + "/db/" +
          CloneFileName(unit_file(unit));
 }
 
@@ -389,7 +389,7 @@ void Transfer::Park(const Status& status, const std::string& where) {
 Status Transfer::InDatabaseNames(const Status& status) const {
   const std::string dir = database_.db != nullptr ? database_.db->GetName()
                                                   : database_.directory;
-  const std::string own = planned_ ? pinned_->directory() + "/db/" : "";
+  const std::string own = planned_ ? pinned_->own_path() + "/db/" : "";
   const bool is_corrupt = EndStateOf(status) == EndState::kCorrupt;
   std::string text = MessageOf(status);
   size_t at = own.empty() ? std::string::npos : text.find(own);
@@ -442,7 +442,7 @@ std::string Transfer::error_where() const {
 }
 
 Status Transfer::CheckSnapshotFiles() const {
-  return CheckLinkedFiles(pinned_->directory() + "/db");
+  return CheckLinkedFiles(pinned_->own_path() + "/db");
 }
 
 Finish Transfer::FinalTotals() const {

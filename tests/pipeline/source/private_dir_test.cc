@@ -8,6 +8,7 @@
 
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
 
 namespace sstferry {
 namespace {
@@ -105,6 +106,77 @@ TEST_CASE("PrivateDir says what to do when its parent cannot be used",
   const auto status = PrivateDir::Create(tree / "absent", "db", &dir);
   CHECK(EndStateOf(status) == EndState::kSourceError);
   CHECK(MessageOf(status).find("--snapshot-dir") != std::string::npos);
+}
+
+TEST_CASE("A private directory whose name was given to another one is left "
+          "alone",
+          "[snapshot][hostile]") {
+  namespace fs = std::filesystem;
+  TempTree tree;
+  MakeSampleDatabase(tree / "db");
+  fs::create_directories(tree / "victim/db");
+  fs::create_directories(tree / "victim/held");
+  for (const char* name : {"db/file", "held/file", "lock", "lease", "options"}) {
+    WriteBytes(tree / ("victim/" + std::string(name)), "precious");
+  }
+  const std::string victim = Fingerprint(tree / "victim");
+  SnapshotOptions options;
+  options.database_dir = tree / "db";
+  std::string log;
+  options.log = [&log](LogLevel, const std::string& line) {
+    log += line + "\n";
+  };
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  const std::string path = snapshot->directory();
+  const std::string own_path = snapshot->own_path();
+  fs::rename(path, tree / "moved");
+  const bool by_link = GENERATE(true, false);
+  if (by_link) {
+    fs::create_symlink(tree / "victim", path);
+  } else {
+    fs::rename(tree / "victim", path);
+  }
+  // The snapshot is the one that was taken, and a lease is written there.
+  CHECK(ReadAll(*snapshot, "default") == EntriesOf(tree / "db"));
+  CHECK(fs::exists(own_path + "/db/CURRENT"));
+  if (by_link) {
+    Lease lease;
+    CHECK_FALSE(WriteLease(path, lease).ok());
+    CHECK_FALSE(AskForRelease(path).ok());
+    ForgetRelease(path);
+    RemoveLease(path);
+  }
+  snapshot.reset();
+  CHECK(fs::is_empty(tree / "moved"));
+  CHECK(log.find("left alone") != std::string::npos);
+  if (by_link) {
+    CHECK(fs::is_symlink(path));
+    fs::remove(path);
+  } else {
+    fs::rename(path, tree / "victim");
+  }
+  CHECK(Fingerprint(tree / "victim") == victim);
+}
+
+TEST_CASE("A link inside a private directory is removed and not followed",
+          "[snapshot][hostile]") {
+  namespace fs = std::filesystem;
+  TempTree tree;
+  MakeSampleDatabase(tree / "db");
+  fs::create_directory(tree / "victim");
+  WriteBytes(tree / "victim/file", "precious");
+  SnapshotOptions options;
+  options.database_dir = tree / "db";
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(options, &snapshot));
+  const std::string path = snapshot->directory();
+  fs::create_symlink(tree / "victim", path + "/db/below");
+  fs::create_symlink(tree / "victim", path + "/replay");
+  fs::create_directories(path + "/db/deep/deeper");
+  snapshot.reset();
+  CHECK_FALSE(fs::exists(path));
+  CHECK(fs::exists(tree / "victim/file"));
 }
 
 }  // namespace
