@@ -44,7 +44,7 @@ std::string Ask(const std::string& url, const std::string& request) {
 }
 
 std::string Get(const std::string& url, const std::string& path = "/metrics") {
-  return Ask(url, "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  return Ask(url, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
 std::string UrlIn(const std::string& log) {
@@ -188,9 +188,22 @@ TEST_CASE("The endpoint answers GET /metrics and nothing else",
   REQUIRE(Get(url, "/metrics?x=1").find("HTTP/1.1 200") == 0);
   REQUIRE(Get(url, "/").find("HTTP/1.1 404") == 0);
   REQUIRE(Get(url, "/metricsx").find("HTTP/1.1 404") == 0);
-  REQUIRE(Ask(url, "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: "
+  REQUIRE(Ask(url, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
                    "0\r\n\r\n")
               .find("HTTP/1.1 405") == 0);
+  // A name that somebody made mean this machine, and those that do.
+  for (const char* host : {"evil.example", "evil.example:9420", "[::2]", ""}) {
+    REQUIRE(Ask(url, "GET /metrics HTTP/1.1\r\nHost: " + std::string(host) +
+                         "\r\n\r\n")
+                .find("HTTP/1.1 403") == 0);
+  }
+  for (const char* host : {"LocalHost:9420", "127.0.0.1:1", "[::1]:9420"}) {
+    REQUIRE(Ask(url, "GET /metrics HTTP/1.1\r\nHost: " + std::string(host) +
+                         "\r\n\r\n")
+                .find("HTTP/1.1 200") == 0);
+  }
+  REQUIRE(Ask(url, "GET /metrics HTTP/1.0\r\n\r\n").find(" 200 ") !=
+          std::string::npos);
   // No request, one that is too long, and a body that is announced as such.
   REQUIRE(Ask(url, "\x16\x03\x01 no HTTP\r\n\r\n").find("200") ==
           std::string::npos);

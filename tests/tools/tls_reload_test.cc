@@ -28,6 +28,17 @@ std::string PlanStatus(const std::string& url, const TlsFiles& files) {
   return json["status"];
 }
 
+// For reloads that the lines so far do not tell apart.
+void AwaitStatus(const std::string& url, const TlsFiles& files,
+                 const std::string& status) {
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (PlanStatus(url, files) != status &&
+         std::chrono::steady_clock::now() < until) {
+  }
+  REQUIRE(PlanStatus(url, files) == status);
+}
+
 TEST_CASE("SIGHUP makes a server take another allow list and other "
           "certificates, or leave both as they are",
           "[tools][tls]") {
@@ -62,6 +73,19 @@ TEST_CASE("SIGHUP makes a server take another allow list and other "
   reload("for new connections");
   REQUIRE(PlanStatus(server.url(), pki.client) == "OK");
   REQUIRE(PlanStatus(server.url(), other_client) == "DENIED");
+  const TlsFiles nobody = pki.ca.Issue({"stranger", {}});
+
+  // No list at all would let every certificate in.
+  WriteBytes(conf, Lines(pki.server) + "[[database]]\nname = \"db\"\n" +
+                       "directory = \"" + (dir / "source") + "\"\n");
+  reload("nothing was changed: --allow db: expected at least one SUBJECT");
+  REQUIRE(PlanStatus(server.url(), nobody) == "DENIED");
+  write(pki.server, "*");
+  server.process().Signal(SIGHUP);
+  AwaitStatus(server.url(), nobody, "OK");
+  write(pki.server, "target");
+  server.process().Signal(SIGHUP);
+  AwaitStatus(server.url(), nobody, "DENIED");
 
   TlsFiles missing = other_server;
   missing.key = dir / "missing.key";
@@ -71,13 +95,7 @@ TEST_CASE("SIGHUP makes a server take another allow list and other "
 
   write(other_server, "target");
   server.process().Signal(SIGHUP);
-  // The lines so far do not tell these two reloads apart.
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (PlanStatus(server.url(), other_client) != "OK" &&
-         std::chrono::steady_clock::now() < until) {
-  }
-  REQUIRE(PlanStatus(server.url(), other_client) == "OK");
+  AwaitStatus(server.url(), other_client, "OK");
   REQUIRE(PlanStatus(server.url(), pki.client) == "DENIED");
 }
 

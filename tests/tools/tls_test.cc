@@ -208,6 +208,8 @@ TEST_CASE("serve --allow gives a database to the named certificates only",
   ServeProcess server(bench.db() + Words{"--db", open} + Tls(pki.server) +
                       Words{"--allow", "db=target.example", "--allow",
                             "db=192.0.2.7"});
+  REQUIRE(server.process().WaitForErr(
+      "--allow: none is given for open: every certificate that --tls-ca"));
   const std::string url = Url("127.0.0.1", &server);
   const std::string list = "sst://" + server.address();
   for (const TlsFiles& files : {pki.client, by_address}) {
@@ -230,13 +232,25 @@ TEST_CASE("serve --allow gives a database to the named certificates only",
   REQUIRE(bench.Pull(list + "/open", Tls(nearly)).status == "OK");
 }
 
+TEST_CASE("serve --allow NAME=* gives a database to every certificate",
+          "[tools][tls]") {
+  Bench bench;
+  const TestPki& pki = GoodPki();
+  ServeProcess server(bench.db() + Tls(pki.server) + Words{"--allow", "db=*"});
+  REQUIRE(bench.Pull(Url("127.0.0.1", &server), Tls(pki.client)).status ==
+          "OK");
+  server.process().Signal(SIGTERM);
+  REQUIRE(server.process().Wait() == 0);
+  REQUIRE(server.process().err().find("--allow") == std::string::npos);
+}
+
 TEST_CASE("A key that others can read is warned about, "
           "one with a passphrase is not used",
           "[tools][tls]") {
   Bench bench;
   const TestPki& pki = GoodPki();
   TlsFiles files = pki.ca.Issue({"target", {}});
-  REQUIRE(chmod(files.key.c_str(), 0644) == 0);
+  REQUIRE(chmod(files.key.c_str(), GENERATE(0644, 0640)) == 0);
   ServeProcess server(bench.db() + Tls(pki.server));
   const Ended ended = bench.Pull(Url("127.0.0.1", &server), Tls(files));
   REQUIRE(ended.status == "OK");

@@ -21,6 +21,9 @@ class DB;
 
 namespace sstferry {
 
+// In ServedDatabase::allowed: any target that may connect.
+inline constexpr char kEveryPeer[] = "*";
+
 // A database to serve: a directory (closed, a checkpoint, or open and written
 // by another process, all treated alike), or an application's open database.
 struct ServedDatabase {
@@ -30,7 +33,7 @@ struct ServedDatabase {
   // For db: handles of families whose operators RocksDB does not know by name.
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   // Names (PeerIdentity::names) of which a target's certificate must have one;
-  // empty: any target that may connect. Compared byte for byte.
+  // empty or kEveryPeer: any target that may connect. Compared byte for byte.
   std::vector<std::string> allowed{};
   // For a directory: its WAL directory, which overrides OPTIONS. Empty: found
   // from OPTIONS and MANIFEST.

@@ -236,7 +236,7 @@ class Server : public SourceServer {
   bool MayRead(const std::string& name, const PeerIdentity* peer) {
     std::lock_guard<std::mutex> lock(allowed_mu_);
     const std::set<std::string>& allowed = allowed_[name];
-    return allowed.empty() ||
+    return allowed.empty() || allowed.count(kEveryPeer) > 0 ||
            (peer != nullptr &&
             std::any_of(peer->names.begin(), peer->names.end(),
                         [&](const std::string& one) {

@@ -171,7 +171,7 @@ std::vector<std::string> TlsWarnings(const TlsFiles& files) {
   std::vector<std::string> warnings;
   struct stat info {};
   if (!files.key.empty() && stat(files.key.c_str(), &info) == 0 &&
-      (info.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
+      (info.st_mode & (S_IRWXO | S_IRGRP | S_IWGRP)) != 0) {
     char mode[8];
     std::snprintf(mode, sizeof(mode), "%04o", info.st_mode & 07777u);
     warnings.push_back("--tls-key " + files.key +

@@ -111,6 +111,20 @@ void Announce(const ServeArguments& arguments, const std::string& address,
                      " can read the served databases, and what they read "
                      "crosses the network in the clear");
   }
+  std::string open_names;
+  for (const ServedDatabase& database : arguments.options.databases) {
+    if (!arguments.tls.empty() && database.allowed.empty()) {
+      open_names += (open_names.empty() ? "" : ", ") + database.name;
+    }
+  }
+  if (!open_names.empty()) {
+    console->Log(LogLevel::kWarning,
+                 "--allow: none is given for " +
+                     Cut(open_names, kMaxStatusNames) +
+                     ": every certificate that --tls-ca accepts can read it; "
+                     "name those that may, or say --allow NAME=" +
+                     kEveryPeer);
+  }
   const std::string line = "listening on " + address;
   if (arguments.common.json) {
     console->WriteLine(LogLevel::kInfo, line);
@@ -160,20 +174,43 @@ Status CheckDatabases(const ServeArguments& arguments, Console* console) {
   return Status::OK();
 }
 
+// A list that lost its last line would open the database to every certificate.
+Status CheckStillNamed(const std::vector<ServedDatabase>& before,
+                       const std::vector<ServedDatabase>& again) {
+  for (const ServedDatabase& database : again) {
+    for (const ServedDatabase& old : before) {
+      if (old.name == database.name && !old.allowed.empty() &&
+          database.allowed.empty()) {
+        return Status::InvalidArgument(
+            "--allow " + database.name +
+            ": expected at least one SUBJECT, as before, found none; --allow " +
+            database.name + "=" + kEveryPeer +
+            " lets every certificate read it");
+      }
+    }
+  }
+  return Status::OK();
+}
+
 // Nothing is changed unless everything can be.
 void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
-            SourceServer* server, Console* console) {
+            std::vector<ServedDatabase>* databases, SourceServer* server,
+            Console* console) {
   ServeArguments again;
   Status status = ParseServe(words, &again);
   if (status.ok() && again.tls.empty() == static_cast<bool>(reload_tls)) {
     status = Status::InvalidArgument(
         "to begin or to end TLS needs a restart of serve");
   }
+  if (status.ok()) {
+    status = CheckStillNamed(*databases, again.options.databases);
+  }
   if (status.ok() && reload_tls) {
     status = reload_tls(again.tls);
   }
   if (status.ok()) {
     server->SetAllowed(again.options.databases);
+    *databases = again.options.databases;
     LogTlsWarnings(again.tls, console);
   }
   ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
@@ -249,8 +286,9 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
     NotifyStopping().PermitUncheckedError();  // best effort
     server->Stop();
   };
+  std::vector<ServedDatabase> databases = arguments->options.databases;
   StopWatcher stopper(stop, [&] {
-    Reload(words, reload_tls, server.get(), console);
+    Reload(words, reload_tls, &databases, server.get(), console);
   });
   watcher = &stopper;
   Announce(*arguments, server->address(), console);

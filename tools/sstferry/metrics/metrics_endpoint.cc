@@ -1,6 +1,10 @@
 #include "tools/sstferry/metrics/metrics_endpoint.h"
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -30,8 +34,12 @@ constexpr std::chrono::milliseconds kPauseAfterError{200};
 // One connection: one request, one answer. Owned by its pending call.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, const Text& text, int* connections)
-      : stream_(std::move(socket)), text_(text), connections_(connections) {
+  Session(tcp::socket socket, const Text& text,
+          const std::set<std::string>& hosts, int* connections)
+      : stream_(std::move(socket)),
+        text_(text),
+        hosts_(hosts),
+        connections_(connections) {
     ++*connections_;
     parser_.header_limit(kMaxHeaderBytes);
     parser_.body_limit(kMaxHeaderBytes);
@@ -50,6 +58,21 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
  private:
+  // A web page whose name was made to mean this machine says that name.
+  bool IsForUs(const http::request<http::string_body>& request) const {
+    const auto field = request.find(http::field::host);
+    if (field == request.end()) {
+      return true;  // HTTP/1.0, which no browser speaks
+    }
+    std::string host(field->value());
+    const size_t end = host.find(host.starts_with('[') ? ']' : ':');
+    host = host.substr(0, end);
+    host.erase(0, host.starts_with('[') ? 1 : 0);
+    std::transform(host.begin(), host.end(), host.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    return hosts_.count(host) > 0;
+  }
+
   void Answer() {
     const auto& request = parser_.get();
     const bool is_get = request.method() == http::verb::get;
@@ -59,7 +82,10 @@ class Session : public std::enable_shared_from_this<Session> {
     answer_.version(request.version());
     answer_.keep_alive(false);
     answer_.set(http::field::content_type, "text/plain; charset=utf-8");
-    if (is_get && found) {
+    if (!IsForUs(request)) {
+      answer_.result(http::status::forbidden);
+      answer_.body() = "Host: expected an address of this machine\n";
+    } else if (is_get && found) {
       answer_.set(http::field::content_type,
                   "text/plain; version=0.0.4; charset=utf-8");
       answer_.body() = text_();
@@ -80,6 +106,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   beast::tcp_stream stream_;
   const Text& text_;
+  const std::set<std::string>& hosts_;
   int* const connections_;
   beast::flat_buffer buffer_{2 * kMaxHeaderBytes};
   http::request_parser<http::string_body> parser_;
@@ -122,6 +149,11 @@ struct MetricsEndpoint::Server {
                         "--metrics " + ToString(listen) +
                             ": cannot listen there: " + error.message());
     }
+    hosts.insert(where.address().to_string());
+    std::string named = listen.host;
+    std::transform(named.begin(), named.end(), named.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    hosts.insert(named);
     url = "http://" +
           ToString({where.address().to_string(),
                     acceptor.local_endpoint(error).port()}) +
@@ -137,7 +169,7 @@ struct MetricsEndpoint::Server {
       }
       // One over the limit is closed as it goes out of scope.
       if (connections < kMaxConnections) {
-        std::make_shared<Session>(std::move(socket), text, &connections)
+        std::make_shared<Session>(std::move(socket), text, hosts, &connections)
             ->Run();
       }
       Accept();
@@ -156,6 +188,8 @@ struct MetricsEndpoint::Server {
 
   const Text text;
   std::string url;
+  // Names by which this machine is asked.
+  std::set<std::string> hosts = {"localhost", "127.0.0.1", "::1"};
   int connections = 0;  // the thread's
   boost::asio::io_context context{1};
   tcp::acceptor acceptor{context};

@@ -175,8 +175,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
       }, TlsRows<Serve>(), {
       {"allow", "NAME=SUBJECT", Group::kNetwork,
        "Serve database NAME only to certificates whose common name or DNS, IP, "
-       "URI or e-mail name is exactly SUBJECT (repeatable). Needs TLS. "
-       "Default: every certificate that --tls-ca accepts.",
+       "URI or e-mail name is exactly SUBJECT (repeatable), or to every "
+       "certificate that --tls-ca accepts if SUBJECT is *. Needs TLS. Default: "
+       "*, with a warning.",
        true},
       Row<Serve>("insecure", Group::kNetwork,
        "Allow --listen beyond this machine without TLS. Anyone who reaches the "
