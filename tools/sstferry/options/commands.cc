@@ -154,8 +154,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        "least 2 MiB for each lane.",
        [](auto& a) -> auto& { return a.options.memory_bytes; }, BytesValue()),
       Row<Serve>("chunk-cache", Group::kLimits,
-       "Keep up to BYTES of rebuilt chunks of a shared snapshot beside it, so "
-       "that each is built once for all targets.",
+       "Keep up to BYTES of rebuilt chunks of shared snapshots beside them, in "
+       "all, so that each is built once for all targets.",
        [](auto& a) -> auto& { return a.options.chunk_cache_bytes; },
        BytesValue("", "build for each")),
       TtlRow<Serve>(),

@@ -179,6 +179,9 @@ std::string ServiceRoff(const std::string& version) {
          "tls\\-ca = \"/etc/sstferry/ca.pem\"\n.fi\n.RE\n.PP\n" +
          Roff("systemctl reload makes it read max-rate, log-level, certificates "
               "and the allow list again. "
+              "Where one account owns all databases, "
+              "sstferry-serve@ACCOUNT.service runs as that account, without "
+              "capabilities, with /etc/sstferry/serve-ACCOUNT.toml. "
               "systemd restarts it after a failure, but not after wrong usage "
               "(exit code 2). Log lines go to the journal: journalctl -u "
               "sstferry-serve.\n") +
