@@ -90,7 +90,8 @@ TEST_CASE("serve, pull, verify and plan work over TLS without --insecure",
           "[tools][tls]") {
   Bench bench;
   const TestPki& pki = GoodPki();
-  ServeProcess server(bench.db() + Tls(pki.server), "0.0.0.0:0" + Words{"--allow", "db=*"});
+  ServeProcess server(bench.db() + Tls(pki.server) + Words{"--allow", "db=*"},
+                      "0.0.0.0:0");
   const std::string url = Url("localhost", &server);
   const Words tls = Tls(pki.client);
   const Ended pulled = bench.Pull(url, tls + Words{"--verify"});
