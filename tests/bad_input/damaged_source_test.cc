@@ -46,7 +46,8 @@ TEST_CASE("Pull of what is no database names the directory",
   }
   SECTION("a file") {
     WriteBytes(dir / "source", "not a database");
-    RequireFails(dir, no_database);
+    RequireFails(dir, "cannot open directory " + (dir / "source") +
+                          ": Not a directory");
   }
   SECTION("empty") {
     fs::create_directory(dir / "source");

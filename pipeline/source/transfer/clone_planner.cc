@@ -86,6 +86,11 @@ Status CheckCloneRequest(const OpenRequest& request) {
 
 Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
                  const Hello& target, TransferPlan* plan) {
+  if (snapshot.files() == nullptr) {
+    return MakeStatus(EndState::kInternal,
+                      "clone: expected a snapshot of files, found one of "
+                      "entries");
+  }
   const ClonedFiles& files = *snapshot.files();
   plan->notes = snapshot.notes();
   Status status = request.purpose == Purpose::kVerify  // reads bytes only
