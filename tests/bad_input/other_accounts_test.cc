@@ -193,10 +193,14 @@ TEST_CASE("A removal follows no link, whenever it is put there",
     WriteBytes(old + "/archive/000002.log", "a WAL");
     Give(old + "/archive");
     Give(old);
-    TEST_SetFaultHook([&](const std::string&) {
+    // Between the look at it and its opening: behind the directory above it.
+    int entered = 0;
+    TEST_SetFaultHook([&](const std::string& point) {
       std::error_code error;
-      fs::rename(old + "/archive", places.dir / "moved", error);
-      fs::create_directory_symlink(places.victim, old + "/archive", error);
+      if (point == "PacedRemoval:Entering" && ++entered == 2) {
+        fs::rename(old + "/archive", places.dir / "moved", error);
+        fs::create_directory_symlink(places.victim, old + "/archive", error);
+      }
     });
     RemoveTreePaced(disk.get(), old, 0, &stop).PermitUncheckedError();
     TEST_SetFaultHook(nullptr);
@@ -209,7 +213,7 @@ TEST_CASE("A removal follows no link, whenever it is put there",
     TEST_SetFaultHook([&](const std::string& point) {
       REQUIRE(point != "PacedRemoval:FileCut");  // it would be opened by name
     });
-    REQUIRE_OK(RemoveTreePaced(disk.get(), old, 1 << 30, &stop));
+    REQUIRE_OK(RemoveTreePaced(disk.get(), old, 10 << 20, &stop));
     TEST_SetFaultHook(nullptr);
     REQUIRE_FALSE(fs::exists(old));
   }

@@ -87,6 +87,7 @@ const std::vector<CrashPoint>& CrashPoints() {
        {kReplace, kFinish, kSwap, kSwapFirst, kCloneReplace}},
       {"Puller:AfterSwapDone", {kSwap, kSwapFirst}},
       {"Workspace:OldRetired", {kSwap, kSwapFirst, kSwapOwed}},
+      {"PacedRemoval:Entering", {kSwap, kSwapOwed}},
       {"PacedRemoval:FileCut", {kSwap}, /*only_killed=*/true},
       {"PacedRemoval:FileRemoved", {kSwap, kSwapOwed}},
       {"Workspace:OldMoved", {kFinish}},

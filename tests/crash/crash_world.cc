@@ -304,7 +304,8 @@ void CrashWorld::RequireTargetWhole(Scenario scenario, const Crash& crash) {
   static const std::set<std::string> after = {
       "Workspace:Exchanged",   "Workspace:Published",
       "Workspace:PartRemoved", "Puller:AfterSwapDone",
-      "Workspace:OldRetired",  "PacedRemoval:FileCut",
+      "Workspace:OldRetired",  "PacedRemoval:Entering",
+      "PacedRemoval:FileCut",
       "PacedRemoval:FileRemoved"};
   const bool published = after.count(crash.point) != 0 ||
                          scenario == Scenario::kFinish ||

@@ -170,6 +170,7 @@ class Directory {
 
 Status RemoveAll(rocksdb::FileSystem* file_system, const std::string& path_of,
                  Pace* pace) {
+  FaultPoint("PacedRemoval:Entering");
   const Directory opened(path_of);
   if (opened.error() != 0) {
     return MakeStatus(EndState::kInternal, "remove " + path_of + ": " +
