@@ -41,7 +41,7 @@ struct VerifySide {
 
 enum class ComparedAs { kFiles, kEntries };
 
-// What a comparison says of a replica in a directory of this machine.
+// Tells how a comparison found a replica in a directory of this machine.
 struct ReplicaFinding {
   std::string directory;  // empty: no side is one, or nothing is known of it
   ReplicaFault fault = ReplicaFault::kNone;

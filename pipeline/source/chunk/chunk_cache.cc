@@ -416,7 +416,7 @@ ChunkCache::~ChunkCache() {
   }
 }
 
-// Those who have more give first, so that one target's many chunks do not keep
+// Caches that have more give first, so that one target's many chunks do not keep
 // another one's out.
 bool ChunkCache::MakeRoom(bool reserve) {
   const uint64_t bytes = options_.chunk_bytes;

@@ -65,8 +65,8 @@ struct ChunkCacheOptions {
   uint64_t chunk_bytes = 64'000'000;
   // Bytes that may be taken there. Null: enough.
   std::function<uint64_t()> free_bytes;
-  // Of a chunk that the disk does not take, so much stays in memory; a longer
-  // one is given up.
+  // A chunk that the disk does not take may keep so much in memory; a longer one
+  // is given up.
   uint64_t max_memory_bytes = 64u << 20;
   int max_builders = 16;
 };
@@ -121,7 +121,7 @@ class ChunkCache {
   struct Range;
   class Builder;
   using ChunkPtr = std::shared_ptr<Chunk>;
-  // Of this cache's files, which may outlive it.
+  // Counts this cache's files, which may outlive it.
   struct Usage {
     std::atomic<uint64_t> bytes{0};
     std::atomic<uint64_t> files{0};

@@ -16,7 +16,7 @@ namespace sstferry {
 
 // Facts, beside its files, that determine the contents of a family.
 //
-// Of all options, two change what a reader sees of the same files, each with
+// Two options change what a reader sees of the same files, each with
 // options of its own, such as the delimiter of StringAppend. Compaction
 // filters, TTL and FIFO change what compactions and flushes leave, which are
 // other files. Options of tables, memtables and levels change no entry.

@@ -1,4 +1,4 @@
-// What all transfers of a server share: its rate, its memory, and the budget of
+// All transfers of a server share its rate, its memory, and the budget of
 // its chunk caches.
 #pragma once
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <random>
 #include <system_error>
 
 #include "format/limits.h"
 #include "format/message/for_each_batch.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/random_id.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/source/directory/posix_files.h"
@@ -23,18 +23,6 @@ using std::chrono::steady_clock;
 
 uint32_t GrantedLanes(const OpenRequest& request, const ServeOptions& serve) {
   return std::clamp(request.lanes, 1u, std::min(serve.max_lanes, kMaxLanes));
-}
-
-TransferId RandomTransferId() {
-  std::random_device device;
-  TransferId id;
-  for (size_t i = 0; i < id.size(); i += 4) {
-    const uint32_t word = device();
-    for (size_t j = 0; j < 4; ++j) {
-      id[i + j] = static_cast<uint8_t>(word >> (8 * j));
-    }
-  }
-  return id;
 }
 
 // Targets for which this is the same get the same plan of one snapshot.
@@ -74,7 +62,7 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
       request_(request),
       target_(target),
       started_(steady_clock::now()),
-      id_(RandomTransferId()),
+      id_(RandomId()),
       plan_lanes_(GrantedLanes(request, serve)),
       pinned_(shared != nullptr ? std::move(shared)
                                 : std::make_shared<SharedSnapshot>(

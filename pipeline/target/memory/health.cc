@@ -2,29 +2,17 @@
 
 #include <algorithm>
 #include <ctime>
-#include <random>
 
 #include "format/end_state.h"
 #include "format/record/cover_file.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/random_id.h"
 #include "pipeline/target/disk/durable.h"
 
 namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-
-TransferId RandomId() {
-  std::random_device device;
-  TransferId id;
-  for (size_t i = 0; i < id.size(); i += 4) {
-    const uint32_t word = device();
-    for (size_t j = 0; j < 4; ++j) {
-      id[i + j] = static_cast<uint8_t>(word >> (8 * j));
-    }
-  }
-  return id;
-}
 
 // Widens what was looked at until it includes what `other` was found in.
 void Join(const HealthFile& other, HealthFile* fault) {
