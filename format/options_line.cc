@@ -1,5 +1,6 @@
 #include "format/options_line.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace sstferry {
@@ -38,6 +39,23 @@ bool SplitOptionLine(const std::string& line, std::string* name,
   *name = TrimOptionText(text.substr(0, equals));
   *value = TrimOptionText(text.substr(equals + 1));
   return true;
+}
+
+RocksDbRelease ReleaseOfOptions(const std::string& options_text) {
+  RocksDbRelease release;
+  std::string name;
+  std::string value;
+  for (size_t begin = 0; begin < options_text.size();) {
+    const size_t end = std::min(options_text.find('\n', begin),
+                                options_text.size());
+    if (SplitOptionLine(options_text.substr(begin, end - begin), &name,
+                        &value) &&
+        name == "rocksdb_version") {
+      return ParseRelease(value, &release) ? release : RocksDbRelease();
+    }
+    begin = end + 1;
+  }
+  return release;
 }
 
 }  // namespace sstferry

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "format/release.h"
+
 namespace sstferry {
 
 // Returns the text without blanks at both ends.
@@ -15,5 +17,9 @@ std::string OptionLineText(const std::string& line);
 // Splits "name = value". False: the line has no such form.
 bool SplitOptionLine(const std::string& line, std::string* name,
                      std::string* value);
+
+// Returns the release of RocksDB that wrote an OPTIONS file, by its text; not
+// known if that does not say.
+RocksDbRelease ReleaseOfOptions(const std::string& options_text);
 
 }  // namespace sstferry

@@ -272,7 +272,7 @@ void Fields(A& a, M& m) {
   Fields(a, m.interval);
   Number(a, "lanes", m.lanes, kMaxLanes);
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
-  Number(a, "format_version", m.format_version);
+  a.Bytes("application", m.application, kMaxIdentifierBytes);
   Number(a, "max_rate_bytes_per_sec", m.max_rate_bytes_per_sec);
   a.Enum("compression", m.compression, 2, WireCompressionName);
   Number(a, "compression_level", m.compression_level, kMaxCompressionLevel);
@@ -328,6 +328,9 @@ void Fields(A& a, M& m) {
   a.List("places", m.places, kMaxPlaces, 17,
          [](auto& archive, auto& item) { Fields(archive, item); });
   Number(a, "taken_seconds", m.taken_seconds);
+  a.Bytes("application", m.application, kMaxIdentifierBytes);
+  a.Bytes("opens_since", m.opens_since, kMaxIdentifierBytes);
+  a.Text("opens_because", m.opens_because, kMaxIdentifierBytes);
 }
 
 template <typename A, FieldsOf<FamilyDescription> M>
@@ -366,9 +369,6 @@ template <typename A, FieldsOf<CloneSet> M>
 void Fields(A& a, M& m) {
   Number(a, "unit_bytes", m.unit_bytes, kMaxChunkBytes, kMinChunkBytes);
   Number(a, "file_count", m.file_count, kMaxRanges);
-  Number(a, "format_version", m.format_version);
-  a.List("wal_record_types", m.wal_record_types, kMaxWalRecordTypes, 1,
-         [](auto& archive, auto& item) { Number(archive, "type", item); });
   a.Digest("content", m.content);
 }
 

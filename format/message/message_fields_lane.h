@@ -106,6 +106,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<GroupEntry> M>
 void Fields(A& a, M& m) {
+  Number(a, "shared_bytes", m.shared_bytes);
   a.Bytes("key", m.key, kMaxKeyBytes);
   a.Digest("digest", m.digest);
 }
@@ -133,7 +134,7 @@ void Fields(A& a, M& m) {
   a.List("groups", m.groups, kMaxGroups, 4, [](auto& archive, auto& item) {
     Number(archive, "group", item, kMaxGroups - 1);
   });
-  a.List("entries", m.entries, kMaxPayloadBytes / 20, 20,
+  a.List("entries", m.entries, kMaxPayloadBytes / 21, 21,
          [](auto& archive, auto& item) { Fields(archive, item); });
   a.Bool("complete", m.complete);
 }

@@ -12,17 +12,10 @@
 
 namespace sstferry {
 
-// Types of WAL records are one byte.
-inline constexpr uint32_t kMaxWalRecordTypes = 256;
-
-// Precedes the files of a clone: how they are cut, and what RocksDB at the
-// target has to read.
+// Precedes the files of a clone: how they are cut.
 struct CloneSet {
   uint64_t unit_bytes = 0;
-  uint32_t file_count = 0;      // CloneFile items that follow
-  uint32_t format_version = 0;  // highest of the tables; 0: of none known
-  // Types of WAL records about the log itself.
-  std::vector<uint8_t> wal_record_types;
+  uint32_t file_count = 0;  // CloneFile items that follow
   // Over everything that the files hold (rocksdb/file_identity.h). All zero:
   // not known.
   Digest128 content{};

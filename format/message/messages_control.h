@@ -45,7 +45,9 @@ struct OpenRequest {
   KeyInterval interval;               // --begin, --end, in each family's order
   uint32_t lanes = 0;
   uint64_t chunk_bytes = 0;
-  uint32_t format_version = 0;        // 0: the highest in the source's files
+  // Release of the RocksDB of the application that will open the replica; empty:
+  // that of the source's application.
+  std::string application;
   // Limit of the SST bytes that the source sends per second. 0: no limit, or
   // the target enforces one itself.
   uint64_t max_rate_bytes_per_sec = 0;
@@ -92,6 +94,13 @@ struct Opened {
   uint64_t lease_seconds = 0;         // while no target is connected
   std::vector<Place> places;          // the source's directories, parents
   uint64_t taken_seconds = 0;  // since 1970: when the snapshot was begun
+  // The release that the replica is made for: the request's, else the source's
+  // OPTIONS'. Empty: not known.
+  std::string application;
+  // The first release that opens what is sent, and what asks for it. Empty:
+  // every release since 6.6.
+  std::string opens_since;
+  std::string opens_because;
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Opened&, const Opened&) = default;

@@ -30,15 +30,24 @@ struct GroupReply {
   friend bool operator==(const GroupReply&, const GroupReply&) = default;
 };
 
-// An entry of the target.
+// An entry of the target. Neighbouring keys are alike: in a DeltaRequest a key
+// lacks the bytes that it shares with the one before it in the message.
 struct GroupEntry {
   std::string key;
-  Digest128 digest;  // of key and value
+  Digest128 digest;          // of key and value
+  uint8_t shared_bytes = 0;  // that `key` lacks, inside a DeltaRequest
   friend bool operator==(const GroupEntry&, const GroupEntry&) = default;
 };
 
 // Encoded size in bytes of the item inside a DeltaRequest payload.
 size_t EncodedBytes(const GroupEntry& item);
+
+// Takes the bytes that its key shares with the key before it out of an entry.
+void LeaveOutShared(const rocksdb::Slice& before, GroupEntry* entry);
+// Puts them back. False: the key before it has not so many bytes, or the key
+// becomes longer than kMaxKeyBytes.
+[[nodiscard]] bool PutBackShared(const rocksdb::Slice& before,
+                                 GroupEntry* entry);
 
 // How a DeltaRequest tells what the target has.
 enum class DeltaBasis : uint8_t {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "format/message/message_fields_lane.h"
 
 namespace sstferry {
@@ -6,7 +8,24 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 size_t EncodedBytes(const EntryDigest& item) { return 28 + item.key.size(); }
-size_t EncodedBytes(const GroupEntry& item) { return 20 + item.key.size(); }
+size_t EncodedBytes(const GroupEntry& item) { return 21 + item.key.size(); }
+
+void LeaveOutShared(const Slice& before, GroupEntry* entry) {
+  const size_t shared =
+      std::min<size_t>(Slice(entry->key).difference_offset(before), UINT8_MAX);
+  entry->shared_bytes = static_cast<uint8_t>(shared);
+  entry->key.erase(0, shared);
+}
+
+bool PutBackShared(const Slice& before, GroupEntry* entry) {
+  const size_t shared = entry->shared_bytes;
+  if (shared > before.size() || shared + entry->key.size() > kMaxKeyBytes) {
+    return false;
+  }
+  entry->key.insert(0, before.data(), shared);
+  entry->shared_bytes = 0;
+  return true;
+}
 
 void RangeRequest::EncodeTo(std::string* out) const {
   EncodeFields(*this, out);

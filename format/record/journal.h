@@ -63,7 +63,7 @@ struct JournalTransfer {
   std::vector<std::string> families;
   KeyInterval interval;
   uint64_t chunk_bytes = 0;
-  uint32_t format_version = 0;
+  std::string application;  // as in the OpenRequest; empty: the source's
   // True if a chunk is durable before its record is. If false, the records are
   // valid only until the machine restarts.
   bool durable = true;

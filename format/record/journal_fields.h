@@ -18,7 +18,7 @@ void Fields(A& a, M& m) {
   FamilyNames(a, m.families);
   Fields(a, m.interval);
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
-  Number(a, "format_version", m.format_version);
+  a.Bytes("application", m.application, kMaxIdentifierBytes);
   a.Bool("durable", m.durable);
   a.Bytes("boot_id", m.boot_id, kMaxIdentifierBytes);
   Number(a, "range_count", m.range_count, kMaxRanges);

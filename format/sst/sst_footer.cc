@@ -243,6 +243,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
                decoded.footer_offset + kVersionOffset);
   }
   if (decoded.format_version > kMaxSstFormatVersion) {
+    footer->format_version = decoded.format_version;  // for who asks
     return MakeStatus(EndState::kRefused,
                       "footer: format version: expected 1 to 7, found " +
                           std::to_string(decoded.format_version));

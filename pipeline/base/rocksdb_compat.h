@@ -2,11 +2,13 @@
 // may use ROCKSDB_MAJOR and ROCKSDB_MINOR.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "format/end_state.h"
+#include "format/release.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/iterator.h"
@@ -24,10 +26,13 @@ constexpr bool RocksDbIsAtLeast(int major, int minor) {
          (ROCKSDB_MAJOR == major && ROCKSDB_MINOR >= minor);
 }
 
-// Newest format_version of block-based tables that can be read and written: 6
-// since RocksDB 8.6, 7 since 10.4.
+inline constexpr RocksDbRelease kLinkedRelease{ROCKSDB_MAJOR, ROCKSDB_MINOR,
+                                        ROCKSDB_PATCH};
+
+// Newest format_version of block-based tables that the linked RocksDB reads and
+// writes, and that format/sst/ knows.
 inline constexpr uint32_t kMaxTableFormatVersion =
-    RocksDbIsAtLeast(10, 4) ? 7 : RocksDbIsAtLeast(8, 6) ? 6 : 5;
+    std::min(MaxFormatVersion(kLinkedRelease), 7u);
 // Oldest format_version that every supported version writes.
 inline constexpr uint32_t kMinTableFormatVersion = 2;
 // Format_version for families without source files: every supported version
@@ -65,11 +70,13 @@ inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
 
 // Below 8.6 (in Debian's build) reading an ingested file that holds a
 // wide-column entity aborts the process.
-inline constexpr bool kIngestsEntities = RocksDbIsAtLeast(8, 6);
+inline constexpr bool kIngestsEntities =
+    kLinkedRelease >= kReadsIngestedEntities;
 
 // From 11.1 on, data blocks may store values apart from keys, and index blocks
 // may be marked as uniform; older versions report such blocks as damaged.
-inline constexpr bool kReadsMarkedBlocks = RocksDbIsAtLeast(11, 1);
+inline constexpr bool kLinkedReadsMarkedBlocks =
+    kLinkedRelease >= kReadsMarkedBlocks;
 
 // Output argument of DB::Open() and similar functions: DB::Open(options, path,
 // IntoDb(&db)). Converts to the plain pointer, which 11.0 removed, or to the
@@ -106,6 +113,19 @@ void UnmarkBlocks(TableOptions* table) {
   if constexpr (requires { table->uniform_cv_threshold; }) {
     table->uniform_cv_threshold = -1;
   }
+}
+
+// True if tables built so may have such marks.
+template <typename TableOptions>
+bool MarksBlocks(const TableOptions& table) {
+  bool marks = false;
+  if constexpr (requires { table.separate_key_value_in_data_block; }) {
+    marks |= table.separate_key_value_in_data_block;
+  }
+  if constexpr (requires { table.uniform_cv_threshold; }) {
+    marks |= table.uniform_cv_threshold >= 0;
+  }
+  return marks;
 }
 
 // Bounds the padding between blocks: alignment to large storage units may leave

@@ -254,6 +254,9 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["visibility"] = summary.visibility;
   json["method"] = summary.method;
   json["method_reason"] = summary.method_reason;
+  json["for_rocksdb"] = summary.for_rocksdb;
+  json["opens_since"] = summary.opens_since;
+  json["opens_because"] = summary.opens_because;
   json["state"] = summary.state;
   json["source"] = summary.source;
   json["target"] = summary.target;

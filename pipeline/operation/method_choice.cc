@@ -17,7 +17,7 @@ std::string WhyNoClone(const PullOptions& options) {
   if (options.mode == PullMode::kRefresh && !IsSwap(options)) {
     return "--visibility all never clones";
   }
-  return options.format_version != 0 ? "--format-version asks for chunks" : "";
+  return "";
 }
 
 MethodChoice FirstChoice(const PullOptions& options) {

@@ -31,27 +31,26 @@ constexpr uint64_t kMaxDictBufferBytes = 8u << 20;
 // INT_MAX.
 constexpr int kNeverByFileCount = 1 << 30;
 
-rocksdb::ConfigOptions StrictConfig() {
+// `lenient`: of a struct of a newer RocksDB the members that this one knows.
+rocksdb::ConfigOptions Config(bool lenient) {
   rocksdb::ConfigOptions config;
-  config.ignore_unknown_options = false;
+  config.ignore_unknown_options = lenient;
   config.invoke_prepare_options = false;
   return config;
 }
 
-Status FromMap(const OptionMap& map, ColumnFamilyOptions* out) {
+Status FromMap(const OptionMap& map, ColumnFamilyOptions* out,
+               bool lenient = false) {
   const ColumnFamilyOptions base = *out;
-  return rocksdb::GetColumnFamilyOptionsFromMap(StrictConfig(), base, map, out);
+  return rocksdb::GetColumnFamilyOptionsFromMap(Config(lenient), base, map,
+                                                out);
 }
 
-Status FromMap(const OptionMap& map, BlockBasedTableOptions* out) {
+Status FromMap(const OptionMap& map, BlockBasedTableOptions* out,
+               bool lenient = false) {
   const BlockBasedTableOptions base = *out;
-  return rocksdb::GetBlockBasedTableOptionsFromMap(StrictConfig(), base, map,
+  return rocksdb::GetBlockBasedTableOptionsFromMap(Config(lenient), base, map,
                                                    out);
-}
-
-Status FromMap(const OptionMap& map, DBOptions* out) {
-  const DBOptions base = *out;
-  return rocksdb::GetDBOptionsFromMap(StrictConfig(), base, map, out);
 }
 
 // Sets one option alone, after RocksDB did not accept all options together.
@@ -62,7 +61,7 @@ Status ApplyOne(OptionScope scope, const std::string& where,
   Options next = *out;
   Status s = FromMap({{name, value}}, &next);
   const OptionRule* rule = FindOptionRule(scope, name);
-  if (!s.ok() && rule->kind == OptionKind::kObject) {
+  if (!s.ok() && rule != nullptr && rule->kind == OptionKind::kObject) {
     // Objects of a newer RocksDB may have members that this one does not know.
     std::string id;
     next = *out;
@@ -74,13 +73,23 @@ Status ApplyOne(OptionScope scope, const std::string& where,
     *out = next;
     return s;
   }
+  if (rule == nullptr && value.starts_with('{')) {
+    next = *out;
+    if (FromMap({{name, value}}, &next, /*lenient=*/true).ok()) {
+      *out = next;
+      AddNote(notes, where + ": option " + Quoted(name) +
+                         ": only members that this RocksDB knows are used "
+                         "here");
+      return Status::OK();
+    }
+  }
   const std::string what = where + ": option " + Quoted(name);
-  if (rule->kind == OptionKind::kVitalName) {
+  if (rule != nullptr && rule->kind == OptionKind::kVitalName) {
     return MakeStatus(EndState::kIncompatible,
                       what + ": expected a value known to this RocksDB, " +
                           "found " + Quoted(value));
   }
-  AddNote(notes, what + " was dropped: this RocksDB does not accept " +
+  AddNote(notes, what + " was left out here: this RocksDB does not accept " +
                      Quoted(value));
   return Status::OK();
 }
@@ -397,55 +406,6 @@ void BoundDictionary(rocksdb::CompressionOptions* options) {
   }
 }
 
-OptionMap AsMap(const std::vector<NamedValue>& options) {
-  OptionMap map;
-  for (const NamedValue& option : options) {
-    map[option.name] = option.value;
-  }
-  return map;
-}
-
-// Compares two lists. `settable` has the names that an open database can
-// change.
-void Compare(const std::vector<NamedValue>& from,
-             const std::vector<NamedValue>& to, const OptionMap& settable,
-             const std::string& prefix, OptionChanges* out) {
-  const OptionMap before = AsMap(from);
-  for (const NamedValue& option : to) {
-    const auto it = before.find(option.name);
-    if (it != before.end() && it->second == option.value) {
-      continue;
-    }
-    if (settable.contains(option.name)) {
-      out->settable.push_back(option);
-    } else {
-      out->need_reopen.push_back(prefix + option.name);
-    }
-  }
-}
-
-// Returns the names in a text written with mutable_options_only, one option per
-// line.
-OptionMap NamesOf(const std::string& text) {
-  OptionMap names;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const size_t equals = text.find('=', begin);
-    if (equals < end) {
-      names[text.substr(begin, equals - begin)] = "";
-    }
-    begin = end + 1;
-  }
-  return names;
-}
-
-rocksdb::ConfigOptions MutableConfig() {
-  rocksdb::ConfigOptions config;
-  config.mutable_options_only = true;
-  config.delimiter = "\n";
-  return config;
-}
-
 }  // namespace
 
 Status BuildFamily(const FamilyDescription& description,
@@ -455,14 +415,9 @@ Status BuildFamily(const FamilyDescription& description,
   return FamilyBuilder(description, registry, limits, out).Build();
 }
 
-Status BuildDatabaseOptions(const std::vector<NamedValue>& description,
-                            DBOptions* out, std::vector<std::string>* notes) {
-  *out = DBOptions();
-  return Apply(OptionScope::kDatabase, "database", description, out, notes);
-}
-
 Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
-                    bool marked_blocks, rocksdb::Options* out) {
+                    const RocksDbRelease& application, bool marked_blocks,
+                    rocksdb::Options* out) {
   if (format_version < kMinTableFormatVersion ||
       format_version > kMaxTableFormatVersion) {
     return MakeStatus(EndState::kIncompatible,
@@ -499,6 +454,10 @@ Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
   if (!marked_blocks) {
     UnmarkBlocks(&table);
   }
+  if (table.checksum == rocksdb::kXXH3 && application.is_known() &&
+      application < kReadsXxh3Checksums) {
+    table.checksum = rocksdb::kCRC32c;
+  }
   const bool keeps_level0 =
       family.compaction_style == rocksdb::kCompactionStyleFIFO ||
       family.num_levels == 1;
@@ -519,47 +478,6 @@ Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
   out->blob_cache = nullptr;
   out->memtable_factory = std::make_shared<rocksdb::SkipListFactory>();
   return Status::OK();
-}
-
-Status ChangesTo(const ColumnFamilyOptions& from, const ColumnFamilyOptions& to,
-                 OptionChanges* out) {
-  *out = OptionChanges();
-  FamilyDescription before;
-  FamilyDescription after;
-  std::string names;
-  Status s = DescribeFamily("", from, &before);
-  if (s.ok()) s = DescribeFamily("", to, &after);
-  if (s.ok()) {
-    s = rocksdb::GetStringFromColumnFamilyOptions(MutableConfig(), to, &names);
-  }
-  if (!s.ok()) {
-    return s;
-  }
-  const OptionMap settable = NamesOf(names);
-  Compare(before.options, after.options, settable, "", out);
-  // An open database accepts only a few table options, in another syntax.
-  Compare(before.table_options, after.table_options, {}, "table.", out);
-  if (before.merge_operator != after.merge_operator) {
-    out->need_reopen.push_back("merge_operator");
-  }
-  return s;
-}
-
-Status ChangesTo(const DBOptions& from, const DBOptions& to,
-                 OptionChanges* out) {
-  *out = OptionChanges();
-  std::vector<NamedValue> before;
-  std::vector<NamedValue> after;
-  std::string names;
-  Status s = DescribeDatabase(from, &before);
-  if (s.ok()) s = DescribeDatabase(to, &after);
-  if (s.ok()) {
-    s = rocksdb::GetStringFromDBOptions(MutableConfig(), to, &names);
-  }
-  if (s.ok()) {
-    Compare(before, after, NamesOf(names), "", out);
-  }
-  return s;
 }
 
 }  // namespace sstferry

@@ -24,7 +24,8 @@ struct BuildLimits {
   uint32_t format_version = 0;
   // Highest in the source's files; 0: no files (or only plain tables).
   uint32_t source_files_format_version = 0;
-  // Highest that both sides can read.
+  // Highest that the linked RocksDB and the application that will open the
+  // database read.
   uint32_t max_format_version = kMaxTableFormatVersion;
   // Ingestion behaviour of the RocksDB that opens the target.
   bool universal_ingests_to_last_level = kUniversalIngestsToLastLevel;
@@ -51,46 +52,27 @@ struct BuiltFamily {
 //   NotSupported (kRefused)          timestamps, a FIFO family where RocksDB
 //                                    cannot ingest into one, a table format
 //                                    that is neither block-based nor plain
-//   InvalidArgument (kIncompatible)  comparator or compression missing in this
-//                                    process, a value out of bounds, a
-//                                    requested format_version that cannot be
-//                                    read
+//   InvalidArgument (kIncompatible)  comparator missing in this process, a
+//                                    compaction style or checksum that this
+//                                    RocksDB does not know, a requested
+//                                    format_version that cannot be read
 [[nodiscard]] rocksdb::Status BuildFamily(const FamilyDescription& description,
                                           const OperatorRegistry& registry,
                                           const BuildLimits& limits,
                                           BuiltFamily* out);
 
-// Builds the final options of the database. A pull opens the database with
-// smaller ones (above all max_open_files) and restores these by a reopen, or by
-// SetDBOptions where ChangesTo() allows it.
-//   InvalidArgument (kIncompatible)  as BuildFamily
-[[nodiscard]] rocksdb::Status BuildDatabaseOptions(
-    const std::vector<NamedValue>& description, rocksdb::DBOptions* out,
-    std::vector<std::string>* notes);
-
 // Derives the options of SstFileWriter for this family's chunks from the
 // family's own: the given format_version, no caches, no settings of flushes and
 // compactions, bounded dictionary buffering (SstFileWriter would otherwise keep
 // a whole chunk in memory). Chunks have no filters if the family builds its
-// last level without. They have marked blocks (kReadsMarkedBlocks) only if the
-// target reads them. The caller sets env.
+// last level without. They have marked blocks (kReadsMarkedBlocks) only with
+// `marked_blocks`, and checksums that `application` reads, if that is known. The
+// caller sets env.
 //   InvalidArgument (kIncompatible)  format_version out of range
 //   NotSupported (kRefused)          no block-based or plain table factory
 [[nodiscard]] rocksdb::Status ChunkOptions(
     const rocksdb::ColumnFamilyOptions& family, uint32_t format_version,
-    bool marked_blocks, rocksdb::Options* out);
-
-// Difference between two sets of options.
-struct OptionChanges {
-  std::vector<NamedValue> settable;       // for SetOptions or SetDBOptions
-  std::vector<std::string> need_reopen;   // names that need a reopen
-};
-
-[[nodiscard]] rocksdb::Status ChangesTo(
-    const rocksdb::ColumnFamilyOptions& from,
-    const rocksdb::ColumnFamilyOptions& to, OptionChanges* out);
-[[nodiscard]] rocksdb::Status ChangesTo(const rocksdb::DBOptions& from,
-                                        const rocksdb::DBOptions& to,
-                                        OptionChanges* out);
+    const RocksDbRelease& application, bool marked_blocks,
+    rocksdb::Options* out);
 
 }  // namespace sstferry

@@ -27,14 +27,9 @@ constexpr int kMaxBraceDepth = 4;
 constexpr size_t kMaxListItems = 64;  // RocksDB's maximum of levels
 
 std::span<const OptionRule> RulesOf(OptionScope scope) {
-  switch (scope) {
-    case OptionScope::kDatabase:
-      return option_table::kDatabaseRules;
-    case OptionScope::kFamily:
-      return option_table::kFamilyRules;
-    default:
-      return option_table::kTableRules;
-  }
+  return scope == OptionScope::kFamily
+             ? std::span<const OptionRule>(option_table::kFamilyRules)
+             : std::span<const OptionRule>(option_table::kTableRules);
 }
 
 const OptionRule* FindIn(std::span<const OptionRule> rules,
@@ -131,80 +126,50 @@ Status CheckCompression(std::string_view name) {
                     Slice(name.data(), name.size()));
 }
 
-Status CheckList(const OptionRule& rule, const std::string& value) {
-  if (value.empty()) {
-    return Status::OK();
-  }
+Status CheckCompressions(const std::string& value) {
   if (static_cast<size_t>(std::count(value.begin(), value.end(), ':')) >=
       kMaxListItems) {
     return Unexpected("at most " + std::to_string(kMaxListItems) + " items",
                       value);
   }
+  Status s;
   for (std::string_view item : SplitAt(value, ':')) {
-    if (rule.kind == OptionKind::kCompressions) {
-      Status s = CheckCompression(item);
-      if (!s.ok()) {
-        return s;
-      }
-    } else if (!IsIntegerWithin(item, rule.low, rule.high)) {
-      return Unexpected("integers of " + Bounds(rule), value);
-    }
+    if (s.ok() && !value.empty()) s = CheckCompression(item);
   }
-  return Status::OK();
+  return s;
 }
 
-// Names of options, and of members of structs, that the linked RocksDB knows,
-// taken from the text that it writes for its default options.
+// Names of options that the linked RocksDB knows, taken from the text that it
+// writes for its default options.
 class LinkedOptions {
  public:
-  static const LinkedOptions& Get() {
+  static bool Knows(OptionScope scope, const std::string& name) {
     static const LinkedOptions linked;
-    return linked;
-  }
-
-  bool Knows(OptionScope scope, const std::string& name) const {
-    return names_[static_cast<size_t>(scope)].contains(name);
-  }
-  bool KnowsMember(const std::string& name, const std::string& member) const {
-    return members_.contains(name + "." + member);
+    return (scope == OptionScope::kFamily ? linked.family_ : linked.table_)
+        .contains(name);
   }
 
  private:
   LinkedOptions() {
-    std::vector<NamedValue> database;
     FamilyDescription family;
-    DescribeDatabase(rocksdb::DBOptions(), &database).PermitUncheckedError();
     rocksdb::ColumnFamilyOptions options;
     options.compression_per_level = {rocksdb::kNoCompression};  // else omitted
     DescribeFamily("", options, &family)
         .PermitUncheckedError();  // a failure leaves no names: tests find it
-    Add(OptionScope::kDatabase, database);
-    Add(OptionScope::kFamily, family.options);
-    Add(OptionScope::kTable, family.table_options);
-  }
-
-  void Add(OptionScope scope, const std::vector<NamedValue>& options) {
-    for (const NamedValue& option : options) {
-      names_[static_cast<size_t>(scope)].insert(option.name);
-      const OptionRule* rule = FindOptionRule(scope, option.name);
-      std::vector<NamedValue> members;
-      if (rule != nullptr && rule->kind == OptionKind::kStruct &&
-          SplitMembers(option.value, &members).ok()) {
-        for (const NamedValue& member : members) {
-          members_.insert(option.name + "." + member.name);
-        }
-      }
+    for (const NamedValue& option : family.options) {
+      family_.insert(option.name);
+    }
+    for (const NamedValue& option : family.table_options) {
+      table_.insert(option.name);
     }
   }
 
-  NameSet names_[3];
-  NameSet members_;
+  NameSet family_;
+  NameSet table_;
 };
 
 Status CheckScalar(const OptionRule& rule, const std::string& value) {
   switch (rule.kind) {
-    case OptionKind::kBool:
-      return IsBool(value) ? Status::OK() : Unexpected("true or false", value);
     case OptionKind::kInteger:
       return IsIntegerWithin(value, rule.low, rule.high)
                  ? Status::OK()
@@ -213,7 +178,6 @@ Status CheckScalar(const OptionRule& rule, const std::string& value) {
       return IsRealWithin(value, rule.low, rule.high)
                  ? Status::OK()
                  : Unexpected("a number of " + Bounds(rule), value);
-    case OptionKind::kName:
     case OptionKind::kVitalName:
       return IsName(value) ? Status::OK() : Unexpected("a name", value);
     case OptionKind::kCompression:
@@ -223,67 +187,8 @@ Status CheckScalar(const OptionRule& rule, const std::string& value) {
                  ? Status::OK()
                  : CheckCompression(value);
     default:
-      return CheckList(rule, value);
+      return CheckCompressions(value);
   }
-}
-
-// Splits compression options in the form of old versions:
-// "bits:level:strategy:...".
-std::vector<NamedValue> MembersOfColonList(const std::string& value) {
-  static constexpr const char* kNames[] = {
-      "window_bits",          "level",
-      "strategy",             "max_dict_bytes",
-      "zstd_max_train_bytes", "parallel_threads",
-      "enabled",              "max_dict_buffer_bytes",
-      "use_zstd_dict_trainer"};
-  const std::vector<std::string_view> parts = SplitAt(value, ':');
-  std::vector<NamedValue> members;
-  for (size_t i = 0; i < std::min(parts.size(), std::size(kNames)); ++i) {
-    // In a list of six parts the last one is "enabled".
-    const char* name = parts.size() == 6 && i == 5 ? "enabled" : kNames[i];
-    members.push_back({name, std::string(parts[i])});
-  }
-  return members;
-}
-
-// Rebuilds a struct from its allowed and known members.
-Status CheckStruct(const OptionRule& rule, const std::string& where,
-                   std::string* value, std::vector<std::string>* notes) {
-  std::vector<NamedValue> members;
-  const bool colon_list = value->find('=') == std::string::npos &&
-                          value->find(':') != std::string::npos;
-  if (colon_list && rule.members == option_table::kCompressionMembers) {
-    members = MembersOfColonList(*value);
-  } else {
-    Status s = SplitMembers(*value, &members);
-    if (!s.ok()) {
-      return s;
-    }
-  }
-  std::string rebuilt = "{";
-  NameSet seen;
-  for (const NamedValue& member : members) {
-    const OptionRule* known =
-        FindIn({rule.members, rule.member_count}, member.name);
-    if (!seen.insert(member.name).second) {
-      return Unexpected("each member once", member.name);
-    }
-    if (known == nullptr || known->kind == OptionKind::kDropped ||
-        !LinkedOptions::Get().KnowsMember(rule.name, member.name)) {
-      if (!IsNullObject(member.value)) {
-        AddNote(notes, where + ": " + rule.name + "." + Quoted(member.name) +
-                           " is not known to this RocksDB and was dropped");
-      }
-      continue;
-    }
-    Status s = CheckScalar(*known, member.value);
-    if (!s.ok()) {
-      return WithContext(s, EndState::kIncompatible, member.name);
-    }
-    rebuilt += member.name + "=" + member.value + ";";
-  }
-  *value = rebuilt + "}";
-  return Status::OK();
 }
 
 bool IsArgument(std::string_view text, const OptionRule& rule) {
@@ -318,7 +223,8 @@ void NoteUnknown(const std::string& where,
     list += " and " + std::to_string(names.size() - listed) + " more";
   }
   if (!names.empty()) {
-    AddNote(notes, where + ": not known to this RocksDB and dropped:" + list);
+    AddNote(notes, where + ": not known to this RocksDB, and kept in OPTIONS "
+                           "as they are:" + list);
   }
 }
 
@@ -431,21 +337,20 @@ Status CheckOptions(OptionScope scope, const std::string& where,
     }
     const OptionRule* rule = FindOptionRule(scope, option.name);
     if (rule != nullptr && rule->kind == OptionKind::kDropped) {
-      const bool unset = IsNullObject(option.value) ||
-                         option.value == "false" ||
-                         option.value == "__hostname__";
+      const bool unset =
+          IsNullObject(option.value) || option.value == "false";
       if (rule->reason != nullptr && !unset) {
         AddNote(notes, here + " was dropped: " + rule->reason);
       }
       continue;
     }
-    if (rule == nullptr || !LinkedOptions::Get().Knows(scope, option.name)) {
+    if (!LinkedOptions::Knows(scope, option.name)) {
       unknown.push_back(option.name);
       continue;
     }
     std::string value = option.value;
     Status s;
-    if (rule->kind == OptionKind::kObject) {
+    if (rule != nullptr && rule->kind == OptionKind::kObject) {
       std::string id;
       if (IsNullObject(value)) {
         value = "nullptr";
@@ -454,13 +359,15 @@ Status CheckOptions(OptionScope scope, const std::string& where,
                            Quoted(value));
         continue;
       }
-    } else if (rule->kind == OptionKind::kStruct) {
-      s = CheckStruct(*rule, where, &value, notes);
-    } else {
+    } else if (rule != nullptr) {
       s = CheckScalar(*rule, value);
     }
-    if (!s.ok()) {
+    if (!s.ok() && rule->kind == OptionKind::kVitalName) {
       return WithContext(s, EndState::kIncompatible, here);
+    }
+    if (!s.ok()) {
+      AddNote(notes, here + " was left out here: " + MessageOf(s));
+      continue;
     }
     (*accepted)[option.name] = std::move(value);
   }

@@ -1,6 +1,8 @@
-// The allow-list of options: the names of OPTIONS files that a target accepts,
-// and the bounds of their values. An untrusted peer sends the options, so
-// RocksDB's own parsers see only what passed these checks.
+// Rules for options that an untrusted peer sends, before RocksDB's own parser
+// sees them: a short list of names and values that must not come from a peer.
+// No rule refuses a pull: what is left out here is left out of the options that
+// sstferry opens the new database with, and stays in the OPTIONS text that the
+// application finds (replica_options.h).
 //
 // All functions may be called from any thread.
 #pragma once
@@ -17,20 +19,16 @@
 
 namespace sstferry {
 
-enum class OptionScope { kDatabase, kFamily, kTable };
+enum class OptionScope { kFamily, kTable };
 
 enum class OptionKind : uint8_t {
-  kBool,
   kInteger,      // low..high
   kReal,         // low..high
-  kIntegers,     // a list, each low..high
-  kName,         // of an enumeration; unknown names keep the default
   kVitalName,    // of an enumeration; unknown names are an error
   kCompression,  // must be supported by the linked RocksDB
   kCompressions,
-  kStruct,  // {name=value;...}, each by its own rule
   kObject,  // an id with bounded numbers, made by RocksDB's registry
-  kDropped  // known, never accepted; reported if set
+  kDropped  // never accepted; reported if set
 };
 
 // Rule for one option. low and high bound its number, or each number of an
@@ -40,8 +38,6 @@ struct OptionRule {
   OptionKind kind;
   int64_t low = 0;
   uint64_t high = 0;
-  const OptionRule* members = nullptr;  // kStruct only
-  size_t member_count = 0;
   const char* const* ids = nullptr;  // kObject only; ends with null
   const char* reason = nullptr;      // kDropped only; null: no note
 };
@@ -53,12 +49,10 @@ const OptionRule* FindOptionRule(OptionScope scope, const std::string& name);
 std::vector<const OptionRule*> OptionRules(OptionScope scope);
 
 // Checks a list. *accepted receives the options for RocksDB's
-// Get...OptionsFromMap: names that the linked RocksDB knows with values within
-// their bounds. *notes receives each dropped option and the reason, after
-// `where`.
-//   InvalidArgument (kIncompatible)  a value out of bounds or of another kind,
-//     a compression that this build lacks, a repeated name; the message names
-//     option and value.
+// Get...OptionsFromMap: those whose names the linked RocksDB knows and no rule
+// holds back. *notes receives, after `where`, what was left out and why.
+//   InvalidArgument (kIncompatible)  a repeated name, a value or a list above
+//     the bounds of format/limits.h; the message names the option.
 [[nodiscard]] rocksdb::Status CheckOptions(
     OptionScope scope, const std::string& where,
     const std::vector<NamedValue>& options,

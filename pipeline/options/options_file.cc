@@ -2,18 +2,25 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "format/options_line.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/env.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/options_util.h"
 
 namespace sstferry {
 namespace {
 
+using rocksdb::ColumnFamilyDescriptor;
+using rocksdb::DBOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
@@ -217,6 +224,10 @@ class OptionsTextParser {
       return BadLine(number, "expected a section first, found " +
                                  Quoted(option.name));
     }
+    if (where_ == Where::kVersion && option.name == "rocksdb_version" &&
+        !ParseRelease(option.value, &out_->release)) {
+      out_->release = RocksDbRelease();
+    }
     if (where_ == Where::kIgnored || where_ == Where::kVersion) {
       return Status::OK();
     }
@@ -341,20 +352,150 @@ Status DescribeFamily(const std::string& name,
   return Status::OK();
 }
 
-Status DescribeDatabase(const rocksdb::DBOptions& options,
-                        std::vector<NamedValue>* out) {
-  std::string text;
-  Status s = rocksdb::GetStringFromDBOptions(LinesConfig(), options, &text);
-  if (!s.ok()) {
-    return WithContext(s, EndState::kInternal, "database options");
+namespace {
+
+// Escapes a family's name as RocksDB does in titles.
+std::string Escape(const std::string& name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '\n' || c == '\r') {
+      out += c == '\n' ? "\\n" : "\\r";
+      continue;
+    }
+    if (c == '\\' || c == ':' || c == '#') {
+      out.push_back('\\');
+    }
+    out.push_back(c);
   }
-  DatabaseDescription description;
-  std::vector<std::string> notes;
-  OptionsTextParser parser(&description, &notes);
-  s = ParseLines("[DBOptions]\n" + text + "\n", &parser);
+  return out;
+}
+
+Status AppendOption(const std::string& name, const std::string& value,
+                    std::string* text) {
+  const auto is_line = [](const std::string& part) {
+    return part.find_first_of(std::string("\n\r\0", 3)) == std::string::npos;
+  };
+  if (!is_line(name) || !is_line(value) || name.empty() ||
+      name.find_first_of("=#[]\\") != std::string::npos) {
+    return MakeStatus(EndState::kCorrupt,
+                      "options: expected one line of text, found " +
+                          Quoted(name) + "=" + Quoted(value));
+  }
+  *text += "  " + name + "=" + value + "\n";
+  return Status::OK();
+}
+
+Status AppendOptions(const std::vector<NamedValue>& options,
+                     std::string* text) {
+  Status s;
+  for (const NamedValue& option : options) {
+    if (s.ok()) s = AppendOption(option.name, option.value, text);
+  }
+  return s;
+}
+
+Status AppendFamily(const FamilyDescription& family, std::string* text) {
+  const std::string name = "\"" + Escape(family.name) + "\"]\n";
+  *text += "\n[CFOptions " + name;
+  Status s = AppendOptions(family.options, text);
+  if (s.ok() && !family.comparator.empty()) {
+    s = AppendOption("comparator", family.comparator, text);
+  }
   if (s.ok()) {
-    *out = std::move(description.options);
+    s = AppendOption("merge_operator",
+                     family.merge_operator.empty() ? "nullptr"
+                                                   : family.merge_operator,
+                     text);
   }
+  const std::string table = family.table_factory.empty()
+                                ? "BlockBasedTable"
+                                : family.table_factory;
+  if (s.ok()) s = AppendOption("table_factory", table, text);
+  *text += "\n[" + std::string(kTablePrefix) + table + " " + name;
+  return s.ok() ? AppendOptions(family.table_options, text) : s;
+}
+
+}  // namespace
+
+Status WriteOptionsText(const DatabaseDescription& description,
+                        std::string* text) {
+  *text = "# This is a RocksDB option file.\n\n[Version]\n  rocksdb_version=" +
+          std::to_string(description.release.major) + "." +
+          std::to_string(description.release.minor) + "." +
+          std::to_string(description.release.patch) +
+          "\n  options_file_version=1.1\n\n[DBOptions]\n";
+  Status s = AppendOptions(description.options, text);
+  const auto is_default = [](const FamilyDescription& family) {
+    return family.name == rocksdb::kDefaultColumnFamilyName;
+  };
+  FamilyDescription first;
+  first.name = rocksdb::kDefaultColumnFamilyName;
+  const auto found = std::find_if(description.families.begin(),
+                                  description.families.end(), is_default);
+  if (s.ok()) {
+    s = AppendFamily(
+        found != description.families.end() ? *found : first, text);
+  }
+  for (const FamilyDescription& family : description.families) {
+    if (s.ok() && !is_default(family)) s = AppendFamily(family, text);
+  }
+  return s;
+}
+
+namespace {
+
+// Returns the text as any release loads it: of a version above all, which lets
+// RocksDB ignore names that it does not know, with a format_version that it has,
+// and without sections that it does not know, which it does not ignore.
+std::string Loadable(const std::string& text) {
+  std::string out;
+  bool is_known = true;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    std::string name;
+    std::string value;
+    const std::string_view bare = Trim(WithoutComment(line));
+    if (bare.size() > 1 && bare.front() == '[') {
+      const std::string title = ParseSection(bare).title;
+      is_known = title == "Version" || title == "DBOptions" ||
+                 title == "CFOptions" || title.starts_with(kTablePrefix);
+    }
+    if (!is_known) {
+      continue;
+    }
+    const bool is_option = SplitOptionLine(line, &name, &value);
+    if (is_option && name == "rocksdb_version") {
+      out += "  rocksdb_version=99.0.0\n";
+    } else if (is_option && name == "format_version" &&
+               std::strtoull(value.c_str(), nullptr, 10) >
+                   kMaxTableFormatVersion) {
+      out += "  format_version=" + std::to_string(kMaxTableFormatVersion) + "\n";
+    } else {
+      out += line + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Status LoadOptionsText(const std::string& text, DBOptions* database,
+                       std::vector<ColumnFamilyDescriptor>* families,
+                       std::shared_ptr<rocksdb::Cache>* cache) {
+  constexpr char kPath[] = "/OPTIONS-000001";
+  const std::unique_ptr<rocksdb::Env> memory(
+      rocksdb::NewMemEnv(rocksdb::Env::Default()));
+  rocksdb::ConfigOptions config;
+  config.ignore_unknown_options = true;
+  config.ignore_unsupported_options = true;
+  config.env = memory.get();
+  Status s = rocksdb::WriteStringToFile(memory.get(), Loadable(text), kPath);
+  if (s.ok()) {
+    s = rocksdb::LoadOptionsFromFile(config, kPath, database, families, cache);
+  }
+  database->env = rocksdb::Env::Default();  // `memory` ends here
   return s;
 }
 

@@ -1,16 +1,22 @@
 // Reads the options of a database into bounded lists of names and values: from
 // the text of an OPTIONS file, which a much newer RocksDB may have written, or
-// from option structs. Values keep the escapes of OPTIONS files.
+// from option structs; writes such lists as text; and loads text into option
+// structs, whichever release or fork wrote it. Values keep the escapes of
+// OPTIONS files.
 //
 // The side that uses the options checks the values (option_rules.h).
 // All functions may be called from any thread.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "format/message/messages.h"
+#include "format/release.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -21,6 +27,7 @@ namespace sstferry {
 inline constexpr size_t kMaxOptionsTextBytes = 256u << 20;
 
 struct DatabaseDescription {
+  RocksDbRelease release;                  // that wrote the file; may be unknown
   std::vector<NamedValue> options;  // DBOptions
   std::vector<FamilyDescription> families;
 };
@@ -38,8 +45,25 @@ struct DatabaseDescription {
 [[nodiscard]] rocksdb::Status DescribeFamily(
     const std::string& name, const rocksdb::ColumnFamilyOptions& options,
     FamilyDescription* out);
-[[nodiscard]] rocksdb::Status DescribeDatabase(
-    const rocksdb::DBOptions& options, std::vector<NamedValue>* out);
+
+// Writes the text of an OPTIONS file, the inverse of ParseOptionsText(): names
+// and values word for word. Families go in the given order, `default` first,
+// and without options if the description does not have it.
+//   Corruption  a name or a value is not one line of text: a peer sent it
+[[nodiscard]] rocksdb::Status WriteOptionsText(
+    const DatabaseDescription& description, std::string* text);
+
+// Loads the text into option structs by RocksDB's own parser. Unlike RocksDB's
+// loader it takes files of any release and of forks: unknown names are ignored
+// whatever version the file is of, and a format_version above the library's is
+// lowered to that. Values that RocksDB cannot load keep the defaults, and
+// objects that its registry does not have are left out. *cache may be null;
+// else it is shared by all block caches.
+//   InvalidArgument, Corruption, ...  not an OPTIONS file
+[[nodiscard]] rocksdb::Status LoadOptionsText(
+    const std::string& text, rocksdb::DBOptions* database,
+    std::vector<rocksdb::ColumnFamilyDescriptor>* families,
+    std::shared_ptr<rocksdb::Cache>* cache);
 
 // Returns true for the spellings of "no object" in OPTIONS files.
 bool IsNullObject(const rocksdb::Slice& value);

@@ -105,9 +105,10 @@ TEST_CASE("Both ends of a pull give its end the same name",
     options.selection.families = {"nobody"};
     bench.RequireEnd(RunPull(options), EndState::kRefused);
   }
-  SECTION("INCOMPATIBLE: a format version nobody has") {
+  SECTION("INCOMPATIBLE: files that the replica's application cannot read") {
     PullOptions options = bench.Options();
-    options.format_version = 99;
+    options.method = PullMethod::kClone;
+    options.for_rocksdb = "6.20.3";  // XXH3 checksums came with 6.27
     bench.RequireEnd(RunPull(options), EndState::kIncompatible);
   }
   SECTION("NO_SPACE: met by the target") {

@@ -69,7 +69,6 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Ingestor:Ingested", {kFresh, kAgain, kUnsynced, kInPlace}},
       {"Puller:TotalsAgreed",
        {kFresh, kAgain, kUnsynced, kInPlace, kClone, kCloneReplace}},
-      {"Puller:DatabaseReopened", {kFresh, kAgain, kUnsynced, kRecorded}},
       {"SeedTarget:DatabaseClosed", {kFresh, kAgain, kUnsynced}},
       {"Puller:DatabaseClosed", {kFresh, kAgain, kUnsynced}},
       {"Puller:DatabaseSynced", {kFresh, kAgain, kUnsynced}},

@@ -118,7 +118,7 @@ void MakeInPlace(PullOptions* options) {
 bool HoldsChunks(Scenario scenario, const Crash& crash) {
   static const std::set<std::string> points = {
       "Ingestor:JournalSynced",   "Ingestor:Ingested",
-      "Puller:TotalsAgreed",      "Puller:DatabaseReopened",
+      "Puller:TotalsAgreed",
       "Puller:DatabaseClosed",    "Puller:DatabaseSynced",
       "Puller:SummaryWritten",    "Workspace:ExchangeRecorded",
       "JournalFile:TailCut",      "Puller:StagedIngested",

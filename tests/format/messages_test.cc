@@ -263,4 +263,32 @@ TEST_CASE("Totals add up field by field", "[format]") {
   REQUIRE(totals == Totals{11, 22, 33, 44});
 }
 
+TEST_CASE("Any keys come back from what they share with the one before",
+          "[format]") {
+  REQUIRE(rc::check("shared bytes", [](const std::vector<std::string>& keys) {
+    std::string before;
+    std::string told;
+    for (const std::string& key : keys) {
+      GroupEntry entry{told + key, {1, 2}};  // alike, or not
+      const std::string whole = entry.key;
+      LeaveOutShared(before, &entry);
+      RC_ASSERT(entry.key.size() + entry.shared_bytes == whole.size());
+      RC_ASSERT(PutBackShared(before, &entry));
+      RC_ASSERT(entry.key == whole);
+      RC_ASSERT(entry.shared_bytes == 0);
+      before = whole;
+      told = *rc::gen::element<std::string>("", before);
+    }
+  }));
+}
+
+TEST_CASE("A key cannot share more than the one before it has", "[format]") {
+  GroupEntry entry{"rest", {1, 2}, 4};
+  REQUIRE(!PutBackShared("abc", &entry));
+  REQUIRE(PutBackShared("abcd", &entry));
+  REQUIRE(entry.key == "abcdrest");
+  GroupEntry longest{std::string(kMaxKeyBytes - 1, 'x'), {1, 2}, 2};
+  REQUIRE(!PutBackShared("ab", &longest));
+}
+
 }  // namespace sstferry

@@ -73,7 +73,7 @@ OpenRequest SampleOpenRequest() {
   m.interval.end = std::string("\xff\xff", 2);
   m.lanes = 4;
   m.chunk_bytes = 64000000;
-  m.format_version = 5;
+  m.application = "8.11.4";
   m.max_rate_bytes_per_sec = 20000000;
   m.compression = WireCompression::kZstd;
   m.compression_level = 3;
@@ -101,6 +101,9 @@ Opened SampleOpened() {
   m.plan_micros = 1500;
   m.places = {{{1, 2}, true}, {{3, 4}, false}};
   m.taken_seconds = 1'700'000'000;
+  m.application = "8.11.4";
+  m.opens_since = "8.6";
+  m.opens_because = "format_version 6";
   return m;
 }
 
@@ -175,7 +178,7 @@ TargetFamilies SampleTargetFamilies() {
   return TargetFamilies{{{"default", false}, {"index", true}}};
 }
 
-CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, 5, {9, 10}, {11, 12}}; }
+CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, {11, 12}}; }
 
 CloneFiles SampleCloneFiles() {
   return CloneFiles{{{CloneFileKind::kManifest, 4, 300, 290},
@@ -232,7 +235,7 @@ GroupReply SampleGroupReply() {
 DeltaRequest SampleDeltaRequest() {
   return DeltaRequest{7, true, {2, 200, 54400, 46000}, {"k", std::nullopt},
                       DeltaBasis::kOutermost, 10'000, {0, 5},
-                      {{"k1", {1, 2}}, {kNulKey, {3, 4}}}, true};
+                      {{"k1", {1, 2}}, {kNulKey, {3, 4}, 1}}, true};
 }
 
 DigestRequest SampleDigestRequest() {
@@ -259,7 +262,7 @@ JournalTransfer SampleJournalTransfer() {
   m.families = {"default", "index"};
   m.interval = {"a", std::nullopt};
   m.chunk_bytes = 64'000'000;
-  m.format_version = 5;
+  m.application = "8.11.4";
   m.durable = false;
   m.boot_id = "d0c9e9a4-5b2f";
   m.range_count = 1;

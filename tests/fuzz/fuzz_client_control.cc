@@ -3,6 +3,7 @@
 // says these to the target's end of a control connection: handshake, list,
 // status, plan (with the options its families describe), totals.
 #include "pipeline/options/family_options.h"
+#include "pipeline/target/fill/plan_options.h"
 #include "pipeline/options/operators.h"
 #include "pipeline/target/session/plan_check.h"
 #include "pipeline/target/session/source_session.h"
@@ -42,9 +43,8 @@ void UsePlan(const SourcePlan& plan) {
     }
     orders.push_back(order);
   }
-  rocksdb::DBOptions options;
-  std::vector<std::string> notes;
-  status = BuildDatabaseOptions(plan.opened.database_options, &options, &notes);
+  std::string text;
+  status = OptionsTextOf(plan, &text);
   if (status.ok()) {
     status = CheckTiling(plan, KeyInterval(), orders);
   }

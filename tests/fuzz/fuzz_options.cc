@@ -1,5 +1,5 @@
 // Input: the text of an OPTIONS file, as a source has it and a peer sends it
-// on. What the allow-list lets pass, RocksDB's own parsers must bear.
+// on. What the rules let pass, RocksDB's own parsers must bear.
 #include "format/limits.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
@@ -13,18 +13,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   rocksdb::DBOptions database;
-  BuildDatabaseOptions(description.options, &database, &notes)
+  std::vector<rocksdb::ColumnFamilyDescriptor> loaded;
+  LoadOptionsText(text.ToString(), &database, &loaded, nullptr)
       .PermitUncheckedError();
+  std::string written;
+  WriteOptionsText(description, &written).PermitUncheckedError();
   for (size_t i = 0; i < description.families.size() && i < 4; ++i) {
     BuiltFamily family;
     rocksdb::Options chunks;
     if (BuildFamily(description.families[i], {}, {}, &family).ok()) {
       const bool marked_blocks = size % 2 == 0;
-      ChunkOptions(family.final_options, family.format_version, marked_blocks,
+      ChunkOptions(family.final_options, family.format_version, RocksDbRelease(), marked_blocks,
                    &chunks)
-          .PermitUncheckedError();
-      OptionChanges changes;
-      ChangesTo(family.pull_options, family.final_options, &changes)
           .PermitUncheckedError();
     }
   }

@@ -110,7 +110,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((data[0] & 4) != 0) {
     ExpectDelta(reader, &expected);
   }
-  expected.allow_marked_blocks = kReadsMarkedBlocks;
+  expected.allow_marked_blocks = kLinkedReadsMarkedBlocks;
   ChunkFacts facts;
   const bool accepted = CheckChunk(source, expected, &facts).ok();
   expected.all_blocks = true;

@@ -254,7 +254,7 @@ TEST_CASE("BuildFamily turns plain tables into block-based ones",
   REQUIRE(HasNote(built.advice, "plain tables"));
   // A loaded family with plain tables builds block-based chunks.
   rocksdb::Options chunk;
-  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).format_version == 5);
 }
 
@@ -267,7 +267,7 @@ TEST_CASE("BuildFamily and ChunkOptions refuse other table formats",
   REQUIRE(EndStateOf(s) == EndState::kRefused);
   REQUIRE(MessageOf(s).find("'fam'") != std::string::npos);
   rocksdb::Options chunk;
-  REQUIRE(EndStateOf(ChunkOptions(options, 5, false, &chunk)) ==
+  REQUIRE(EndStateOf(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk)) ==
           EndState::kRefused);
 }
 
@@ -388,7 +388,7 @@ TEST_CASE("ChunkOptions keep the table's shape and drop what costs memory",
   options.bottommost_compression_opts.max_dict_buffer_bytes = 1ull << 40;
   options.sample_for_compression = 5;
   rocksdb::Options chunk;
-  REQUIRE_OK(ChunkOptions(options, 3, false, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 3, RocksDbRelease(), false, &chunk));
   const BlockBasedTableOptions& made = TableOf(chunk.table_factory);
   REQUIRE(made.format_version == 3);
   REQUIRE(made.block_size == 7777);
@@ -406,7 +406,7 @@ TEST_CASE("ChunkOptions keep the table's shape and drop what costs memory",
   }
   REQUIRE(chunk.sample_for_compression == 0);
   for (uint32_t bad : {0u, 1u, kMaxTableFormatVersion + 1}) {
-    REQUIRE(EndStateOf(ChunkOptions(options, bad, false, &chunk)) ==
+    REQUIRE(EndStateOf(ChunkOptions(options, bad, RocksDbRelease(), false, &chunk)) ==
             EndState::kIncompatible);
   }
 }
@@ -418,10 +418,10 @@ TEST_CASE("Chunks have no filters where the last level has none",
   ColumnFamilyOptions options = WithTable(table);
   options.optimize_filters_for_hits = true;
   rocksdb::Options chunk;
-  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).filter_policy == nullptr);
   options.num_levels = 1;  // its files stay in level 0
-  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).filter_policy != nullptr);
 }
 
@@ -455,7 +455,7 @@ TEST_CASE("Deltas have filters with more bits a key, also for a family whose "
   ColumnFamilyOptions options = WithTable(table);
   options.optimize_filters_for_hits = only_above;
   rocksdb::Options chunk;
-  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk));
   rocksdb::Options delta = chunk;
   UseDeltaFilters(options, &delta);
   const double own = static_cast<double>(FilterBytes(
@@ -470,41 +470,9 @@ TEST_CASE("Deltas have no filters where the family has none",
           "[pipeline][options]") {
   const ColumnFamilyOptions options = WithTable(BlockBasedTableOptions());
   rocksdb::Options chunk;
-  REQUIRE_OK(ChunkOptions(options, 5, false, &chunk));
+  REQUIRE_OK(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk));
   UseDeltaFilters(options, &chunk);
   REQUIRE(FilterBytes(chunk) == 0);
-}
-
-TEST_CASE("ChangesTo tells settable options from those that need a reopen",
-          "[pipeline][options]") {
-  ColumnFamilyOptions from;
-  ColumnFamilyOptions to;
-  OptionChanges changes;
-  REQUIRE_OK(ChangesTo(from, to, &changes));
-  REQUIRE(changes.settable.empty());
-  REQUIRE(changes.need_reopen.empty());
-  from.disable_auto_compactions = true;
-  from.level0_file_num_compaction_trigger = 99;
-  REQUIRE_OK(ChangesTo(from, to, &changes));
-  REQUIRE(changes.settable.size() == 2);
-  REQUIRE(changes.need_reopen.empty());
-  from.compaction_style = rocksdb::kCompactionStyleUniversal;
-  BlockBasedTableOptions table;
-  table.cache_index_and_filter_blocks = true;
-  from.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  REQUIRE_OK(ChangesTo(from, to, &changes));
-  REQUIRE(changes.settable.size() == 2);
-  REQUIRE(Contains(changes.need_reopen, "compaction_style"));
-  REQUIRE(Contains(changes.need_reopen, "table.cache_index_and_filter_blocks"));
-
-  rocksdb::DBOptions database_from;
-  rocksdb::DBOptions database_to;
-  database_from.max_open_files = 10;
-  database_from.allow_2pc = true;
-  REQUIRE_OK(ChangesTo(database_from, database_to, &changes));
-  REQUIRE(changes.settable ==
-          std::vector<NamedValue>{{"max_open_files", "-1"}});
-  REQUIRE(changes.need_reopen == std::vector<std::string>{"allow_2pc"});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/options/family_options.h"
+#include "pipeline/options/replica_options.h"
 #include "rocksdb/table.h"
 #include "tests/support/catch.h"
 
@@ -70,10 +71,7 @@ const BlockBasedTableOptions& TableOf(
 }
 
 // Builds everything a text describes; families in its order.
-std::vector<BuiltFamily> BuildAll(const DatabaseDescription& description,
-                                  rocksdb::DBOptions* database,
-                                  std::vector<std::string>* notes) {
-  REQUIRE_OK(BuildDatabaseOptions(description.options, database, notes));
+std::vector<BuiltFamily> BuildAll(const DatabaseDescription& description) {
   std::vector<BuiltFamily> families(description.families.size());
   for (size_t i = 0; i < families.size(); ++i) {
     REQUIRE_OK(BuildFamily(description.families[i], {}, {}, &families[i]));
@@ -120,15 +118,17 @@ TEST_CASE("OPTIONS of every kept version become the options they describe",
     DatabaseDescription description;
     std::vector<std::string> notes;
     REQUIRE_OK(Parse(Golden(version), &description, &notes));
+    RequireGoldenFamilies(description, BuildAll(description));
     rocksdb::DBOptions database;
-    const auto families = BuildAll(description, &database, &notes);
-    RequireGoldenFamilies(description, families);
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    REQUIRE_OK(LoadOptionsText(ReplicaOptionsText(Golden(version), RocksDbRelease()),
+                               &database, &families, nullptr));
+    REQUIRE(families.size() == 4);
     REQUIRE(database.max_open_files == 500);
     REQUIRE(database.max_background_jobs == 6);
     REQUIRE(database.wal_dir.empty());
-    REQUIRE(HasNote(notes, "wal_dir"));
-    REQUIRE(HasNote(notes, "db_log_dir"));
-    REQUIRE(HasNote(notes, "db_host_id"));
+    REQUIRE(database.db_log_dir.empty());
+    REQUIRE(description.release.is_known());
   }
 }
 
@@ -137,18 +137,13 @@ TEST_CASE("OPTIONS of a newer RocksDB are taken as far as they are understood",
   DatabaseDescription description;
   std::vector<std::string> notes;
   REQUIRE_OK(Parse(Golden("99.1.0"), &description, &notes));
-  rocksdb::DBOptions database;
-  const auto families = BuildAll(description, &database, &notes);
-  for (const char* part : {"SwarmOptions", "swarm_mode"}) {
-    INFO(part);
-    CHECK(HasNote(notes, part));
-  }
-  for (const char* part : {"compression_manager", "colour", "compaction_pri",
+  const auto families = BuildAll(description);
+  CHECK(HasNote(notes, "SwarmOptions"));
+  for (const char* part : {"compression_manager", "compression_opts", "compaction_pri",
                            "filter_policy", "format_version 9"}) {
     INFO(part);
     CHECK(HasNote(families[0].notes, part));
   }
-  CHECK(HasNote(notes, "open_files_async") == !RocksDbIsAtLeast(11, 1));
   CHECK(HasNote(families[0].notes, "verify_output_flags") ==
         !RocksDbIsAtLeast(10, 8));
   REQUIRE(TableOf(families[0].final_options).format_version ==
@@ -264,9 +259,15 @@ void ParseAndBuild(const std::string& text) {
   if (!Parse(text, &description, &notes).ok()) {
     return;
   }
-  rocksdb::DBOptions database;
-  BuildDatabaseOptions(description.options, &database, &notes)
-      .PermitUncheckedError();  // any answer will do
+  // What was parsed can be written, and says the same.
+  std::string written;
+  DatabaseDescription read;
+  std::vector<std::string> unused;
+  if (WriteOptionsText(description, &written).ok()) {
+    RC_ASSERT(Parse(written, &read, &unused).ok());
+    RC_ASSERT(read.options == description.options);
+    RC_ASSERT(read.families.size() == description.families.size());
+  }
   for (const FamilyDescription& family : description.families) {
     BuiltFamily built;
     if (BuildFamily(family, {}, {}, &built).ok()) {
@@ -274,7 +275,7 @@ void ParseAndBuild(const std::string& text) {
       rocksdb::Options chunk;
       RC_ASSERT(DescribeFamily("f", built.final_options, &again).ok());
       RC_ASSERT(
-          ChunkOptions(built.final_options, built.format_version, false, &chunk)
+          ChunkOptions(built.final_options, built.format_version, RocksDbRelease(), false, &chunk)
               .ok());
     }
     RC_ASSERT(built.notes.size() <= kMaxNotes);

@@ -114,7 +114,7 @@ TEST_CASE("Chunks bear marks only where the target reads them, and no index "
   REQUIRE(Found(TextOf(family), own) == 3 * known);
   for (const bool marked_blocks : {false, true}) {
     rocksdb::Options chunk;
-    REQUIRE_OK(ChunkOptions(family, 5, marked_blocks, &chunk));
+    REQUIRE_OK(ChunkOptions(family, 5, RocksDbRelease(), marked_blocks, &chunk));
     const std::string text = TextOf(chunk);
     INFO(text);
     REQUIRE(Found(text, marks) == (marked_blocks ? 2 * known : 0));
@@ -130,7 +130,7 @@ TEST_CASE("Chunks are aligned only as far as their check follows",
         {{"block_based_table_factory",
           "{super_block_alignment_size=" + bytes + ";}"}});  // ratio 128
     rocksdb::Options chunk;
-    REQUIRE_OK(ChunkOptions(family, 5, false, &chunk));
+    REQUIRE_OK(ChunkOptions(family, 5, RocksDbRelease(), false, &chunk));
     return Found(TextOf(chunk), {"super_block_alignment_size=" + bytes}) == 1;
   };
   REQUIRE(aligned("536870912") == RocksDbIsAtLeast(10, 8));

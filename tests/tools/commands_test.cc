@@ -61,7 +61,7 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(options.method == PullMethod::kAuto);
   REQUIRE(options.compression == WireCompression::kAuto);
   REQUIRE(options.compression_level == 0);
-  REQUIRE(options.format_version == 0);
+  REQUIRE(options.for_rocksdb.empty());
   REQUIRE(options.selection.families.empty());
   REQUIRE_FALSE(options.selection.interval.begin.has_value());
   REQUIRE_FALSE(options.selection.interval.end.has_value());
@@ -102,7 +102,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE_OK(ParsePull(
       {"--replace", "--restart", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end=", "--verify",
-       "--durability", "none", "--format-version", "5",
+       "--durability", "none", "--for-rocksdb", "8.11.4",
        "--snapshot-dir", "/snap", "--json", "--progress", "json",
        "--progress-interval", "500ms", "--log-level", "debug", "/source",
        "/target"},
@@ -112,7 +112,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE_OK(ParsePull(
       {"--replace", "--restart", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end", "", "--verify",
-       "--durability", "none", "--format-version", "5",
+       "--durability", "none", "--for-rocksdb", "8.11.4",
        "--snapshot-dir", "/snap", "--json", "--progress", "json",
        "--progress-interval", "500ms", "--log-level", "debug", "/source",
        "/target"},
@@ -129,7 +129,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE(*options.selection.interval.begin == std::string(1, '\0'));
   REQUIRE(options.selection.interval.end->empty());
   REQUIRE(options.durability == Durability::kNone);
-  REQUIRE(options.format_version == 5);
+  REQUIRE(options.for_rocksdb == "8.11.4");
   REQUIRE(options.snapshot_dir == "/snap");
   REQUIRE(pull.common.json);
   REQUIRE(pull.common.progress == ProgressMode::kJson);
@@ -228,7 +228,7 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--always-swap"}, "--method clone"},
       {{"s", "t", "--reuse", "d"}, "--method clone"},
       {{"s", "t", "--method", "clone", "--always-swap"}, "--visibility swap"},
-      {{"s", "t", "--format-version", "1"}, "--format-version: "},
+      {{"s", "t", "--for-rocksdb", "newest"}, "--for-rocksdb: "},
       {{"s", "t", "--begin", "0x0"}, "--begin: "},
       {{"s", "t", "--begin", "--verify"}, "--begin: "},
       {{"s", "t", "--cf", ""}, "--cf: "},

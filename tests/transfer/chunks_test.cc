@@ -139,27 +139,6 @@ TEST_CASE("Data only in the WAL takes the format version of OPTIONS",
   REQUIRE(FormatsIn(dir / "target") == std::set<uint32_t>{3});
 }
 
-TEST_CASE("A format version can be asked for", "[transfer][exact]") {
-  const TempDir dir;
-  {
-    OpenDb db(dir / "source", OneFamily(WithFormat(5)));
-    for (int i = 0; i < 500; ++i) db.Put(NumberedKey(i), "value");
-    db.Flush();
-  }
-  PullOptions options;
-  options.format_version = 3;
-  REQUIRE_OK(Ferry(dir / "source", dir / "target", options).status);
-  REQUIRE(FormatsIn(dir / "target") == std::set<uint32_t>{3});
-  ExpectSameEntries(dir / "source", dir / "target");
-  for (const uint32_t wrong : {1u, kMaxTableFormatVersion + 1, 99u}) {
-    options.format_version = wrong;
-    const Ferried moved = Ferry(dir / "source", dir / "wrong", options);
-    INFO(moved.message());
-    REQUIRE(moved.state() == EndState::kIncompatible);
-    REQUIRE(moved.message().find("'default'") != std::string::npos);
-  }
-}
-
 TEST_CASE("Names, sizes and contents of the source stay as they were",
           "[transfer][exact]") {
   const TempDir dir;

@@ -96,36 +96,6 @@ TEST_CASE("A clone has the source's files byte for byte, and opens",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A clone's note says when a newer RocksDB wrote OPTIONS",
-          "[transfer][clone]") {
-  const TempDir dir;
-  MakeLeveled(dir / "source");
-  const bool is_newer = GENERATE(false, true);
-  if (is_newer) {
-    std::string newest;  // by its number, which has a fixed width
-    for (const std::string& path : PathsWith(dir / "source", "")) {
-      if (path.find("/OPTIONS-") != std::string::npos) {
-        newest = std::max(newest, path);
-      }
-    }
-    std::string text = BytesOf(newest);
-    const size_t at = text.find("rocksdb_version=");
-    REQUIRE(at != std::string::npos);
-    text.replace(at, text.find('\n', at) - at, "rocksdb_version=99.3.1");
-    std::ofstream(newest, std::ios::binary) << text;
-  }
-  const Ferried moved = Clone(dir);
-  INFO(moved.message());
-  REQUIRE_OK(moved.status);
-  const auto& notes = moved.summary.notes;
-  REQUIRE(is_newer == std::any_of(notes.begin(), notes.end(),
-                                  [](const std::string& note) {
-                                    return note.find(
-                                        "OPTIONS were written by RocksDB "
-                                        "99.3: RocksDB ") == 0;
-                                  }));
-}
-
 TEST_CASE("A file that is larger than a unit goes over all lanes",
           "[transfer][clone]") {
   const TempDir dir;

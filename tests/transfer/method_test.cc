@@ -157,10 +157,6 @@ TEST_CASE("Auto sends chunks of a compacted database unless it is cloned whole "
     options.selection.interval.begin = NumberedKey(0);
     why = "--begin";
   }
-  SECTION("since a format was asked for") {
-    options.format_version = 5;
-    why = "--format-version";
-  }
   SECTION("since it replaces a directory") { options.replace = true; }
   SECTION("since it is a refresh") {
     options.mode = PullMode::kRefresh;
@@ -395,10 +391,6 @@ TEST_CASE("What chunks refuse stays refused where auto may not clone",
   SECTION("since some keys were asked for") {
     options.selection.interval.end = "k";
     why = "--end";
-  }
-  SECTION("since it is about chunks") {
-    options.format_version = 5;
-    why = "--format-version";
   }
   SECTION("since the visibility is not that of a swap") {
     options.mode = PullMode::kRefresh;

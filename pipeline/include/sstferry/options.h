@@ -77,8 +77,7 @@ struct PullOptions {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kSeed;
-  // kClone: seeds and Visibility::kSwap only, without a selection and
-  // `format_version`. kAuto clones only where kClone may; an unfinished pull
+  // kClone: seeds and Visibility::kSwap only, without a selection. kAuto clones only where kClone may; an unfinished pull
   // keeps its method.
   PullMethod method = PullMethod::kAuto;
   // Clones only: the new database keeps the id of its source, which it is to
@@ -141,7 +140,12 @@ struct PullOptions {
   uint32_t compression_level = 0;  // 1 to 19; 0: the source's choice
   Durability durability = Durability::kChunk;
   bool verify = false;          // compare with the source before the rename
-  uint32_t format_version = 0;  // of SST files; 0: same as the source's files
+  // Release of the RocksDB of the application that will open target_dir, such
+  // as "8.11.4": nothing is written or cloned that it does not read. Empty: the
+  // release that wrote the newest OPTIONS file of target_dir, if that is a
+  // database; else chunks are built for the source's application, and a clone is
+  // of whatever files there are.
+  std::string for_rocksdb;
   std::string snapshot_dir;     // for a directory source; empty: beside it
   std::string wal_dir;          // of a directory source; empty: from OPTIONS
   TlsFiles tls;                 // for a source over TCP; empty: plain
@@ -301,6 +305,11 @@ struct Summary {
   std::string visibility;   // refresh: "all", "swap"
   std::string method;       // pull: "ingest", "clone"
   std::string method_reason;  // pull: why that method
+  // The release that the target's application has, and the first that opens what
+  // was moved, with the reason. Empty: not known; every release since 6.6.
+  std::string for_rocksdb;
+  std::string opens_since;
+  std::string opens_because;
   std::string state;        // the target's: "complete", ""
   std::string source;
   std::string target;

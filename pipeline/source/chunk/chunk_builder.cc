@@ -36,10 +36,11 @@ Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
   }
   return target_takes_entities || !reader.is_entity()
              ? Status::OK()
-             : MakeStatus(EndState::kRefused,
+             : RefuseAsChunks(EndState::kRefused,
                           EntryForMessage(family, reader.key()) +
                               ": wide-column entities need RocksDB 8.6 or "
-                              "later on the target");
+                              "later, in sstferry at the target and in the "
+                              "application there: clone the database");
 }
 
 ChunkBuilder::ChunkBuilder(rocksdb::DB* db,

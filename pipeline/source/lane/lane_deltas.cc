@@ -111,7 +111,15 @@ Status LaneDeltas::Add(DeltaRequest request) {
   }
   const rocksdb::Comparator* const order =
       transfer_->families()[range->family].handle->GetComparator();
+  std::string before;  // in this message
   for (GroupEntry& entry : entries) {
+    if (!PutBackShared(before, &entry)) {
+      return Wrong("expected a key that shares at most the " +
+                   std::to_string(before.size()) +
+                   " bytes of the one before it, found one that shares " +
+                   std::to_string(entry.shared_bytes));
+    }
+    before = entry.key;
     asked_bytes_ += entry.key.size() + 64;
     if (!asked_.entries.empty() &&
         order->Compare(asked_.entries.back().key, entry.key) >= 0) {

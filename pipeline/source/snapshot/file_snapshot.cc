@@ -168,7 +168,10 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
   }
   for (const auto& [id, family] : manifest.families) {
     for (const auto& [number, known] : family.files) {
-      files_.lacks_timestamps |= !known.has_timestamps;
+      if (!known.has_timestamps) {
+        files_.needs.Add(kReadsStrippedTimestamps,
+                         "tables without the timestamps of their keys");
+      }
       const auto file = by_number.find(number);
       const Status status = file == by_number.end()
                                 ? Status::OK()
@@ -176,6 +179,9 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
       if (!status.ok()) {
         return status;
       }
+    }
+    if (!family.blobs.empty()) {
+      files_.needs.Add(kReadsBlobFiles, "blob files");
     }
     for (const auto& [number, known] : family.blobs) {
       const auto file = by_number.find(number);
@@ -199,7 +205,9 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
   const DescriptorSource source(descriptor.get(), name);
   if (status.ok()) status = reader.Open(&source);
   if (status.IsNotSupported()) {
-    // Another kind of table, about which nothing can be told.
+    // Another kind of table, or a newer block-based one: it goes as it is, and
+    // the wire's digests alone tell that it arrived.
+    files_.needs.AddFormatVersion(reader.footer().format_version);
     file->identity = TableIdentity(known, TableOrigin());
     return Status::OK();
   }
@@ -210,10 +218,17 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
   file->identity = TableIdentity(
       known, TableOrigin{properties.db_id, properties.db_session_id,
                          properties.original_file_number});
-  files_.format_version =
-      std::max(files_.format_version, reader.footer().format_version);
-  files_.has_marked_blocks |= properties.has_separated_values != 0 ||
-                              properties.num_uniform_blocks != 0;
+  files_.needs.AddFormatVersion(reader.footer().format_version);
+  if (reader.footer().checksum == SstChecksum::kXxh3) {
+    files_.needs.Add(kReadsXxh3Checksums, "XXH3 checksums");
+  }
+  if (properties.has_separated_values != 0 ||
+      properties.num_uniform_blocks != 0) {
+    files_.needs.Add(kReadsMarkedBlocks,
+                     properties.has_separated_values != 0
+                         ? "blocks with values apart from keys"
+                         : "uniform index blocks");
+  }
   return Status::OK();
 }
 
@@ -232,7 +247,9 @@ Status FileSnapshot::ReadWals(WalContents* contents) {
       file.records_end = contents->ends[file.number];
     }
   }
-  files_.wal_record_types = contents->meta_record_types;
+  for (const uint8_t type : contents->meta_record_types) {
+    files_.needs.AddWalRecord(type);
+  }
   wal_holds_entries_ = contents->entries > 0;
   sequence_ = std::max(sequence_, contents->newest_sequence);
   if (contents->prepared > 0) {

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "format/clone_file.h"
 #include "format/digest.h"
+#include "format/release.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "sstferry/options.h"
@@ -74,14 +74,11 @@ struct SnapshotFamily {
   std::string unknown_merge_operator;
 };
 
-// The files of a snapshot that is read as files, and what RocksDB at the target
-// has to read.
+// The files of a snapshot that is read as files, and what they ask of the
+// RocksDB that will open them.
 struct ClonedFiles {
   std::vector<CloneFile> files;  // by kind and number; in directory()/db
-  uint32_t format_version = 0;   // highest of the tables; 0: of none known
-  bool has_marked_blocks = false;  // that only RocksDB 11.1 and later reads
-  bool lacks_timestamps = false;   // of its keys, in a table
-  std::set<uint8_t> wal_record_types;  // about the log itself
+  Needs needs;
   Digest128 content;  // rocksdb/file_identity.h; all zero: not known
 };
 

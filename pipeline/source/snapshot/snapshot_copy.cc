@@ -1,14 +1,13 @@
 #include "pipeline/source/snapshot/snapshot_copy.h"
 
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include "format/end_state.h"
+#include "format/options_line.h"
+#include "pipeline/base/readable_tables.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/source/directory/options_text.h"
 #include "pipeline/source/directory/posix_files.h"
 #include "pipeline/source/directory/stoppable_file_system.h"
 #include "pipeline/source/snapshot/snapshot_manifest.h"
@@ -69,16 +68,10 @@ std::string MissingOperator(const std::string& error, const OpenPlan& plan) {
 
 // Says who wrote the database if that RocksDB is newer than this one; else "".
 std::string NewerWriter(const std::string& options_text) {
-  const auto parse = [](const std::string& text) {
-    std::array<int, 3> version{};
-    std::sscanf(text.c_str(), "%d.%d.%d", &version[0], &version[1],
-                &version[2]);
-    return version;
-  };
-  const std::string writer = OptionsText(options_text).rocksdb_version();
-  return parse(writer) > parse(RocksDbVersion())
-             ? "RocksDB " + writer + " wrote the database, and this sstferry "
-               "has RocksDB " + RocksDbVersion()
+  const RocksDbRelease writer = ReleaseOfOptions(options_text);
+  return writer > kLinkedRelease
+             ? "RocksDB " + ReleaseName(writer) + " wrote the database, and "
+               "this sstferry has RocksDB " + RocksDbVersion()
              : std::string();
 }
 
@@ -90,11 +83,7 @@ Status OpenError(const Status& status, const OpenPlan& plan,
     return RefuseAsChunks(EndState::kRefused, source + ": " + operands);
   }
   const std::string newer = NewerWriter(options_text);
-  const bool is_unknown =
-      !newer.empty() &&
-      (status.IsNotSupported() ||
-       status.ToString().find("unsupported format_version") !=
-           std::string::npos);
+  const bool is_unknown = !newer.empty() && status.IsNotSupported();
   const EndState state = is_unknown                ? EndState::kIncompatible
                          : status.IsCorruption()   ? EndState::kCorrupt
                          : status.IsNoSpace()      ? EndState::kNoSpace
@@ -188,10 +177,16 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
                           OpenPlan* plan) {
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   Status status =
-      PlanOpening(files.state(), files.options_path(), files.options_text(),
+      PlanOpening(files.state(), files.options_text(),
                   options.families, options.registry, limits, plan);
   if (!status.ok()) {
     return status;
+  }
+  const Status readable = CheckTablesReadable(
+      rocksdb::FileSystem::Default().get(), dir.db(),
+      ReleaseOfOptions(files.options_text()));
+  if (!readable.ok()) {
+    return RefuseAsChunks(EndStateOf(readable), MessageOf(readable));
   }
   rocksdb::DBOptions recovery = plan->db;
   recovery.paranoid_checks = plan->paranoid_checks;
@@ -274,8 +269,7 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   OpenPlan plan;
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   if (status.ok()) {
-    status = PlanOpening(manifest.state(), has_options ? dir.options() : "",
-                         options_text_, options.families, options.registry,
+    status = PlanOpening(manifest.state(), options_text_, options.families, options.registry,
                          limits, &plan);
   }
   if (!status.ok()) {

@@ -250,8 +250,7 @@ Status SnapshotFiles::AwaitOptions() {
     return status;
   }
   options_text_ = seen_options_.TextFor(families);
-  options_path_ = db_ + "/" + seen_options_.name();
-  return WriteSmallFile(options_path_, options_text_);
+  return WriteSmallFile(db_ + "/" + seen_options_.name(), options_text_);
 }
 
 uint64_t SnapshotFiles::wal_bytes() const {

@@ -54,7 +54,6 @@ class SnapshotFiles {
   // Text of the newest OPTIONS; empty if there is no OPTIONS file.
   const std::string& options_text() const { return options_text_; }
   // Path db/OPTIONS-...; empty if there is none.
-  const std::string& options_path() const { return options_path_; }
   const std::string& database_id() const { return database_id_; }
   const std::vector<CopiedWal>& wals() const { return wals_; }
   uint64_t wal_bytes() const;
@@ -99,7 +98,6 @@ class SnapshotFiles {
   uint32_t same_faults_ = 0;
   std::vector<CopiedWal> wals_;
   std::string options_text_;
-  std::string options_path_;
   std::string database_id_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/options/options_file.h"
 #include "pipeline/source/directory/options_text.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
@@ -14,7 +15,6 @@
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
-#include "rocksdb/utilities/options_util.h"
 
 namespace sstferry {
 namespace {
@@ -47,24 +47,6 @@ class DiscardingMerge : public rocksdb::MergeOperator {
     return true;
   }
 };
-
-Status LoadOptions(const std::string& options_path, DBOptions* db,
-                   std::vector<ColumnFamilyDescriptor>* families,
-                   std::shared_ptr<rocksdb::Cache>* cache) {
-  if (options_path.empty()) {
-    return Status::OK();
-  }
-  rocksdb::ConfigOptions config;
-  config.ignore_unknown_options = true;
-  config.ignore_unsupported_options = true;
-  config.env = rocksdb::Env::Default();
-  const Status status = rocksdb::LoadOptionsFromFile(config, options_path, db,
-                                                     families, cache);
-  const size_t slash = options_path.rfind('/');
-  return WithContext(status, EndState::kSourceError,
-                     "cannot read the source's " +
-                         options_path.substr(slash + 1));
-}
 
 void ResolveComparator(const std::string& comparator,
                        const OperatorRegistry& registry,
@@ -307,7 +289,7 @@ Status MarkWanted(const std::vector<std::string>& wanted, OpenPlan* plan) {
 
 }  // namespace
 
-Status PlanOpening(const ManifestState& state, const std::string& options_path,
+Status PlanOpening(const ManifestState& state,
                    const std::string& options_text,
                    const std::vector<std::string>& wanted,
                    const OperatorRegistry& registry, const OpenLimits& limits,
@@ -316,7 +298,13 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
   std::shared_ptr<rocksdb::Cache> cache =
       rocksdb::NewLRUCache(kSharedCacheBytes);
   std::vector<ColumnFamilyDescriptor> loaded;
-  Status status = LoadOptions(options_path, &plan->db, &loaded, &cache);
+  Status status =
+      options_text.empty()
+          ? Status::OK()
+          : WithContext(LoadOptionsText(options_text, &plan->db, &loaded,
+                                        &cache),
+                        EndState::kSourceError,
+                        "cannot read the source's OPTIONS");
   if (!status.ok()) {
     return status;
   }
@@ -334,7 +322,7 @@ Status PlanOpening(const ManifestState& state, const std::string& options_path,
         family.source = known.options;
       }
     }
-    if (!options_path.empty() && !text.HasFamily(family.name)) {
+    if (!options_text.empty() && !text.HasFamily(family.name)) {
       plan->notes.push_back("column family '" + family.name +
                             "': OPTIONS do not describe it (it is new, or the "
                             "owner died before writing them): it gets "

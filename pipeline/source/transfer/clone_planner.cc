@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/limits.h"
+#include "format/options_line.h"
 
 namespace sstferry {
 namespace {
@@ -18,35 +19,20 @@ uint64_t UnitBytes(const OpenRequest& request) {
   return bytes - bytes % kCloneTailAlignment;  // for direct writes
 }
 
-Status CheckReadable(const ClonedFiles& files, const Hello& target) {
-  if (files.format_version > target.max_format_version) {
-    return MakeStatus(
-        EndState::kIncompatible,
-        "the source's tables have format_version " +
-            std::to_string(files.format_version) + ", and RocksDB " +
-            target.rocksdb_version + " at the target reads at most " +
-            std::to_string(target.max_format_version) +
-            ": use a newer RocksDB there, or --method ingest, which writes "
-            "tables that it reads");
+// RocksDB takes no part in a clone: only the application must open its files.
+Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
+  if (!application.is_known() || needs.release() <= application) {
+    return Status::OK();
   }
-  if (files.has_marked_blocks &&
-      (target.features & kFeatureMarkedBlocks) == 0) {
-    return MakeStatus(
-        EndState::kIncompatible,
-        "the source's tables have blocks that RocksDB reads since 11.1, found "
-        "RocksDB " + target.rocksdb_version +
-            " at the target: use a newer one there, or --method ingest");
-  }
-  // RocksDB 8.6 is the first for both.
-  if (files.lacks_timestamps && (target.features & kFeatureEntities) == 0) {
-    return MakeStatus(
-        EndState::kIncompatible,
-        "the source's tables lack the timestamps of their keys "
-        "(persist_user_defined_timestamps=false), which RocksDB reads since "
-        "8.6, found RocksDB " + target.rocksdb_version +
-            " at the target: use a newer one there");
-  }
-  return Status::OK();
+  return MakeStatus(
+      EndState::kIncompatible,
+      "the replica is for an application with RocksDB " +
+          ReleaseName(application) + ", and the source's files hold " +
+          needs.what() + ", which RocksDB reads since " +
+          ReleaseName(needs.release()) +
+          ": give --for-rocksdb " + ReleaseName(needs.release()) +
+          " once the replica's application has that version or a later one, "
+          "or use --method ingest, which writes tables that it reads now");
 }
 
 // A target needs no more than the names: the options come as a file.
@@ -85,7 +71,7 @@ Status CheckCloneRequest(const OpenRequest& request) {
 }
 
 Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
-                 const Hello& target, TransferPlan* plan) {
+                 TransferPlan* plan) {
   if (snapshot.files() == nullptr) {
     return MakeStatus(EndState::kInternal,
                       "clone: expected a snapshot of files, found one of "
@@ -93,9 +79,16 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   }
   const ClonedFiles& files = *snapshot.files();
   plan->notes = snapshot.notes();
-  Status status = request.purpose == Purpose::kVerify  // reads bytes only
-                      ? Status::OK()
-                      : CheckReadable(files, target);
+  plan->needs = files.needs;
+  RocksDbRelease asked;
+  Status status = ReleaseAsked(request, &asked);
+  // Files are what the source's application reads: who names no other release
+  // may have them.
+  if (status.ok() && request.purpose != Purpose::kVerify) {
+    status = CheckOpens(files.needs, asked);
+  }
+  plan->application =
+      asked.is_known() ? asked : ReleaseOfOptions(snapshot.options_text());
   if (status.ok()) status = DescribeFamilies(snapshot, plan);
   if (!status.ok()) {
     return status;
@@ -111,9 +104,6 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   ClonePlan clone;
   clone.files = files.files;
   clone.set.file_count = static_cast<uint32_t>(files.files.size());
-  clone.set.format_version = files.format_version;
-  clone.set.wal_record_types.assign(files.wal_record_types.begin(),
-                                    files.wal_record_types.end());
   clone.set.content = files.content;
   clone.set.unit_bytes = UnitBytes(request);
   status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->units);

@@ -14,11 +14,10 @@ namespace sstferry {
 
 // Fills the plan. REQUIRES: snapshot.files() is not null.
 //   kRefused       more files or families than a plan holds.
-//   kIncompatible  tables that RocksDB at the target cannot read; the message
-//                  says what to do.
+//   kIncompatible  the request names the application's release, which does not
+//                  read the files; the message says what to do.
 [[nodiscard]] rocksdb::Status PlanClone(const Snapshot& snapshot,
                                         const OpenRequest& request,
-                                        const Hello& target,
                                         TransferPlan* plan);
 
 }  // namespace sstferry

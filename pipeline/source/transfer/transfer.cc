@@ -153,7 +153,7 @@ Status Transfer::CheckHealth() const {
 Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
     if (is_clone()) {
-      return PlanClone(*pinned_, request_, target_, plan);
+      return PlanClone(*pinned_, request_, plan);
     }
     const PlanOrder asked = {request_, target_, memory_, plan_lanes_,
                              [this] { return ended(); }};
@@ -196,8 +196,8 @@ Status Transfer::CheckSame(const OpenRequest& request,
   if (request.chunk_bytes != request_.chunk_bytes) {
     return differs("chunk_bytes");
   }
-  if (request.format_version != request_.format_version) {
-    return differs("format_version");
+  if (request.application != request_.application) {
+    return differs("application");
   }
   if (request.mode != request_.mode) return differs("mode");
   if (request.compare != request_.compare) return differs("compare");
@@ -251,6 +251,9 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   }
   opened.places = PlacesOf(dirs);
   opened.taken_seconds = pinned_.shared()->taken_seconds();
+  opened.application = ReleaseName(plan_->application);
+  opened.opens_since = ReleaseName(plan_->needs.release());
+  opened.opens_because = plan_->needs.what();
   Status status = control->SendMessage(
       FrameType::kOpened, opened, {},
       pinned_->leaves_out() ? kFrameFlagAsChunks : 0);

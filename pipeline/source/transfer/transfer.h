@@ -200,7 +200,9 @@ class Transfer {
   }
   const OperatorRegistry& registry() const { return serve_.registry; }
   bool target_takes_entities() const {
-    return (target_.features & kFeatureEntities) != 0;
+    return (target_.features & kFeatureEntities) != 0 &&
+           (!plan_->application.is_known() ||
+            plan_->application >= kReadsIngestedEntities);
   }
   // Sets the first control connection.
   void set_control(Channel* control) { connections_.Join(control); }

@@ -1,5 +1,7 @@
 #include "pipeline/source/transfer/transfer_plan.h"
 
+#include "format/end_state.h"
+
 namespace sstferry {
 
 Digest128 TransferPlan::Digest() const {
@@ -27,6 +29,16 @@ Digest128 TransferPlan::Digest() const {
     add(bytes);
   }
   return digest.Finish();
+}
+
+rocksdb::Status ReleaseAsked(const OpenRequest& request, RocksDbRelease* release) {
+  *release = RocksDbRelease();
+  return request.application.empty() ||
+                 ParseRelease(request.application, release)
+             ? rocksdb::Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "expected a release of RocksDB such as 8.11.4, found "
+                          "'" + request.application.substr(0, 32) + "'");
 }
 
 }  // namespace sstferry

@@ -9,6 +9,7 @@
 
 #include "format/digest.h"
 #include "format/message/messages.h"
+#include "format/release.h"
 #include "pipeline/source/chunk/key_lookup.h"
 #include "pipeline/source/plan/changed_keys.h"
 #include "pipeline/source/plan/cover_plan.h"
@@ -44,6 +45,8 @@ struct TransferFamily {
 
 struct TransferPlan {
   std::vector<NamedValue> database_options;
+  RocksDbRelease application;  // that will open the replica
+  Needs needs;          // of what is sent
   std::vector<TransferFamily> families;
   std::vector<Range> ranges;  // by id
   // Only a clone has these: its files, and the unit of each range by id.
@@ -58,5 +61,11 @@ struct TransferPlan {
   // equal.
   Digest128 Digest() const;
 };
+
+// Sets the release of the application that the request names; not known if it
+// names none.
+//   kRefused  it names something else
+[[nodiscard]] rocksdb::Status ReleaseAsked(const OpenRequest& request,
+                                           RocksDbRelease* release);
 
 }  // namespace sstferry

@@ -1,9 +1,11 @@
 #include "pipeline/source/transfer/transfer_planner.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 
 #include "format/limits.h"
+#include "format/options_line.h"
 #include "pipeline/base/key_interval.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/delta_filter.h"
@@ -46,7 +48,8 @@ Status TransferPlanner::Run() {
   if (!DecodeSourceRecord(asked_.memory.source_record, &then_).ok()) {
     then_ = SourceRecord();
   }
-  Status status = DescribeFamilies();
+  Status status = ChooseApplication();
+  if (status.ok()) status = DescribeFamilies();
   if (status.ok()) {
     status = PlanFamilies();
   }
@@ -84,6 +87,22 @@ Status TransferPlanner::CheckNames() const {
   return Status::OK();
 }
 
+Status TransferPlanner::ChooseApplication() {
+  const Status status = ReleaseAsked(asked_.request, &plan_->application);
+  if (!plan_->application.is_known()) {
+    plan_->application = ReleaseOfOptions(snapshot_.options_text());
+  }
+  return status;
+}
+
+uint32_t TransferPlanner::MaxChunkFormatVersion() const {
+  const uint32_t both =
+      std::min(asked_.target.max_format_version, MaxReadableFormatVersion());
+  return plan_->application.is_known()
+             ? std::min(both, MaxFormatVersion(plan_->application))
+             : both;
+}
+
 Status TransferPlanner::DescribeFamilies() {
   const Status named = CheckNames();
   if (!named.ok()) {
@@ -116,6 +135,12 @@ Status TransferPlanner::DescribeFamilies() {
         return status;
       }
     }
+    if (asked_.request.purpose != Purpose::kVerify) {
+      const Status status = CheckNextTables(family.wire.description);
+      if (!status.ok()) {
+        return status;
+      }
+    }
     family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
                                             source.options);
     plan_->families.push_back(std::move(family));
@@ -123,29 +148,55 @@ Status TransferPlanner::DescribeFamilies() {
   return Status::OK();
 }
 
+// Else a replica would be seeded on the first night, while all is in the WALs,
+// and not be refreshed on the second.
+Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
+  Needs needs;
+  for (const NamedValue& option : family.table_options) {
+    if (option.name == "format_version") {
+      needs.AddFormatVersion(static_cast<uint32_t>(
+          std::strtoul(option.value.c_str(), nullptr, 10)));
+    }
+  }
+  if (needs.release() <= kLinkedRelease) {
+    return Status::OK();
+  }
+  const std::string what =
+      "column family '" + family.name + "': by its OPTIONS, the application "
+      "writes tables of " + needs.what() + ", which RocksDB reads since " +
+      ReleaseName(needs.release()) + ", and this sstferry has RocksDB " +
+      RocksDbVersion();
+  if (!is_refresh()) {
+    return RefuseAsChunks(EndState::kIncompatible, what);
+  }
+  plan_->notes.push_back(what + ": once it has written some, only a clone by "
+                                "--visibility swap refreshes the replica");
+  return Status::OK();
+}
+
 Status TransferPlanner::ChooseFormat(TransferFamily* family) {
-  const std::string& name = family->wire.description.name;
-  const uint32_t readable =
-      std::min(asked_.target.max_format_version, MaxReadableFormatVersion());
-  uint32_t version = asked_.request.format_version;
-  if (version == 0) {
-    version = family->plan.tables.max_format_version != 0
-                  ? family->plan.tables.max_format_version
-                  : DefaultFormatVersion();
-    version = std::min(version, readable);
-  }
-  if (version > readable || version < 2) {
-    return MakeStatus(EndState::kIncompatible,
-                      "column family '" + name +
-                          "': expected a format version of 2 to " +
-                          std::to_string(readable) +
-                          " that both sides read, found " +
-                          std::to_string(version));
-  }
+  const uint32_t readable = MaxChunkFormatVersion();
+  const uint32_t version =
+      std::min(family->plan.tables.max_format_version != 0
+                   ? family->plan.tables.max_format_version
+                   : DefaultFormatVersion(),
+               readable);
   family->wire.format_version = version;
   const rocksdb::ColumnFamilyOptions own = family->chunk_options;
-  const Status status = ChunkOptions(own, version, target_reads_marked_blocks(),
-                                     &family->chunk_options);
+  const Status status =
+      ChunkOptions(own, version, plan_->application, reads_marked_blocks(),
+                   &family->chunk_options);
+  plan_->needs.AddFormatVersion(version);
+  const auto* const table =
+      status.ok() ? family->chunk_options.table_factory
+                        ->GetOptions<rocksdb::BlockBasedTableOptions>()
+                  : nullptr;
+  if (table != nullptr && table->checksum == rocksdb::kXXH3) {
+    plan_->needs.Add(kReadsXxh3Checksums, "XXH3 checksums");
+  }
+  if (table != nullptr && MarksBlocks(*table)) {
+    plan_->needs.Add(kReadsMarkedBlocks, "marked blocks");
+  }
   family->delta_options = family->chunk_options;
   UseDeltaFilters(own, &family->delta_options);
   return status;

@@ -47,6 +47,11 @@ class TransferPlanner {
 
   [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
+  // Looks at the format_version of tables that the source's application will
+  // write, which its files may not have yet.
+  //   kIncompatible  a seed, and the linked RocksDB does not read them
+  [[nodiscard]] rocksdb::Status CheckNextTables(
+      const FamilyDescription& family);
   [[nodiscard]] rocksdb::Status PlanFamilies();
   [[nodiscard]] rocksdb::Status PlanFilesOf(size_t index);
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
@@ -96,9 +101,17 @@ class TransferPlanner {
            snapshot_.counters().wal_bytes_copied > 0;
   }
   bool CanMerge(const FamilyPlan& plan) const;
+  // Decides for which release of RocksDB is built: that of the application
+  // which will open the replica.
+  [[nodiscard]] rocksdb::Status ChooseApplication();
+  // Returns the highest format_version that it reads, and RocksDB in both
+  // processes.
+  uint32_t MaxChunkFormatVersion() const;
   // True if chunks may have blocks that only RocksDB 11.1 and later reads.
-  bool target_reads_marked_blocks() const {
-    return (asked_.target.features & kFeatureMarkedBlocks) != 0;
+  bool reads_marked_blocks() const {
+    return (asked_.target.features & kFeatureMarkedBlocks) != 0 &&
+           (!plan_->application.is_known() ||
+            plan_->application >= kReadsMarkedBlocks);
   }
   PlannerOptions planner_options() const;
   PlannerFamily planner_family(const TransferFamily& family) const;

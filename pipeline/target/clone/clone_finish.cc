@@ -3,20 +3,18 @@
 #include <algorithm>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 
 #include "format/end_state.h"
-#include "format/options_line.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_append.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/options/replica_options.h"
 #include "pipeline/target/clone/file_check.h"
 #include "pipeline/target/disk/durable.h"
 #include "rocksdb/env.h"
-#include "rocksdb/version.h"
 
 namespace sstferry {
 namespace {
@@ -37,9 +35,11 @@ Status Bad(const std::string& what) {
 class Finisher {
  public:
   Finisher(const CloneLayout& layout, bool keep_identity,
-           rocksdb::FileSystem* file_system, FinishedClone* finished)
+           const RocksDbRelease& application, rocksdb::FileSystem* file_system,
+           FinishedClone* finished)
       : layout_(layout),
         keep_identity_(keep_identity),
+        application_(application),
         file_system_(file_system),
         finished_(finished) {
     for (const CloneFile& file : layout_.files()) {
@@ -83,6 +83,7 @@ class Finisher {
 
   const CloneLayout& layout_;
   const bool keep_identity_;
+  const RocksDbRelease application_;
   rocksdb::FileSystem* const file_system_;
   FinishedClone* const finished_;
   std::unordered_map<uint64_t, const CloneFile*> by_number_;
@@ -240,11 +241,9 @@ Status Finisher::WriteOptions() {
     return WithContext(status, EndState::kInternal,
                        "read " + layout_.PathOf(*file));
   }
-  finished_->newer_options_version =
-      NewerVersion(text, ROCKSDB_MAJOR, ROCKSDB_MINOR);
   return WriteDurably(file_system_,
                       layout_.db_dir() + "/" + CloneFileName(*file),
-                      WithoutLogDirectories(text));
+                      ReplicaOptionsText(text, application_));
 }
 
 // Two databases with one id that diverge would be taken for one.
@@ -323,50 +322,13 @@ Status Finisher::WriteManifest() {
 
 }  // namespace
 
-std::string WithoutLogDirectories(const std::string& options_text) {
-  std::istringstream in(options_text);
-  std::string text;
-  for (std::string line; std::getline(in, line);) {
-    std::string name;
-    std::string value;
-    if (SplitOptionLine(line, &name, &value) &&
-        (name == "wal_dir" || name == "db_log_dir")) {
-      line = "  " + name + "=";
-    }
-    text += line + "\n";
-  }
-  return text;
-}
-
-std::string NewerVersion(const std::string& options_text, int major,
-                         int minor) {
-  std::istringstream in(options_text);
-  for (std::string line; std::getline(in, line);) {
-    std::string name;
-    std::string value;
-    if (!SplitOptionLine(line, &name, &value) || name != "rocksdb_version") {
-      continue;
-    }
-    std::istringstream numbers(value);
-    int found_major = 0;
-    int found_minor = 0;
-    char dot = 0;
-    numbers >> found_major >> dot >> found_minor;
-    const bool newer = numbers && dot == '.' &&
-                       (found_major > major ||
-                        (found_major == major && found_minor > minor));
-    return newer ? std::to_string(found_major) + "." +
-                       std::to_string(found_minor)
-                 : "";
-  }
-  return "";
-}
-
 Status FinishClone(const CloneLayout& layout, bool keep_identity,
+                   const RocksDbRelease& application,
                    rocksdb::FileSystem* file_system,
                    FinishedClone* finished) {
   *finished = FinishedClone();
-  return Finisher(layout, keep_identity, file_system, finished).Run();
+  return Finisher(layout, keep_identity, application, file_system, finished)
+      .Run();
 }
 
 }  // namespace sstferry

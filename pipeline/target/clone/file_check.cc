@@ -10,8 +10,6 @@
 #include "format/crc32c.h"
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
-#include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/base/wal_record_types.h"
 
 namespace sstferry {
 namespace {
@@ -27,12 +25,6 @@ Status CheckData(const ByteSource& source, CloneFileKind kind,
   const Status status =
       CheckDataFile(source, kind, std::move(checked), &facts);
   *unchecked = facts.unchecked;
-  if (status.ok() && facts.format_version > MaxReadableFormatVersion()) {
-    return MakeStatus(EndState::kIncompatible,
-                      "expected a format_version of at most " +
-                          std::to_string(MaxReadableFormatVersion()) +
-                          ", found " + std::to_string(facts.format_version));
-  }
   return status;
 }
 
@@ -52,26 +44,10 @@ Status CheckLog(const ByteSource& source, const CloneFile& file) {
                           std::to_string(file.records_end) + ", found " +
                           std::to_string(follower.end()));
   }
-  for (const uint8_t type : follower.meta_record_types()) {
-    if (status.ok()) status = CheckWalRecordType(type);
-  }
   return status;
 }
 
 }  // namespace
-
-Status CheckWalRecordType(uint8_t type) {
-  return ReadsWalRecord(type)
-             ? Status::OK()
-             : MakeStatus(EndState::kIncompatible,
-                          "the source's WALs have records of type " +
-                              std::to_string(type) + ", which RocksDB " +
-                              RocksDbVersion() +
-                              " takes for their end: use RocksDB " +
-                              (type >= 128 ? "10.0" : "8.3") +
-                              " or newer here, or let the application flush "
-                              "all its column families first");
-}
 
 Status CheckClonedFile(rocksdb::FileSystem* file_system,
                        const std::string& path, const CloneFile& file,

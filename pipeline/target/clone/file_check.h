@@ -43,8 +43,4 @@ namespace sstferry {
                                              uint64_t offset, uint64_t bytes,
                                              Digest128* digest);
 
-// kIncompatible: RocksDB here would take WAL records of this type for the end
-// of the WAL. The message says which version does not.
-[[nodiscard]] rocksdb::Status CheckWalRecordType(uint8_t type);
-
 }  // namespace sstferry

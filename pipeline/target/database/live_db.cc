@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "format/end_state.h"
+#include "pipeline/base/readable_tables.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/silent_logger.h"
 #include "pipeline/options/delta_filter.h"
@@ -131,8 +132,9 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
 // Turns off what RocksDB does by itself with the application's options: info
 // logs, recycled WALs, compaction filters and automatic compactions. Hashed
 // memtables and the hash index end the process over a key outside of the prefix
-// extractor's domain, which the WAL or a chunk may hold.
-void LeaveAlone(rocksdb::DBOptions* options,
+// extractor's domain, which the WAL or a chunk may hold. Tables that a flush or
+// a compaction writes are such that `application` reads them.
+void LeaveAlone(const RocksDbRelease& application, rocksdb::DBOptions* options,
                 std::vector<ColumnFamilyDescriptor>* families) {
   options->info_log = std::make_shared<SilentLogger>();
   options->db_log_dir.clear();
@@ -152,6 +154,13 @@ void LeaveAlone(rocksdb::DBOptions* options,
     if (own != nullptr) {
       rocksdb::BlockBasedTableOptions table = *own;
       UseStandardIndex(&table);
+      if (application.is_known()) {
+        table.format_version =
+            std::min(table.format_version, MaxFormatVersion(application));
+        if (application < kReadsMarkedBlocks) {
+          UnmarkBlocks(&table);
+        }
+      }
       family.options.table_factory.reset(
           rocksdb::NewBlockBasedTableFactory(table));
     }
@@ -186,6 +195,7 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
                       std::unique_ptr<LiveDb>* live,
                       std::vector<std::string>* notes) {
   std::unique_ptr<LiveDb> opened(new LiveDb);
+  opened->offered_ = std::make_shared<std::string>();
   if (to_read) {
     file_system = MakeReadOnlyFileSystem(std::move(file_system));
   }
@@ -199,17 +209,12 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   }
   if (status.ok() && !to_read) {
     opened->env_ = rocksdb::NewCompositeEnv(
-        MakeReplicaFileSystem(file_system, dir, text));
+        MakeReplicaFileSystem(file_system, dir, text, opened->offered_));
   }
-  rocksdb::ConfigOptions config;
-  config.ignore_unknown_options = true;
-  config.ignore_unsupported_options = true;
-  config.env = opened->env_.get();
   rocksdb::DBOptions options;
   std::vector<ColumnFamilyDescriptor> descriptors;
   if (status.ok()) {
-    status = rocksdb::LoadOptionsFromFile(config, dir + "/" + name, &options,
-                                          &descriptors);
+    status = LoadOptionsText(text, &options, &descriptors, /*cache=*/nullptr);
   }
   if (status.ok()) {
     status = CheckWalDir(dir, &options);
@@ -218,13 +223,16 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     status = CheckFilesAreHere(file_system.get(), dir);
   }
   if (status.ok()) {
+    status = CheckTablesReadable(file_system.get(), dir, description.release);
+  }
+  if (status.ok()) {
     status = ResolveObjects(description, registry, &descriptors);
   }
   if (!status.ok()) {
     return At(status, "open " + dir);
   }
   options.env = opened->env_.get();
-  LeaveAlone(&options, &descriptors);
+  LeaveAlone(description.release, &options, &descriptors);
   for (ColumnFamilyDescriptor& family : descriptors) {
     const rocksdb::ColumnFamilyOptions own = family.options;
     UseDeltaFilters(own, &family.options);
@@ -303,7 +311,11 @@ rocksdb::ColumnFamilyHandle* LiveDb::Find(const std::string& name) const {
 }
 
 Status LiveDb::Create(const std::string& name,
-                      const rocksdb::ColumnFamilyOptions& options) {
+                      const rocksdb::ColumnFamilyOptions& options,
+                      const std::string& options_text) {
+  if (!is_borrowed()) {
+    *offered_ = options_text;
+  }
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   const Status status = db_->CreateColumnFamily(options, name, &handle);
   if (!status.ok()) {

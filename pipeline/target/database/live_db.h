@@ -63,9 +63,11 @@ class LiveDb {
   const FamilyHandle* FindFamily(const std::string& name) const;
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
 
-  // Creates a column family and adds it to families().
+  // Creates a column family and adds it to families(). In a database that this
+  // object opened, its OPTIONS are those of `options_text`, an OPTIONS file.
   [[nodiscard]] rocksdb::Status Create(
-      const std::string& name, const rocksdb::ColumnFamilyOptions& options);
+      const std::string& name, const rocksdb::ColumnFamilyOptions& options,
+      const std::string& options_text);
   // Drops a column family. OK if there is none of that name.
   [[nodiscard]] rocksdb::Status Drop(const std::string& name);
   // Flushes these families without stalling writers.
@@ -87,6 +89,7 @@ class LiveDb {
   std::vector<FamilyHandle> families_;
   std::map<std::string, std::string> compaction_filters_;
   std::shared_ptr<WrittenFiles> written_;
+  std::shared_ptr<std::string> offered_;  // OPTIONS of families to come
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> owned_;
   std::vector<rocksdb::ColumnFamilyHandle*> owned_handles_;

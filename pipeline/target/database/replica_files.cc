@@ -188,9 +188,11 @@ class ReplicaDirectory : public FSDirectory {
 class ReplicaFileSystem : public SyncWatchingFileSystem {
  public:
   ReplicaFileSystem(std::shared_ptr<rocksdb::FileSystem> base,
-                    const std::string& dir, std::string options_text)
+                    const std::string& dir, std::string options_text,
+                    std::shared_ptr<const std::string> offered)
       : SyncWatchingFileSystem(std::move(base)),
         inside_(dir + "/"),
+        offered_(std::move(offered)),
         options_text_(std::move(options_text)) {}
   const char* Name() const override { return "sstferry.Replica"; }
 
@@ -281,7 +283,8 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
     }
     {
       std::lock_guard<std::mutex> lock(mu_);
-      *text = MergeOptionsTexts(options_text_, written);
+      *text = MergeOptionsTexts(options_text_,
+                                MergeOptionsTexts(*offered_, written));
     }
     std::unique_ptr<FSWritableFile> file;
     IOStatus status =
@@ -300,6 +303,7 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
   }
 
   const std::string inside_;
+  const std::shared_ptr<const std::string> offered_;
   const std::shared_ptr<Failures> failures_ = std::make_shared<Failures>();
   std::mutex mu_;
   std::string options_text_;  // under mu_
@@ -374,9 +378,10 @@ std::shared_ptr<rocksdb::FileSystem> MakeReadOnlyFileSystem(
 
 std::shared_ptr<rocksdb::FileSystem> MakeReplicaFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, const std::string& dir,
-    const std::string& options_text) {
+    const std::string& options_text,
+    std::shared_ptr<const std::string> offered) {
   return std::make_shared<ReplicaFileSystem>(std::move(base), dir,
-                                             options_text);
+                                             options_text, std::move(offered));
 }
 
 }  // namespace sstferry

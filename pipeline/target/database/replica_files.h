@@ -18,7 +18,8 @@ std::shared_ptr<rocksdb::FileSystem> MakeReadOnlyFileSystem(
 //
 // It keeps the text of OPTIONS: RocksDB writes the file again whenever it opens
 // a database, with only the options that this process knows. It adds and
-// removes the sections of column families that are created or dropped.
+// removes the sections of column families that are created or dropped; those of
+// created ones are taken from *offered, an OPTIONS text, where that has them.
 //
 // It does not write to an existing WAL.
 //
@@ -27,7 +28,8 @@ std::shared_ptr<rocksdb::FileSystem> MakeReadOnlyFileSystem(
 // the MANIFEST may name them. The next open removes what is of no use.
 std::shared_ptr<rocksdb::FileSystem> MakeReplicaFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, const std::string& dir,
-    const std::string& options_text);
+    const std::string& options_text,
+    std::shared_ptr<const std::string> offered);
 
 // Returns `kept` with exactly the families of `written`. The section of a
 // family is that of `kept`, or, if `kept` has none, that of `written`.

@@ -6,12 +6,12 @@
 
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
-#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/clone/earlier_files.h"
 #include "pipeline/target/clone/file_check.h"
 #include "pipeline/target/clone/unit_store.h"
 #include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/durable.h"
+#include "pipeline/target/fill/plan_options.h"
 #include "pipeline/target/pull/pull_reporter.h"
 #include "pipeline/target/pull/pull_workspace.h"
 #include "rocksdb/comparator.h"
@@ -24,11 +24,10 @@ Status CloneTarget::OpenWorkspace(std::unique_ptr<Workspace>* workspace) {
   const PullOptions& asked = options();
   const bool all = asked.selection.families.empty() &&
                    asked.selection.interval == KeyInterval();
-  if (!all || asked.format_version != 0) {
+  if (!all) {
     return MakeStatus(EndState::kRefused,
                       "a clone has all column families and all keys in the "
-                      "source's own files: expected no selection and no "
-                      "format_version");
+                      "source's own files: expected no selection");
   }
   return NewDirectoryTarget::OpenWorkspace(workspace);
 }
@@ -46,20 +45,6 @@ Status CloneTarget::BuildFamilies() {
   if (!plan().clone.has_value()) {
     return MakeStatus(EndState::kCorrupt,
                       "plan: expected the files of a clone, found none");
-  }
-  const CloneSet& set = plan().clone->set;
-  if (set.format_version > MaxReadableFormatVersion()) {
-    return MakeStatus(EndState::kIncompatible,
-                      "the source's tables have format_version " +
-                          std::to_string(set.format_version) + ", RocksDB " +
-                          RocksDbVersion() + " reads at most " +
-                          std::to_string(MaxReadableFormatVersion()));
-  }
-  for (const uint8_t type : set.wal_record_types) {
-    const Status status = CheckWalRecordType(type);
-    if (!status.ok()) {
-      return status;
-    }
   }
   for (size_t i = 0; i < plan().families.size(); ++i) {
     PullFamily family;
@@ -360,7 +345,8 @@ std::unique_ptr<ChunkStore> CloneTarget::MakeStore(JournalFile* journal) {
 }
 
 Status CloneTarget::Finish() {
-  Status status = FinishClone(*layout_, options().keep_identity, last_files(),
+  Status status = FinishClone(*layout_, options().keep_identity,
+                              ApplicationOf(plan()), last_files(),
                               &finished_);
   if (status.ok()) {
     status = CheckFamilyNames();
@@ -370,12 +356,6 @@ Status CloneTarget::Finish() {
     state()->chunks_unchecked -= finished_.checked_whole;
   }
   FillCovers();
-  if (!finished_.newer_options_version.empty()) {
-    context().report->Note(
-        "OPTIONS were written by RocksDB " + finished_.newer_options_version +
-        ": RocksDB " + RocksDbVersion() +
-        " loads them only with ignore_unknown_options");
-  }
   return status;
 }
 

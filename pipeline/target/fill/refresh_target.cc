@@ -11,6 +11,7 @@
 #include "pipeline/target/database/delta_compaction.h"
 #include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/disk/durable.h"
+#include "pipeline/target/fill/plan_options.h"
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/memory/health.h"
 #include "pipeline/target/memory/lost_claims.h"
@@ -343,6 +344,7 @@ Status RefreshTarget::BuildFamilies() {
   for (const Family& family : plan().families) {
     BuildLimits limits;
     limits.format_version = family.format_version;
+    limits.max_format_version = MaxFormatVersionOf(plan());
     BuiltFamily built;
     if (status.ok()) {
       status =
@@ -426,7 +428,11 @@ Status RefreshTarget::CreateFamilies() {
   for (size_t i = 0; i < plan().families.size(); ++i) {
     const std::string& name = plan().families[i].description.name;
     if (live_->Find(name) == nullptr) {
-      const Status status = live_->Create(name, built_[i].final_options);
+      std::string text;
+      Status status = OptionsTextOf(plan(), &text);
+      if (status.ok()) {
+        status = live_->Create(name, built_[i].final_options, text);
+      }
       if (!status.ok()) {
         return status;
       }

@@ -6,6 +6,7 @@
 #include "pipeline/target/database/first_sequence.h"
 #include "pipeline/target/database/ingestor.h"
 #include "pipeline/target/disk/durable.h"
+#include "pipeline/target/fill/plan_options.h"
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/pull/pull_reporter.h"
 
@@ -18,18 +19,14 @@ Status SeedTarget::BuildFamilies() {
   built_.clear();
   std::vector<std::string> notes;
   std::vector<std::string> advice;
-  Status status = BuildDatabaseOptions(plan().opened.database_options,
-                                       &database_options_, &notes);
-  database_options_.listeners.push_back(MakeBackgroundErrorListener(
-      context().workspace->db_dir(), [this](const Status& error) {
-        context().failure->Set(error, "target database");
-      }));
+  Status status = SetDatabaseOptions();
   for (const Family& family : plan().families) {
     if (!status.ok()) {
       return status;
     }
     BuildLimits limits;
     limits.format_version = family.format_version;
+    limits.max_format_version = MaxFormatVersionOf(plan());
     BuiltFamily one;
     status = BuildFamily(family.description, options().registry, limits, &one);
     notes.insert(notes.end(), one.notes.begin(), one.notes.end());
@@ -48,6 +45,20 @@ Status SeedTarget::BuildFamilies() {
     context().report->Note(note);
   }
   return status;
+}
+
+Status SeedTarget::SetDatabaseOptions() {
+  database_options_ = TargetDbOptions();
+  database_options_.listeners.push_back(MakeBackgroundErrorListener(
+      context().workspace->db_dir(), [this](const Status& error) {
+        context().failure->Set(error, "target database");
+      }));
+  for (const NamedValue& option : plan().opened.database_options) {
+    if (option.name == "write_dbid_to_manifest") {
+      database_options_.write_dbid_to_manifest = option.value == "true";
+    }
+  }
+  return OptionsTextOf(plan(), &database_options_.options_text);
 }
 
 Status SeedTarget::Create() {
@@ -83,10 +94,6 @@ Status SeedTarget::Finish() {
   Status status = db_->CountLevels(&levels_);
   if (status.ok()) {
     status = CheckFileCount();
-  }
-  if (status.ok()) {
-    status = db_->Finalize();
-    FaultPoint("Puller:DatabaseReopened");
   }
   if (!status.ok()) {
     return status;

@@ -35,8 +35,10 @@ class SeedTarget : public NewDirectoryTarget {
 
  private:
   [[nodiscard]] rocksdb::Status CheckFileCount() const;
+  // Sets what the new database is opened and left with.
+  [[nodiscard]] rocksdb::Status SetDatabaseOptions();
 
-  rocksdb::DBOptions database_options_;
+  TargetDbOptions database_options_;
   std::vector<BuiltFamily> built_;
   std::vector<std::string> names_;
   std::unique_ptr<TargetDb> db_;

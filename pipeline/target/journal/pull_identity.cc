@@ -81,7 +81,7 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
   head.families = asked.families;
   head.interval = asked.interval;
   head.chunk_bytes = asked.chunk_bytes;
-  head.format_version = asked.format_version;
+  head.application = asked.application;
   head.durable = options.durability == Durability::kChunk;
   head.boot_id = BootId();
   head.range_count = static_cast<uint32_t>(plan.ranges.size());
@@ -102,10 +102,12 @@ Status CheckSameRequest(const PullOptions& options, const std::string& mode,
     return Another(dir, "of other keys (" + Bounds(head.interval) + "; now " +
                             Bounds(options.selection.interval) + ")");
   }
-  if (options.format_version != head.format_version) {
-    return Another(dir, "with another --format-version (" +
-                            std::to_string(head.format_version) + "; now " +
-                            std::to_string(options.format_version) + ")");
+  if (!options.for_rocksdb.empty() && options.for_rocksdb != head.application) {
+    return Another(dir, "for another RocksDB (" +
+                            (head.application.empty()
+                                 ? "that of the source's application"
+                                 : head.application) +
+                            "; now " + options.for_rocksdb + ")");
   }
   if (head.mode != mode) {
     return Another(dir, "in mode '" + head.mode + "' (now '" + mode + "')");

@@ -23,7 +23,7 @@ ChunkExpectation ExpectationOf(const PullFamily& family,
   expected.num_entries = end.entries;
   expected.key_bytes = end.key_bytes;
   expected.allow_entities = kIngestsEntities;
-  expected.allow_marked_blocks = kReadsMarkedBlocks;
+  expected.allow_marked_blocks = kLinkedReadsMarkedBlocks;
   expected.comparator = family.comparator->Name();
   expected.is_delta = record.kind == ChunkKind::kDelta;
   expected.format_version = family.format_version;

@@ -208,6 +208,9 @@ void RangeCompare::TellEntries(const std::vector<size_t>& groups,
     }
   }
   ForEachBatch(entries, [&](std::vector<GroupEntry> batch) {
+    for (size_t i = batch.size() - 1; i > 0; --i) {
+      LeaveOutShared(batch[i - 1].key, &batch[i]);
+    }
     delta->emplace_back();
     delta->back().range_id = range_->id;
     delta->back().entries = std::move(batch);

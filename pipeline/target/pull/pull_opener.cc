@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "pipeline/options/replica_options.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/disk/free_space.h"
 #include "pipeline/target/journal/pull_identity.h"
@@ -133,6 +134,10 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   OpenRequest request =
       MakeOpenRequest(options(), options().source.name,
                       context_->plans ? Purpose::kPlan : Purpose::kPull);
+  if (request.application.empty()) {
+    request.application = ReleaseName(ReleaseOfReplica(
+        context_->disk.get(), options().target_dir));
+  }
   request.compression = compression_->Choose();
   request.compression_level = options().compression_level;
   if (options().snapshot_of.has_value()) {

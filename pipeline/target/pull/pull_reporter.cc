@@ -136,6 +136,9 @@ void PullReporter::FillSummary(Summary* summary) const {
   FillCounters(summary);
   summary->method = "ingest";
   summary->method_reason = method_reason_;
+  summary->for_rocksdb = plan.opened.application;
+  summary->opens_since = plan.opened.opens_since;
+  summary->opens_because = plan.opened.opens_because;
   summary->verified = result_.verified;
   summary->needed_bytes = result_.needed_bytes;
   summary->free_bytes = result_.free_bytes;

@@ -213,6 +213,7 @@ void PullWorkspace::FillRequest(SnapshotUse use, OpenRequest* request) const {
     request->held_transfer = unfinished_.head.transfer_id;
     request->families = unfinished_.head.families;
     request->chunk_bytes = unfinished_.head.chunk_bytes;
+    request->application = unfinished_.head.application;
   } else if (dropped_.has_value() &&
              request->snapshot_use != SnapshotUse::kShare) {
     if (request->snapshot_use == SnapshotUse::kNew) {

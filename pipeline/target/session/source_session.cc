@@ -68,7 +68,7 @@ Hello MakeHello() {
   if (!kIngestsEntities) {
     hello.features &= ~kFeatureEntities;
   }
-  if (!kReadsMarkedBlocks) {
+  if (!kLinkedReadsMarkedBlocks) {
     hello.features &= ~kFeatureMarkedBlocks;
   }
   hello.rocksdb_version = RocksDbVersion();
@@ -85,7 +85,7 @@ OpenRequest MakeOpenRequest(const PullOptions& options,
   request.interval = options.selection.interval;
   request.lanes = options.lanes;
   request.chunk_bytes = options.chunk_bytes;
-  request.format_version = options.format_version;
+  request.application = options.for_rocksdb;
   if (options.method == PullMethod::kClone) {
     request.mode = TransferMode::kClone;
   }

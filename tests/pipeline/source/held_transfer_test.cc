@@ -235,8 +235,8 @@ TEST_CASE("A request that asks for another transfer is refused by name",
   refuse("chunk_bytes", [](OpenRequest* request, Hello*) {
     request->chunk_bytes++;
   });
-  refuse("format_version", [](OpenRequest* request, Hello*) {
-    request->format_version = 5;
+  refuse("application", [](OpenRequest* request, Hello*) {
+    request->application = "8.11.4";
   });
   refuse("features", [](OpenRequest*, Hello* hello) {
     hello->features ^= kFeatureMarkedBlocks;

@@ -80,7 +80,7 @@ class Received {
   }
   Status Finish() const {
     FinishedClone finished;
-    return FinishClone(*layout_, /*keep_identity=*/true,
+    return FinishClone(*layout_, /*keep_identity=*/true, RocksDbRelease(),
                        FileSystem::Default().get(), &finished);
   }
 

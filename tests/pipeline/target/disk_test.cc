@@ -156,13 +156,10 @@ TEST_CASE("Pull onto a disk that fails ends with its state, nothing renamed",
       PullOptions options = PullFrom(dir / "source", dir / "target");
       options.file_system = disk;
       const Summary summary = RunPull(options);
-      // RocksDB keeps the cause of this one to itself.
-      const bool by_options = std::string(fault.part) == "/db/OPTIONS";
       INFO(fault.part << " " << fault.nth << ": "
                       << summary.status.ToString());
       REQUIRE(EndStateOf(summary.status) ==
-              (full && !by_options ? EndState::kNoSpace
-                                   : EndState::kInternal));
+              (full ? EndState::kNoSpace : EndState::kInternal));
       REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
       REQUIRE(NamesOf(dir.path()) ==
               std::vector<std::string>{"source", "target.sstferry"});

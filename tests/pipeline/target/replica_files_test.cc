@@ -47,7 +47,8 @@ TEST_CASE("After a step has failed nothing is deleted but temporary files",
           "[target]") {
   ScratchDir dir;
   auto disk = std::make_shared<FaultyFileSystem>();
-  const auto replica = MakeReplicaFileSystem(disk, dir / "db", "");
+  const auto replica = MakeReplicaFileSystem(
+      disk, dir / "db", "", std::make_shared<std::string>());
   const rocksdb::IOOptions io;
   REQUIRE_OK(replica->CreateDir(dir / "db", io, nullptr));
   for (const char* name : {"db/1.sst", "db/2.sst", "db/a.dbtmp", "staged"}) {

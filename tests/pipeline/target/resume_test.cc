@@ -243,8 +243,8 @@ TEST_CASE("Another pull than the unfinished one is refused with a sentence",
        [](PullOptions* o) { o->selection.families = {"default"}; }},
       {"of other keys (none to none; now 'key00' to none)",
        [](PullOptions* o) { o->selection.interval.begin = "key00"; }},
-      {"with another --format-version (0; now 4)",
-       [](PullOptions* o) { o->format_version = 4; }},
+      {"for another RocksDB (that of the source's application; now 8.11.4)",
+       [](PullOptions* o) { o->for_rocksdb = "8.11.4"; }},
       {"of another source (sst://", [&other](PullOptions* o) {
          o->source = AddressAt(other.address());
        }}};

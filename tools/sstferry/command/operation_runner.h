@@ -23,6 +23,8 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
 
 // Results as an operator reads them, each ending in a newline.
 std::string PullReport(const Summary& summary);
+// The first release that opens what a pull moved; empty if every one does.
+std::string OpensLine(const Summary& summary);
 // `brief`: without a line per family and file.
 std::string PlanReport(const Summary& summary, bool brief);
 std::string VerifyReport(const Summary& summary);

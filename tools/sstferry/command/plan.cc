@@ -187,6 +187,7 @@ std::string Method(const Summary& summary) {
             FormatBytes(static_cast<double>(summary.bytes_reused)) +
             ", which this machine has\n";
   }
+  text += OpensLine(summary);
   return text;
 }
 

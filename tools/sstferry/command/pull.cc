@@ -1,4 +1,5 @@
 // sstferry pull
+#include "format/printable.h"
 #include "tools/sstferry/command/operation_runner.h"
 #include "tools/sstferry/command/run.h"
 #include "tools/sstferry/metrics/measured_pull.h"
@@ -140,6 +141,13 @@ std::string ResumedLine(const Summary& summary) {
 
 }  // namespace
 
+std::string OpensLine(const Summary& summary) {
+  return summary.opens_since.empty()
+             ? ""
+             : "opens with RocksDB " + Printable(summary.opens_since) +
+                   " or later (" + Printable(summary.opens_because) + ")\n";
+}
+
 std::string PullReport(const Summary& summary) {
   std::string text =
       "pulled: " + summary.source +
@@ -160,7 +168,7 @@ std::string PullReport(const Summary& summary) {
                TransferSeconds(summary)) + ", " +
           FormatCount(summary.lanes, "lane") + ", peak memory " +
           PullBytes(summary.peak_rss_bytes) + "\n";
-  text += TargetLine(summary);
+  text += TargetLine(summary) + OpensLine(summary);
   text += summary.verified
               ? "verified: equal\n"
               : "verified: not compared (pull --verify does, or sstferry "

@@ -341,11 +341,12 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        [](auto& a) -> auto& { return a.options.durability; },
        ChoiceValue<Durability>("chunk|none",
                                {Durability::kChunk, Durability::kNone})),
-      Row<Pull>("format-version", Group::kAdvanced,
-       "Write SST files with format_version N.",
-       [](auto& a) -> auto& { return a.options.format_version; },
-       NumberValue(2, 255, "the highest of the source's files that this "
-                           "machine can read")),
+      Row<Pull>("for-rocksdb", Group::kAdvanced,
+       "Release of RocksDB of the application that will open TARGET_DIR, such "
+       "as 8.11.4: write and clone only what it reads. Default: the one that "
+       "last opened TARGET_DIR, for a new directory that of the source's "
+       "application.",
+       [](auto& a) -> auto& { return a.options.for_rocksdb; }, ReleaseValue()),
       SnapshotDirRow<Pull>(),
       WalDirRow<Pull>(),
       {"owner", "USER[:GROUP]", Group::kAdvanced,
@@ -372,7 +373,7 @@ std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
   static const std::set<std::string> for_plan = {
       "adopt",         "always-swap",   "before-swap",  "begin",
       "cf",            "chunk-bytes",   "compare",
-      "deadline",      "drop-missing",  "end",          "format-version",
+      "deadline",      "drop-missing",  "end",          "for-rocksdb",
       "keep-identity", "lanes",         "max-age",      "method",
       "min-free",      "mode",          "owner",        "permissions",
       "replace",       "restart",       "reuse",        "snapshot",

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "format/end_state.h"
+#include "format/release.h"
 #include "format/record/lease.h"
 
 namespace sstferry {
@@ -178,6 +179,16 @@ Status TextValue::Read(const std::string& what, const std::string& text,
     return Wrong(what, what_, text);
   }
   *out = text;
+  return Status::OK();
+}
+
+Status ReleaseValue::Read(const std::string& what, const std::string& text,
+                          std::string* out) const {
+  RocksDbRelease release;
+  if (!ParseRelease(text, &release)) {
+    return Wrong(what, "a release of RocksDB such as 8.11.4", text);
+  }
+  *out = ReleaseName(release);
   return Status::OK();
 }
 

@@ -136,6 +136,17 @@ class TextValue {
 };
 inline TextValue PathValue(const char* value) { return TextValue(value, "a path"); }
 
+// A release of RocksDB: 8.11.4.
+class ReleaseValue {
+ public:
+  const char* value() const { return "VERSION"; }
+  std::string Bounds() const { return ""; }
+  std::string Text(const std::string&) const { return ""; }
+  [[nodiscard]] rocksdb::Status Read(const std::string& what,
+                                     const std::string& text,
+                                     std::string* out) const;
+};
+
 // HOST:PORT.
 class AddressValue {
  public:

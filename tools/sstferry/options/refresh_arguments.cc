@@ -105,7 +105,7 @@ Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
     }
     return Status::OK();
   }
-  for (const char* name : {"cf", "begin", "end", "format-version"}) {
+  for (const char* name : {"cf", "begin", "end"}) {
     if (texts.Has(name)) {
       return Wrong(std::string("--") + name, "--method ingest with it",
                    texts.Get(name));

@@ -1,0 +1,64 @@
+#include "pipeline/base/readable_tables.h"
+
+#include <memory>
+#include <vector>
+
+#include "format/end_state.h"
+#include "format/sst/sst_reader.h"
+#include "pipeline/base/file_source.h"
+#include "pipeline/base/rocksdb_compat.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr char kTableSuffix[] = ".sst";
+
+// Adds to `needs` what the table asks of a RocksDB. What cannot be read here is
+// found, and named, by whoever reads the table for its entries.
+void AddNeeds(rocksdb::FileSystem* file_system, const std::string& path,
+              Needs* needs) {
+  std::unique_ptr<FileSource> source;
+  if (!FileSource::Open(file_system, path, &source).ok()) {
+    return;
+  }
+  SstReader reader;
+  const Status opened = reader.Open(source.get());
+  needs->AddFormatVersion(reader.footer().format_version);
+  if (opened.ok() && (reader.properties().has_separated_values != 0 ||
+                      reader.properties().num_uniform_blocks != 0)) {
+    needs->Add(kReadsMarkedBlocks, "marked blocks");
+  }
+}
+
+}  // namespace
+
+Status CheckTablesReadable(rocksdb::FileSystem* file_system,
+                           const std::string& dir, const RocksDbRelease& writer) {
+  if (writer.is_known() && writer <= kLinkedRelease) {
+    return Status::OK();
+  }
+  std::vector<std::string> names;
+  Status status =
+      file_system->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr);
+  for (const std::string& name : names) {
+    if (!status.ok() || !name.ends_with(kTableSuffix)) {
+      continue;
+    }
+    Needs needs;
+    AddNeeds(file_system, dir + "/" + name, &needs);
+    if (needs.release() > kLinkedRelease) {
+      status = MakeStatus(
+          EndState::kIncompatible,
+          name + ": expected a table that RocksDB " + RocksDbVersion() +
+              " in this sstferry reads, found " + needs.what() +
+              ", which RocksDB reads since " + ReleaseName(needs.release()) +
+              ": use an sstferry with that release or a later one inside, or a "
+              "clone, which needs none");
+    }
+  }
+  return status;
+}
+
+}  // namespace sstferry

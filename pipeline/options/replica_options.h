@@ -1,0 +1,27 @@
+// The OPTIONS file that a replica gets: the source's text, so that the
+// application finds what it wrote itself, changed only where it must be.
+#pragma once
+
+#include <string>
+
+#include "format/release.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+
+namespace sstferry {
+
+// Returns the OPTIONS text without directories of the source's host (wal_dir,
+// db_log_dir, db_paths, cf_paths), as written by `application`, if that is
+// known: with its version, and with no format_version and no kind of checksum
+// that it does not read.
+std::string ReplicaOptionsText(const std::string& source_text,
+                               const RocksDbRelease& application);
+
+// Reads the newest OPTIONS file of the database in `dir`, which an application
+// may have open, and returns the release that wrote it; not known where no such
+// file can be read. sstferry leaves only OPTIONS of the application's release,
+// so this is the release of the application that opened the database last.
+RocksDbRelease ReleaseOfReplica(rocksdb::FileSystem* file_system,
+                         const std::string& dir);
+
+}  // namespace sstferry
