@@ -310,6 +310,13 @@ void Fields(A& a, M& m) {
   a.Bool("is_own", m.is_own);
 }
 
+template <typename A, FieldsOf<OtherFile> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxFileNameBytes);
+  Number(a, "bytes", m.bytes);
+  a.Enum("kept_back", m.kept_back, kMaxKeptBack, KeptBackName);
+}
+
 template <typename A, FieldsOf<Opened> M>
 void Fields(A& a, M& m) {
   a.Id("transfer_id", m.transfer_id);
@@ -328,6 +335,23 @@ void Fields(A& a, M& m) {
   a.List("places", m.places, kMaxPlaces, 17,
          [](auto& archive, auto& item) { Fields(archive, item); });
   Number(a, "taken_seconds", m.taken_seconds);
+  a.List("other_files", m.other_files, kMaxOtherFiles, 13,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<OtherFileRequest> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxOtherNameBytes);
+  Number(a, "offset", m.offset, kMaxOtherFileBytes);
+}
+
+template <typename A, FieldsOf<OtherFilePart> M>
+void Fields(A& a, M& m) {
+  a.Text("problem", m.problem, kMaxMessageTextBytes);
+  Number(a, "file_bytes", m.file_bytes, kMaxOtherFileBytes);
+  a.Digest("content", m.content);
+  a.Bool("is_private", m.is_private);
+  a.Bytes("bytes", m.bytes, kMaxOtherPartBytes);
 }
 
 template <typename A, FieldsOf<FamilyDescription> M>

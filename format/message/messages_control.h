@@ -9,6 +9,7 @@
 #include "format/message/messages_any.h"
 #include "format/message/messages_refresh.h"
 #include "format/message/messages_status.h"
+#include "format/other_file.h"
 
 namespace sstferry {
 
@@ -92,6 +93,7 @@ struct Opened {
   uint64_t lease_seconds = 0;         // while no target is connected
   std::vector<Place> places;          // the source's directories, parents
   uint64_t taken_seconds = 0;  // since 1970: when the snapshot was begun
+  std::vector<OtherFile> other_files;  // of a seed
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Opened&, const Opened&) = default;
@@ -212,6 +214,33 @@ struct Compress {
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Compress&, const Compress&) = default;
+};
+
+// Asks for the bytes of one of Opened::other_files from `offset` on. Offset 0
+// makes the source read the file anew.
+struct OtherFileRequest {
+  std::string name;
+  uint64_t offset = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OtherFileRequest&,
+                         const OtherFileRequest&) = default;
+};
+
+// Maximum of one part: a target asks for some hundred of them.
+inline constexpr uint32_t kMaxOtherPartBytes = 128u << 10;
+
+// Answers an OtherFileRequest.
+struct OtherFilePart {
+  std::string problem;  // why the file cannot come; empty: it can
+  uint64_t file_bytes = 0;
+  Digest128 content{};      // of the whole file
+  // At the source fewer accounts can read it than can read the database.
+  bool is_private = false;
+  std::string bytes;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OtherFilePart&, const OtherFilePart&) = default;
 };
 
 // A range of which the target has received every chunk.

@@ -113,6 +113,8 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["files_cloned"] = summary.files_cloned;
   json["files_reused"] = summary.files_reused;
   json["bytes_reused"] = summary.bytes_reused;
+  json["other_files"] = summary.other_files;
+  json["other_files_bytes"] = summary.other_files_bytes;
   json["entries"] = summary.entries;
   json["key_value_bytes"] = summary.key_value_bytes;
   json["sst_bytes"] = summary.sst_bytes;

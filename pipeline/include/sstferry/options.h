@@ -67,6 +67,12 @@ enum class PullMethod {
   kClone,   // as the files of the source's snapshot, which stay as they are
 };
 
+// What a pull does with the application's own files in the source's directory.
+enum class OtherFiles {
+  kCopy,    // a seed or a swap takes over those that format/other_file.h allows
+  kIgnore,  // none; at a swap those of target_dir still stay
+};
+
 // Part of a source's data that a pull, plan or verify covers.
 struct Selection {
   std::vector<std::string> families;  // empty: all
@@ -81,6 +87,7 @@ struct PullOptions {
   // `format_version`. kAuto clones only where kClone may; an unfinished pull
   // keeps its method.
   PullMethod method = PullMethod::kAuto;
+  OtherFiles other_files = OtherFiles::kCopy;
   // Clones only: the new database keeps the id of its source, which it is to
   // replace. Otherwise it gets an id of its own.
   bool keep_identity = false;
@@ -330,6 +337,9 @@ struct Summary {
   uint64_t files_cloned = 0;
   uint64_t files_reused = 0;
   uint64_t bytes_reused = 0;
+  // The application's files that came, or are to come.
+  uint64_t other_files = 0;
+  uint64_t other_files_bytes = 0;
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;

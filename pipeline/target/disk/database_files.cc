@@ -4,11 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 
 #include "format/end_state.h"
@@ -20,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using rocksdb::Status;
-
-constexpr char kOptionsPrefix[] = "OPTIONS-";
 
 // True if this process has that file open, by whatever name.
 bool IsOpenHere(const struct stat& file) {
@@ -35,32 +31,6 @@ bool IsOpenHere(const struct stat& file) {
     }
   }
   return false;
-}
-
-bool IsDatabaseFile(std::string_view name) {
-  constexpr std::string_view kNames[] = {"CURRENT", "IDENTITY", "LOCK", "LOG"};
-  constexpr std::string_view kPrefixes[] = {"LOG.old.", "MANIFEST-",
-                                            kOptionsPrefix,
-                                            "COMPACTION_PROGRESS-"};
-  constexpr std::string_view kSuffixes[] = {".sst",  ".ldb",   ".blob",
-                                            ".log",  ".dbtmp", ".trash"};
-  constexpr std::string_view kOurs[] = {kLastTransferName, "sstferry.covers",
-                                         "sstferry.source",
-                                         "sstferry.health"};
-  const auto is_name = [name](std::string_view n) { return name == n; };
-  const auto begins = [name](std::string_view prefix) {
-    return name.starts_with(prefix);
-  };
-  const auto ends = [name](std::string_view s) { return name.ends_with(s); };
-  std::string_view whole = name;
-  if (whole.ends_with(".tmp")) {
-    whole.remove_suffix(4);
-  }
-  return std::any_of(std::begin(kNames), std::end(kNames), is_name) ||
-         std::any_of(std::begin(kPrefixes), std::end(kPrefixes), begins) ||
-         std::any_of(std::begin(kSuffixes), std::end(kSuffixes), ends) ||
-         std::any_of(std::begin(kOurs), std::end(kOurs),
-                     [whole](std::string_view n) { return whole == n; });
 }
 
 // True for directories that RocksDB makes: archived WALs, and files that a
@@ -184,12 +154,12 @@ Status CheckExchangeable(const std::string& dir) {
     const std::string name = it->path().filename().string();
     std::error_code unknown;
     const fs::file_type type = it->symlink_status(unknown).type();
-    if (!(type == fs::file_type::regular && IsDatabaseFile(name)) &&
+    if (type != fs::file_type::regular &&
         !(type == fs::file_type::directory && IsDatabaseDirectory(name)) &&
         type != fs::file_type::not_found) {
-      return Refused(dir, " holds " + name + ", which is no part of a "
-                          "database and would be removed with the old one; "
-                          "move it elsewhere");
+      return Refused(dir, " holds " + name + ", which is no file and no part "
+                          "of a database, and would be removed with the old "
+                          "one; move it elsewhere");
     }
     has_current = has_current || name == "CURRENT";
   }

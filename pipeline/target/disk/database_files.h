@@ -35,10 +35,11 @@ class DatabaseLock {
 // it damaged.
 bool HoldsDatabase(const std::string& dir);
 
-// Checks that an exchange of `dir` removes the whole database and nothing else.
-//   kRefused  no database (one that a pull made may lack CURRENT); a file or directory that neither RocksDB nor
-//             sstferry made; or a WAL elsewhere, which the new database would
-//             replay. The message names it
+// Checks that an exchange of `dir` removes the whole database and nothing else;
+// the application's own files move to the new one (other_files.h).
+//   kRefused  no database (one that a pull made may lack CURRENT); a directory
+//             or link that RocksDB did not make; or a WAL elsewhere, which the
+//             new database would replay. The message names it
 [[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);
 
 // Checks that `dir` can be exchanged and kept beside the new database, whatever

@@ -139,6 +139,8 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->verified = result_.verified;
   summary->needed_bytes = result_.needed_bytes;
   summary->free_bytes = result_.free_bytes;
+  summary->other_files = result_.other_files;
+  summary->other_files_bytes = result_.other_files_bytes;
   summary->state = published() ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();
   summary->notes = plan.opened.notes;

@@ -9,6 +9,7 @@
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/lane/lane_client.h"
+#include "pipeline/target/pull/other_file_fetch.h"
 #include "pipeline/target/session/deadline_watch.h"
 
 namespace sstferry {
@@ -142,6 +143,7 @@ Status Puller::RunSteps() {
   if (status.ok()) {
     status = RunEach({[this] { return opener_.WriteJournalHead(); },
                       [this] { return Transfer(); },
+                      [this] { return FetchOthers(); },
                       [this] { return Reconcile(); },
                       [this] { return FinishTarget(); },
                       [this] { return Publish(); }});
@@ -165,6 +167,9 @@ Status Puller::Plan() {
     report_.Note("TARGET_DIR holds what the source holds: the pull leaves it "
                  "as it is");
     return status;
+  }
+  if (status.ok()) {
+    PlanOthers();
   }
   return status.ok() ? exchange_.CheckAhead() : status;
 }
@@ -246,6 +251,26 @@ Status Puller::Transfer() {
 void Puller::RunLane(uint32_t lane) {
   link_.FailLane(LaneClient(&state_, lane).Run(),
                  "target lane " + std::to_string(lane));
+}
+
+void Puller::PlanOthers() {
+  NoteOtherFiles(context_);
+  for (const OtherFile& file : plan_.opened.other_files) {
+    if (file.kept_back == KeptBack::kNo &&
+        options_.other_files == OtherFiles::kCopy) {
+      report_.result()->other_files++;
+      report_.result()->other_files_bytes += file.bytes;
+    }
+  }
+}
+
+// Before both sides agree on the totals: then all has come that can be asked
+// for.
+Status Puller::FetchOthers() {
+  return link_.session() == nullptr || work_->unfinished().complete ||
+                 state_.refreshes
+             ? Status::OK()
+             : FetchOtherFiles(context_);
 }
 
 Status Puller::Reconcile() {
