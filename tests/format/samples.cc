@@ -101,6 +101,8 @@ Opened SampleOpened() {
   m.plan_micros = 1500;
   m.places = {{{1, 2}, true}, {{3, 4}, false}};
   m.taken_seconds = 1'700'000'000;
+  m.other_files = {{"config.json", 340, KeptBack::kNo},
+                   {"core.17", 1u << 30, KeptBack::kSecret}};
   return m;
 }
 
@@ -157,6 +159,14 @@ FactsRequest SampleFactsRequest() { return FactsRequest{"orders"}; }
 
 FactsReply SampleFactsReply() {
   return FactsReply{2, 17, 1'000'000'007, 3'000'000, 90, true, "no MANIFEST"};
+}
+
+OtherFileRequest SampleOtherFileRequest() {
+  return OtherFileRequest{"config.json", 131072};
+}
+
+OtherFilePart SampleOtherFilePart() {
+  return OtherFilePart{"", 131082, {7, 9}, true, "{\"raw\": 1}"};
 }
 
 StatusReply SampleStatusReply() {
@@ -366,6 +376,8 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kGroupReply, Encode(SampleGroupReply())},
       {FrameType::kDeltaRequest, Encode(SampleDeltaRequest())},
       {FrameType::kBusy, Encode(SampleBusy())},
+      {FrameType::kOtherFileRequest, Encode(SampleOtherFileRequest())},
+      {FrameType::kOtherFilePart, Encode(SampleOtherFilePart())},
   };
 }
 
@@ -472,6 +484,9 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
     case FrameType::kFactsRequest: return DecodeAs<FactsRequest>(payload);
     case FrameType::kFactsReply: return DecodeAs<FactsReply>(payload);
+    case FrameType::kOtherFileRequest:
+      return DecodeAs<OtherFileRequest>(payload);
+    case FrameType::kOtherFilePart: return DecodeAs<OtherFilePart>(payload);
     case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
     case FrameType::kCovers: return DecodeAs<Covers>(payload);
     case FrameType::kCloneSet: return DecodeAs<CloneSet>(payload);

@@ -66,23 +66,6 @@ bool TakesSource(const CopiedFile& source, const CopiedFile* copied,
   return false;
 }
 
-// What an earlier call placed may be out of date.
-Status RemovePlaced(rocksdb::FileSystem* file_system,
-                    const std::string& db_dir) {
-  std::vector<std::string> names;
-  Status status = ListApplicationFiles(db_dir, &names);
-  names.push_back(kOtherFilesName);
-  for (const std::string& name : names) {
-    std::error_code error;
-    const std::string path = db_dir + "/" + name;
-    if (status.ok() && fs::exists(fs::symlink_status(path, error))) {
-      status = AtFile("remove " + path, file_system->DeleteFile(
-                                            path, IOOptions(), nullptr));
-    }
-  }
-  return status;
-}
-
 Status LinkHere(rocksdb::FileSystem* file_system, const std::string& from,
                 const std::string& to) {
   return AtFile("link " + from,
@@ -160,6 +143,22 @@ CopiedFiles ReadCopiedFiles(const std::string& dir) {
   return files;
 }
 
+Status RemovePlacedFiles(rocksdb::FileSystem* file_system,
+                         const std::string& db_dir) {
+  std::vector<std::string> names;
+  Status status = ListApplicationFiles(db_dir, &names);
+  names.push_back(kOtherFilesName);
+  for (const std::string& name : names) {
+    std::error_code error;
+    const std::string path = db_dir + "/" + name;
+    if (status.ok() && fs::exists(fs::symlink_status(path, error))) {
+      status = AtFile("remove " + path, file_system->DeleteFile(
+                                            path, IOOptions(), nullptr));
+    }
+  }
+  return status;
+}
+
 Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
                        const std::string& from, const std::string& old_dir,
                        const std::string& db_dir,
@@ -168,7 +167,7 @@ Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
   const CopiedFiles came = ReadCopiedFiles(from);
   CopiedFiles copied;  // earlier
   std::vector<std::string> here;
-  Status status = RemovePlaced(file_system, db_dir);
+  Status status = RemovePlacedFiles(file_system, db_dir);
   if (status.ok() && !old_dir.empty()) {
     copied = ReadCopiedFiles(old_dir);
     status = ListApplicationFiles(old_dir, &here);

@@ -38,6 +38,11 @@ namespace sstferry {
 // Reads it; none and a damaged one count as empty.
 CopiedFiles ReadCopiedFiles(const std::string& dir);
 
+// Removes from `db_dir` the names that PlaceOtherFiles() made: some may be those
+// of files that TARGET_DIR has, too, whose access must stay.
+[[nodiscard]] rocksdb::Status RemovePlacedFiles(
+    rocksdb::FileSystem* file_system, const std::string& db_dir);
+
 // Makes names in `db_dir` for the files of `from`, where a pull wrote them with
 // their record, and of `old_dir` (empty: there is none), with the access of the
 // database and without the bits to execute. Those of `old_dir` stay as they are.

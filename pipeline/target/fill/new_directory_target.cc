@@ -84,6 +84,9 @@ Status NewDirectoryTarget::Record(const Summary& summary) {
     status = ChooseAccess(options(), &access);
   }
   if (status.ok()) {
+    status = RemovePlacedFiles(last_files(), dir);
+  }
+  if (status.ok()) {
     status = SetTreeAccess(last_files(), dir, access);
   }
   if (status.ok()) {
