@@ -10,7 +10,7 @@
 namespace sstferry {
 
 inline constexpr size_t kHeldRangeBytes = 4 + 4 * 8;
-inline constexpr size_t kCloneFileBytes = 1 + 3 * 8 + 16 + 8;
+inline constexpr size_t kCloneFileBytes = 1 + 3 * 8 + 16 + 1 + 8;
 
 inline const char* ConnectionKindName(ConnectionKind kind) {
   return kind == ConnectionKind::kControl ? "control" : "lane";
@@ -198,6 +198,7 @@ void Fields(A& a, M& m) {
   Number(a, "bytes", m.bytes);
   Number(a, "records_end", m.records_end);
   a.Digest("identity", m.identity);
+  a.Bool("identity_is_weak", m.identity_is_weak);
   Number(a, "modified_ns", m.modified_ns, kMaxModifiedNs);
 }
 

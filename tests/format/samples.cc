@@ -189,8 +189,9 @@ CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, 5, {9, 10}, {11, 12}}; }
 
 CloneFiles SampleCloneFiles() {
   return CloneFiles{{{CloneFileKind::kManifest, 4, 300, 290},
+                     {CloneFileKind::kTable, 9, 4096, 0, {11, 12}, true},
                      {CloneFileKind::kBlob, 12, 5'000'000'000, 0, {13, 14},
-                      1'700'000'000'123'456'789}}};
+                      false, 1'700'000'000'123'456'789}}};
 }
 
 Covers SampleCovers() {

@@ -200,7 +200,8 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
   if (status.ok()) status = reader.Open(&source);
   if (status.IsNotSupported()) {
     // Another kind of table, about which nothing can be told.
-    file->identity = TableIdentity(known, TableOrigin());
+    file->identity =
+        TableIdentity(known, TableOrigin(), &file->identity_is_weak);
     return Status::OK();
   }
   if (!status.ok()) {
@@ -208,8 +209,10 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
   }
   const SstProperties& properties = reader.properties();
   file->identity = TableIdentity(
-      known, TableOrigin{properties.db_id, properties.db_session_id,
-                         properties.original_file_number});
+      known,
+      TableOrigin{properties.db_id, properties.db_session_id,
+                  properties.original_file_number, properties.digest},
+      &file->identity_is_weak);
   files_.format_version =
       std::max(files_.format_version, reader.footer().format_version);
   files_.has_marked_blocks |= properties.has_separated_values != 0 ||

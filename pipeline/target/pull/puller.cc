@@ -198,9 +198,8 @@ Status Puller::RunEach(const std::vector<Step>& steps) {
 // Files that differ come like all others. A complete pull has nothing left to
 // receive: there the verify at its end finds them.
 Status Puller::CompareReused() {
-  const bool complete = work_->is_resuming() && work_->unfinished().complete;
-  const std::vector<uint32_t> reused = target_->Reused();
-  if (!state_.verify || complete || reused.empty() ||
+  const std::vector<uint32_t> reused = target_->ReusedToCompare();
+  if (work_->resumes_complete() || reused.empty() ||
       link_.session() == nullptr) {
     return Status::OK();
   }
@@ -210,10 +209,11 @@ Status Puller::CompareReused() {
   if (!status.ok() || different.empty()) {
     return status;
   }
-  report_.Say("verify found " + std::to_string(different.size()) + " of " +
+  report_.Say(std::to_string(different.size()) + " of " +
               std::to_string(reused.size()) +
-              " units of files that this machine has to differ from the "
-              "source's: they come from the source; check the disk here");
+              " units of files that this machine has differ from the "
+              "source's: they come from the source" +
+              (state_.verify ? "; check the disk here" : ""));
   return opener_.RejectReused(different);
 }
 
@@ -267,7 +267,7 @@ void Puller::PlanOthers() {
 // Before both sides agree on the totals: then all has come that can be asked
 // for.
 Status Puller::FetchOthers() {
-  return link_.session() == nullptr || work_->unfinished().complete ||
+  return link_.session() == nullptr || work_->resumes_complete() ||
                  state_.refreshes
              ? Status::OK()
              : FetchOtherFiles(context_);
@@ -290,7 +290,7 @@ Status Puller::Reconcile() {
   struct Finish theirs;
   Status status = link_.session()->Finish(ours, state_.ended, &theirs);
   report_.result()->source_stats = theirs.stats;
-  if (status.ok() && !work_->unfinished().complete) {
+  if (status.ok() && !work_->resumes_complete()) {
     JournalFile* const journal = work_->journal();
     status = journal->Append(JournalRecordType::kComplete, complete);
     status = status.ok() ? journal->Sync() : status;
