@@ -336,6 +336,7 @@ void Fields(A& a, M& m) {
   a.List("places", m.places, kMaxPlaces, 17,
          [](auto& archive, auto& item) { Fields(archive, item); });
   Number(a, "taken_seconds", m.taken_seconds);
+  Number(a, "unlogged_since_seconds", m.unlogged_since_seconds);
   a.List("other_files", m.other_files, kMaxOtherFiles, 13,
          [](auto& archive, auto& item) { Fields(archive, item); });
 }

@@ -93,6 +93,9 @@ struct Opened {
   uint64_t lease_seconds = 0;         // while no target is connected
   std::vector<Place> places;          // the source's directories, parents
   uint64_t taken_seconds = 0;  // since 1970: when the snapshot was begun
+  // A process has the database open, and its WALs hold nothing: a time, since
+  // 1970, before which its last flush was. 0: not so, or not known.
+  uint64_t unlogged_since_seconds = 0;
   std::vector<OtherFile> other_files;  // of a seed
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);

@@ -101,6 +101,7 @@ Opened SampleOpened() {
   m.plan_micros = 1500;
   m.places = {{{1, 2}, true}, {{3, 4}, false}};
   m.taken_seconds = 1'700'000'000;
+  m.unlogged_since_seconds = 1'699'999'000;
   m.other_files = {{"config.json", 340, KeptBack::kNo},
                    {"core.17", 1u << 30, KeptBack::kSecret}};
   return m;

@@ -16,8 +16,8 @@ using nlohmann::json;
 const std::vector<std::string> kKeys = {
     "schema", "status", "exit_code", "error", "started_at", "finished_at",
     "versions", "mode", "source", "target", "selection", "transfer_id",
-    "snapshot_sequence", "column_families", "ranges", "chunks",
-    "chunks_built", "chunks_resumed",
+    "snapshot_sequence", "last_flush_seconds_before", "column_families",
+    "ranges", "chunks", "chunks_built", "chunks_resumed",
     "chunks_cloned", "files_cloned", "files_reused", "bytes_reused",
     "other_files", "other_files_bytes", "method", "method_reason",
     "chunks_unchecked", "sst_bytes_resumed", "entries",

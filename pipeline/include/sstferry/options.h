@@ -319,6 +319,10 @@ struct Summary {
   // When the source began to take the snapshot, in seconds since 1970 by its
   // clock: everything written before is in it. 0: not known.
   uint64_t snapshot_taken_seconds = 0;
+  // Where an application has the source open and its WALs hold nothing: its
+  // last flush was at least so long before the snapshot, and what it wrote since
+  // without the WAL is not in it.
+  std::optional<uint64_t> last_flush_seconds_before;
   // Refresh: the source's sequence numbers of the target's old and new
   // contents.
   uint64_t sequence_old = 0;

@@ -282,6 +282,7 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   }
   opened.places = PlacesOf(dirs);
   opened.taken_seconds = pinned_.shared()->taken_seconds();
+  opened.unlogged_since_seconds = pinned_.shared()->unlogged_since_seconds();
   AddOtherFiles(&opened);
   Status status = control->SendMessage(
       FrameType::kOpened, opened, {},

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/options/directories.h"
 
@@ -18,20 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using rocksdb::Status;
-
-// True if this process has that file open, by whatever name.
-bool IsOpenHere(const struct stat& file) {
-  std::error_code error;
-  fs::directory_iterator it("/proc/self/fd", error);
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    struct stat info;
-    if (stat(it->path().c_str(), &info) == 0 && info.st_dev == file.st_dev &&
-        info.st_ino == file.st_ino) {
-      return true;
-    }
-  }
-  return false;
-}
 
 // True for directories that RocksDB makes: archived WALs, and files that a
 // repair set aside.
@@ -76,30 +63,6 @@ Status RefusedWals(const std::string& dir, const std::string& wal_dir) {
 }
 
 }  // namespace
-
-// RocksDB takes an fcntl lock. A process does not see its own fcntl locks and
-// loses them when it closes any descriptor of the file, so a file that this
-// process has open counts as locked and is not opened again.
-bool IsDatabaseOpen(const std::string& dir) {
-  const std::string path = dir + "/LOCK";
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    return false;
-  }
-  if (IsOpenHere(info)) {
-    return true;
-  }
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) {
-    return false;
-  }
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  const bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  close(fd);
-  return held;
-}
 
 DatabaseLock::~DatabaseLock() {
   if (fd_ >= 0) {

@@ -7,11 +7,6 @@
 
 namespace sstferry {
 
-// True when a process, this one included, holds RocksDB's lock on the
-// directory. Instances that take no lock (read-only and secondary ones) cannot
-// be seen.
-bool IsDatabaseOpen(const std::string& dir);
-
 // Holds RocksDB's lock on a directory, so that no process opens the database
 // while the directory is exchanged. Threads: one.
 class DatabaseLock {

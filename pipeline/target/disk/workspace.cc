@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "format/record/journal.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/target/disk/access.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/target/disk/database_files.h"
