@@ -95,6 +95,7 @@ void MakeSource(const std::string& path) {
 // Files of the application.
 constexpr char kTheirs[] = "application.json";  // the source's
 constexpr char kOwn[] = "own.txt";              // the replaced replica's
+constexpr fs::perms kOwnMode{0751};
 
 // What a night changes: keys that go, among them the last ones, and new ones.
 void ChangeSource(const std::string& path) {
@@ -140,6 +141,7 @@ void MakeOld(const std::string& path) {
   shape.value_bytes = 30'000;
   MakeSampleDatabase(path, shape);
   WriteBytes(path + "/" + kOwn, "own");
+  fs::permissions(path + "/" + kOwn, kOwnMode);
 }
 
 }  // namespace
@@ -364,6 +366,7 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
           BytesOf(source() + "/" + kTheirs));
   if (scenario == Scenario::kSwap || scenario == Scenario::kSwapOwed) {
     REQUIRE(BytesOf(target() + "/" + kOwn) == "own");
+    REQUIRE(fs::status(target() + "/" + kOwn).permissions() == kOwnMode);
   }
   size_t olds = 0;
   for (const std::string& name : NamesOf(root())) {
