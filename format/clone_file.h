@@ -32,6 +32,9 @@ struct CloneFile {
   // Identifies a table or a blob file (rocksdb/file_identity.h). All zero: not
   // known.
   Digest128 identity{};
+  // Another table may have the same identity: only equal bytes prove that two
+  // are the same.
+  bool identity_is_weak = false;
   // The source's last write to a blob file, in nanoseconds since 1970; else 0.
   uint64_t modified_ns = 0;
   friend bool operator==(const CloneFile&, const CloneFile&) = default;

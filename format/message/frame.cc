@@ -52,6 +52,8 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kFactsReply, "FactsReply"},
     {FrameType::kSourceRecordPart, "SourceRecordPart"},
     {FrameType::kBusy, "Busy"},
+    {FrameType::kOtherFileRequest, "OtherFileRequest"},
+    {FrameType::kOtherFilePart, "OtherFilePart"},
     {FrameType::kRangeRequest, "RangeRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},
     {FrameType::kChunkData, "ChunkData"},

@@ -73,6 +73,8 @@ enum class FrameType : uint8_t {
   kFactsReply = 33,    // source
   kSourceRecordPart = 34,  // either: what a source leaves with a target
   kBusy = 35,          // source: no place is free, ask again later
+  kOtherFileRequest = 36,  // target: asks for a part of an application's file
+  kOtherFilePart = 37,     // source
   // Lane connections.
   kRangeRequest = 40,  // target: send this range
   kChunkBegin = 41,    // source

@@ -10,7 +10,7 @@
 namespace sstferry {
 
 inline constexpr size_t kHeldRangeBytes = 4 + 4 * 8;
-inline constexpr size_t kCloneFileBytes = 1 + 3 * 8 + 16 + 8;
+inline constexpr size_t kCloneFileBytes = 1 + 3 * 8 + 16 + 1 + 8;
 
 inline const char* ConnectionKindName(ConnectionKind kind) {
   return kind == ConnectionKind::kControl ? "control" : "lane";
@@ -198,6 +198,7 @@ void Fields(A& a, M& m) {
   Number(a, "bytes", m.bytes);
   Number(a, "records_end", m.records_end);
   a.Digest("identity", m.identity);
+  a.Bool("identity_is_weak", m.identity_is_weak);
   Number(a, "modified_ns", m.modified_ns, kMaxModifiedNs);
 }
 
@@ -310,6 +311,13 @@ void Fields(A& a, M& m) {
   a.Bool("is_own", m.is_own);
 }
 
+template <typename A, FieldsOf<OtherFile> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxFileNameBytes);
+  Number(a, "bytes", m.bytes);
+  a.Enum("kept_back", m.kept_back, kMaxKeptBack, KeptBackName);
+}
+
 template <typename A, FieldsOf<Opened> M>
 void Fields(A& a, M& m) {
   a.Id("transfer_id", m.transfer_id);
@@ -331,6 +339,24 @@ void Fields(A& a, M& m) {
   a.Bytes("application", m.application, kMaxIdentifierBytes);
   a.Bytes("opens_since", m.opens_since, kMaxIdentifierBytes);
   a.Text("opens_because", m.opens_because, kMaxIdentifierBytes);
+  Number(a, "unlogged_since_seconds", m.unlogged_since_seconds);
+  a.List("other_files", m.other_files, kMaxOtherFiles, 13,
+         [](auto& archive, auto& item) { Fields(archive, item); });
+}
+
+template <typename A, FieldsOf<OtherFileRequest> M>
+void Fields(A& a, M& m) {
+  a.Bytes("name", m.name, kMaxOtherNameBytes);
+  Number(a, "offset", m.offset, kMaxOtherFileBytes);
+}
+
+template <typename A, FieldsOf<OtherFilePart> M>
+void Fields(A& a, M& m) {
+  a.Text("problem", m.problem, kMaxMessageTextBytes);
+  Number(a, "file_bytes", m.file_bytes, kMaxOtherFileBytes);
+  a.Digest("content", m.content);
+  a.Bool("is_private", m.is_private);
+  a.Bytes("bytes", m.bytes, kMaxOtherPartBytes);
 }
 
 template <typename A, FieldsOf<FamilyDescription> M>

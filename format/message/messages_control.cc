@@ -155,6 +155,20 @@ Status Compress::DecodeFrom(const Slice& payload) {
   return DecodeFields("Compress", payload, this);
 }
 
+void OtherFileRequest::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status OtherFileRequest::DecodeFrom(const Slice& payload) {
+  return DecodeFields("OtherFileRequest", payload, this);
+}
+
+void OtherFilePart::EncodeTo(std::string* out) const {
+  EncodeFields(*this, out);
+}
+Status OtherFilePart::DecodeFrom(const Slice& payload) {
+  return DecodeFields("OtherFilePart", payload, this);
+}
+
 void Finish::EncodeTo(std::string* out) const { EncodeFields(*this, out); }
 Status Finish::DecodeFrom(const Slice& payload) {
   return DecodeFields("Finish", payload, this);

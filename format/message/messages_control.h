@@ -9,6 +9,7 @@
 #include "format/message/messages_any.h"
 #include "format/message/messages_refresh.h"
 #include "format/message/messages_status.h"
+#include "format/other_file.h"
 
 namespace sstferry {
 
@@ -101,6 +102,10 @@ struct Opened {
   // every release since 6.6.
   std::string opens_since;
   std::string opens_because;
+  // A process has the database open, and its WALs hold nothing: a time, since
+  // 1970, before which its last flush was. 0: not so, or not known.
+  uint64_t unlogged_since_seconds = 0;
+  std::vector<OtherFile> other_files;  // of a seed
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Opened&, const Opened&) = default;
@@ -221,6 +226,33 @@ struct Compress {
   void EncodeTo(std::string* out) const;
   [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
   friend bool operator==(const Compress&, const Compress&) = default;
+};
+
+// Asks for the bytes of one of Opened::other_files from `offset` on. Offset 0
+// makes the source read the file anew.
+struct OtherFileRequest {
+  std::string name;
+  uint64_t offset = 0;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OtherFileRequest&,
+                         const OtherFileRequest&) = default;
+};
+
+// Maximum of one part: a target asks for some hundred of them.
+inline constexpr uint32_t kMaxOtherPartBytes = 128u << 10;
+
+// Answers an OtherFileRequest.
+struct OtherFilePart {
+  std::string problem;  // why the file cannot come; empty: it can
+  uint64_t file_bytes = 0;
+  Digest128 content{};      // of the whole file
+  // At the source fewer accounts can read it than can read the database.
+  bool is_private = false;
+  std::string bytes;
+  void EncodeTo(std::string* out) const;
+  [[nodiscard]] rocksdb::Status DecodeFrom(const rocksdb::Slice& payload);
+  friend bool operator==(const OtherFilePart&, const OtherFilePart&) = default;
 };
 
 // A range of which the target has received every chunk.

@@ -6,7 +6,12 @@ namespace sstferry {
 namespace {
 
 // No identity of one kind is one of another.
-enum class Known : uint8_t { kUniqueId = 1, kOrigin = 2, kBlob = 3 };
+enum class Known : uint8_t {
+  kUniqueId = 1,
+  kOrigin = 2,
+  kBlob = 3,
+  kDescription = 4,
+};
 
 void PutDigest(std::string* out, const Digest128& digest) {
   PutFixed64(out, digest.low);
@@ -22,8 +27,10 @@ bool FindIdentity(const std::map<uint64_t, Digest128>& identities,
 
 }  // namespace
 
-Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin) {
+Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
+                        bool* is_weak) {
   std::string text;
+  *is_weak = false;
   if (file.has_unique_id) {
     PutFixed8(&text, static_cast<uint8_t>(Known::kUniqueId));
     PutDigest(&text, file.unique_id);
@@ -33,7 +40,13 @@ Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin) {
     PutBytes(&text, origin.session_id);
     PutFixed64(&text, origin.number);
   } else {
-    return Digest128();
+    *is_weak = true;
+    PutFixed8(&text, static_cast<uint8_t>(Known::kDescription));
+    PutBytes(&text, file.checksum_function);
+    PutBytes(&text, file.checksum);
+    PutDigest(&text, origin.properties);
+    PutBytes(&text, file.smallest);
+    PutBytes(&text, file.largest);
   }
   PutFixed64(&text, file.bytes);
   PutFixed64(&text, file.smallest_sequence);

@@ -18,12 +18,17 @@ struct TableOrigin {
   std::string database_id;
   std::string session_id;
   uint64_t number = 0;
+  Digest128 properties;  // of all of them; all zero: the table has none
 };
 
 // By the unique id in the MANIFEST, else by the origin; with the size, both
 // sequence numbers and the creation time, because one external file may be
-// ingested twice. All zero: the table cannot be told from others.
-Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin);
+// ingested twice. A table that has neither (RocksDB before 6.29 wrote none) is
+// told by its checksum in the MANIFEST, its properties and its bounds. Then
+// *is_weak is true: another table may have the same identity, and only equal
+// bytes prove that two are the same.
+Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
+                        bool* is_weak);
 
 // A blob file has no id: by its number, amounts and the time of its last write.
 // All zero: that time is not known.

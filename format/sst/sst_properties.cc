@@ -134,6 +134,7 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
     }
   }
   if (s.ok()) {
+    decoded.digest = DigestOf(contents);
     *out = std::move(decoded);
   }
   return s;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "format/digest.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
@@ -44,6 +45,8 @@ struct SstProperties {
   std::string compression_options;
   std::string db_id;
   std::string db_session_id;
+
+  Digest128 digest;  // of the block's contents, unknown properties included
 
   // Present only in files made for ingestion.
   std::optional<uint32_t> external_version;       // 4 bytes

@@ -87,6 +87,10 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["snapshot_sequence"] = summary.snapshot_sequence;
   json["snapshot_taken_at"] = Rfc3339(summary.snapshot_taken_seconds);
   json["snapshot_taken_seconds"] = summary.snapshot_taken_seconds;
+  json["last_flush_seconds_before"] = nullptr;
+  if (summary.last_flush_seconds_before.has_value()) {
+    json["last_flush_seconds_before"] = *summary.last_flush_seconds_before;
+  }
   json["sequence_old"] = summary.sequence_old;
   json["sequence_new"] = summary.sequence_new;
   json["outage_seconds"] = summary.outage_seconds;
@@ -113,6 +117,8 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["files_cloned"] = summary.files_cloned;
   json["files_reused"] = summary.files_reused;
   json["bytes_reused"] = summary.bytes_reused;
+  json["other_files"] = summary.other_files;
+  json["other_files_bytes"] = summary.other_files_bytes;
   json["entries"] = summary.entries;
   json["key_value_bytes"] = summary.key_value_bytes;
   json["sst_bytes"] = summary.sst_bytes;

@@ -416,5 +416,120 @@ TEST_CASE("Pull of something that is no sstferry says so",
   }
 }
 
+TEST_CASE("Pull refuses names of files that a source must not choose",
+          "[bad_input][peer][other_files]") {
+  for (const std::string& name : std::vector<std::string>{
+           "../x", "a/b", "/tmp/x", ".x", "..", "", std::string(129, 'n'),
+           "000012.sst", "000012.SST", "CURRENT", "current", "MANIFEST-000001",
+           "OPTIONS-000005", "000004.log", "LOCK", "IDENTITY", "LOG",
+           "sstferry.covers", "Sstferry.files", "last_transfer.json",
+           "core.17", "server.key", std::string("a\0b", 3)}) {
+    INFO(name);
+    SourceLies lies;
+    lies.opened = [&name](Opened* opened) {
+      opened->other_files = {{name, 6, KeptBack::kNo}};
+    };
+    RequireFound(lies, EndState::kCorrupt, "names that may be copied");
+  }
+  SourceLies lies;
+  lies.opened = [](Opened* opened) {
+    opened->other_files = {{"a", 6, KeptBack::kNo}, {"A", 6, KeptBack::kNo}};
+  };
+  RequireFound(lies, EndState::kCorrupt, "each name once");
+}
+
+TEST_CASE("Pull refuses files above the limits before it asks for them",
+          "[bad_input][peer][other_files]") {
+  SourceLies lies;
+  lies.opened = [](Opened* opened) {
+    opened->other_files = {{"a", kMaxOtherFileBytes + 1, KeptBack::kNo}};
+  };
+  RequireFound(lies, EndState::kCorrupt, "bytes each");
+  lies.opened = [](Opened* opened) {
+    for (const char* name : {"a", "b", "c", "d", "e"}) {
+      opened->other_files.push_back(
+          {name, kMaxOtherFileBytes, KeptBack::kNo});
+    }
+  };
+  RequireFound(lies, EndState::kCorrupt, "in all");
+}
+
+TEST_CASE("Pull accepts a file only with the bytes that the source told of",
+          "[bad_input][peer][other_files]") {
+  SourceLies lies;
+  lies.opened = [](Opened* opened) {
+    opened->other_files = {{"config", 6, KeptBack::kNo}};
+  };
+  SECTION("honest") {
+    ScratchDir dir;
+    const std::unique_ptr<FakeSource> source = LyingSource(lies);
+    REQUIRE_OK(RunPull(PullFromPeer(*source, dir)).status);
+    REQUIRE(BytesOf(dir / "target/config") == "bytes\n");
+  }
+  SECTION("another digest") {
+    lies.other_file = [](const OtherFileRequest&, OtherFilePart* part) {
+      part->content.low ^= 1;
+    };
+    RequireFound(lies, EndState::kCorrupt, "config: expected the bytes");
+  }
+  SECTION("more bytes than the file has") {
+    lies.other_file = [](const OtherFileRequest&, OtherFilePart* part) {
+      part->file_bytes = 5;
+    };
+    RequireFound(lies, EndState::kCorrupt, "config: expected the bytes");
+  }
+  SECTION("no bytes of a file that has some") {
+    lies.other_file = [](const OtherFileRequest&, OtherFilePart* part) {
+      part->bytes.clear();
+    };
+    RequireFound(lies, EndState::kCorrupt, "config: expected the bytes");
+  }
+  SECTION("another file at each part") {
+    lies.other_file = [](const OtherFileRequest& request,
+                         OtherFilePart* part) {
+      part->file_bytes = 1000;
+      part->content = {request.offset, 1};
+    };
+    ScratchDir dir;
+    const std::unique_ptr<FakeSource> source = LyingSource(lies);
+    const Summary summary = RunPull(PullFromPeer(*source, dir));
+    REQUIRE_OK(summary.status);
+    REQUIRE(summary.other_files == 0);
+    REQUIRE_FALSE(std::filesystem::exists(dir / "target/config"));
+  }
+  SECTION("a file that cannot come") {
+    lies.other_file = [](const OtherFileRequest&, OtherFilePart* part) {
+      part->problem = "it is gone";
+    };
+    ScratchDir dir;
+    const std::unique_ptr<FakeSource> source = LyingSource(lies);
+    const Summary summary = RunPull(PullFromPeer(*source, dir));
+    REQUIRE_OK(summary.status);
+    REQUIRE_FALSE(std::filesystem::exists(dir / "target/config"));
+  }
+  SECTION("more in all than was planned") {
+    lies.opened = [](Opened* opened) {
+      for (int i = 0; i < 5; ++i) {
+        opened->other_files.push_back(
+            {"f" + std::to_string(i), 6, KeptBack::kNo});
+      }
+    };
+    static const std::string file(kMaxOtherFileBytes, 'x');
+    static const Digest128 content = DigestOf(file);
+    lies.other_file = [](const OtherFileRequest& request,
+                         OtherFilePart* part) {
+      part->file_bytes = file.size();
+      part->content = content;
+      part->bytes = file.substr(request.offset, kMaxOtherPartBytes);
+    };
+    ScratchDir dir;
+    const std::unique_ptr<FakeSource> source = LyingSource(lies);
+    const Summary summary = RunPull(PullFromPeer(*source, dir));
+    REQUIRE_OK(summary.status);
+    REQUIRE(summary.other_files == 4);
+    REQUIRE_FALSE(std::filesystem::exists(dir / "target/f4"));
+  }
+}
+
 }  // namespace
 }  // namespace sstferry

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/target/disk/database_files.h"
 #include "pipeline/target/disk/durable.h"

@@ -182,6 +182,15 @@ TEST_CASE("A target that asks for what it may not is told so",
     REQUIRE_OK(DialLane(where, TransferId{}, 0, &lane));
     told(lane.get(), EndState::kSnapshotGone, "no transfer");
   }
+  SECTION("a file that is the database's, or none") {
+    for (const char* name : {"CURRENT", "../passwd", "000008.sst", "a/b", ""}) {
+      INFO(name);
+      REQUIRE_OK(OpenSample(where, &opened, &control));
+      REQUIRE_OK(control->SendMessage(FrameType::kOtherFileRequest,
+                                      OtherFileRequest{name, 0}));
+      told(control.get(), EndState::kDenied, "a name that may be copied");
+    }
+  }
   SECTION("a range that is not in the plan") {
     REQUIRE_OK(OpenSample(where, &opened, &control));
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));

@@ -92,6 +92,11 @@ void MakeSource(const std::string& path) {
   }
 }
 
+// Files of the application.
+constexpr char kTheirs[] = "application.json";  // the source's
+constexpr char kOwn[] = "own.txt";              // the replaced replica's
+constexpr fs::perms kOwnMode{0751};
+
 // What a night changes: keys that go, among them the last ones, and new ones.
 void ChangeSource(const std::string& path) {
   test::OpenDb db(path, test::OneFamily(test::SmallFiles()));
@@ -135,6 +140,8 @@ void MakeOld(const std::string& path) {
   shape.entries = 20;
   shape.value_bytes = 30'000;
   MakeSampleDatabase(path, shape);
+  WriteBytes(path + "/" + kOwn, "own");
+  fs::permissions(path + "/" + kOwn, kOwnMode);
 }
 
 }  // namespace
@@ -197,6 +204,7 @@ std::string ToString(const Crash& crash) {
 
 CrashWorld::CrashWorld() {
   MakeSource(source());
+  WriteBytes(source() + "/" + kTheirs, std::string(300'000, 'x'));
   REQUIRE_OK(RunPull(PullFrom(source(), dir_ / "replica")).status);
   before_ = EntriesOf(source());
   fs::copy(source(), dir_ / "older", fs::copy_options::recursive);
@@ -353,6 +361,12 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
     test::ExpectSameEntries(source(), target(), expected);
   } else {
     test::ExpectEqual(source(), target(), expected);
+  }
+  REQUIRE(BytesOf(target() + "/" + kTheirs) ==
+          BytesOf(source() + "/" + kTheirs));
+  if (scenario == Scenario::kSwap || scenario == Scenario::kSwapOwed) {
+    REQUIRE(BytesOf(target() + "/" + kOwn) == "own");
+    REQUIRE(fs::status(target() + "/" + kOwn).permissions() == kOwnMode);
   }
   size_t olds = 0;
   for (const std::string& name : NamesOf(root())) {

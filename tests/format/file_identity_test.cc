@@ -20,11 +20,19 @@ ManifestFile Table() {
   return file;
 }
 
-const TableOrigin kOrigin{"database", "session", 7};
+const TableOrigin kOrigin{"database", "session", 7, {8, 9}};
+
+Digest128 IdentityOf(const ManifestFile& file, const TableOrigin& origin,
+                     bool expects_weak = false) {
+  bool is_weak = !expects_weak;
+  const Digest128 identity = TableIdentity(file, origin, &is_weak);
+  REQUIRE(is_weak == expects_weak);
+  return identity;
+}
 
 TEST_CASE("A table is another one if any part of its identity is another",
           "[format][clone]") {
-  const Digest128 identity = TableIdentity(Table(), kOrigin);
+  const Digest128 identity = IdentityOf(Table(), kOrigin);
   using Change = std::function<void(ManifestFile*)>;
   const std::vector<Change> changes = {
       [](ManifestFile* f) { f->bytes++; },
@@ -37,24 +45,53 @@ TEST_CASE("A table is another one if any part of its identity is another",
   for (const Change& change : changes) {
     ManifestFile other = Table();
     change(&other);
-    REQUIRE_FALSE(TableIdentity(other, kOrigin) == identity);
+    REQUIRE_FALSE(IdentityOf(other, kOrigin) == identity);
   }
   ManifestFile moved = Table();
   moved.number = 99;
   moved.level = 6;
-  REQUIRE(TableIdentity(moved, TableOrigin()) == identity);
+  REQUIRE(IdentityOf(moved, TableOrigin()) == identity);
 }
 
 TEST_CASE("A table without a unique id is told by who made it",
           "[format][clone]") {
   ManifestFile file = Table();
   file.has_unique_id = false;
-  const Digest128 identity = TableIdentity(file, kOrigin);
+  const Digest128 identity = IdentityOf(file, kOrigin);
   REQUIRE_FALSE(identity == Digest128());
-  REQUIRE_FALSE(TableIdentity(file, {"database", "session", 8}) == identity);
-  REQUIRE_FALSE(TableIdentity(file, {"database", "another", 7}) == identity);
-  REQUIRE_FALSE(TableIdentity(file, {"another", "session", 7}) == identity);
-  REQUIRE(TableIdentity(file, TableOrigin()) == Digest128());
+  REQUIRE_FALSE(IdentityOf(file, {"database", "session", 8}) == identity);
+  REQUIRE_FALSE(IdentityOf(file, {"database", "another", 7}) == identity);
+  REQUIRE_FALSE(IdentityOf(file, {"another", "session", 7}) == identity);
+}
+
+TEST_CASE("A table of which nobody knows who made it has a weak identity by what "
+          "it is like", "[format][clone]") {
+  ManifestFile table = Table();
+  table.has_unique_id = false;
+  table.smallest = "a";
+  table.largest = "z";
+  const TableOrigin like{"", "", 0, {8, 9}};
+  const Digest128 identity = IdentityOf(table, like, /*expects_weak=*/true);
+  REQUIRE_FALSE(identity == Digest128());
+  // A session without a number, and a number without a session, are none.
+  REQUIRE(IdentityOf(table, {"", "session", 0, {8, 9}}, true) == identity);
+  REQUIRE(IdentityOf(table, {"", "", 7, {8, 9}}, true) == identity);
+  REQUIRE_FALSE(IdentityOf(table, {"", "", 0, {8, 8}}, true) == identity);
+  using Change = std::function<void(ManifestFile*)>;
+  const std::vector<Change> changes = {
+      [](ManifestFile* f) { f->bytes++; },
+      [](ManifestFile* f) { f->smallest_sequence++; },
+      [](ManifestFile* f) { f->largest_sequence++; },
+      [](ManifestFile* f) { f->creation_time++; },
+      [](ManifestFile* f) { f->smallest = "b"; },
+      [](ManifestFile* f) { f->largest = "y"; },
+      [](ManifestFile* f) { f->checksum = "sum"; },
+      [](ManifestFile* f) { f->checksum_function = "crc"; }};
+  for (const Change& change : changes) {
+    ManifestFile other = table;
+    change(&other);
+    REQUIRE_FALSE(IdentityOf(other, like, true) == identity);
+  }
 }
 
 TEST_CASE("A blob file is told by its number, amounts and time",
@@ -73,7 +110,8 @@ Digest128 ContentOf(const ManifestState& state, bool* known) {
   std::map<uint64_t, Digest128> identities;
   for (const auto& [id, family] : state.families) {
     for (const auto& [number, file] : family.files) {
-      identities[number] = TableIdentity(file, TableOrigin());
+      bool is_weak = false;
+      identities[number] = TableIdentity(file, TableOrigin(), &is_weak);
     }
   }
   Digest128Stream content;
@@ -107,7 +145,7 @@ TEST_CASE("The content changes with each file, its place and each family",
   state.families[0].log_number = 99;
   state.next_file = 100;
   REQUIRE(ContentOf(state, &known) == content);
-  state.families[0].files[12].has_unique_id = false;
+  state.families[0].blobs[14] = {14, 10, 2000, 0, 0};  // of an unknown time
   ContentOf(state, &known);
   REQUIRE_FALSE(known);
 }

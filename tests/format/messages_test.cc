@@ -77,6 +77,7 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleFinish(), SampleCompress(), SampleHeld(),
                     SampleStatusRequest(), SampleStatusReply(),
                     SampleFactsRequest(), SampleFactsReply(),
+                    SampleOtherFileRequest(), SampleOtherFilePart(),
                     SampleTargetFamilies(), SampleCovers(),
                     SampleCloneSet(),
                     SampleCloneFiles());
@@ -99,7 +100,8 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish,
                    Compress, Held, StatusRequest, StatusReply, FactsRequest,
-                   FactsReply, TargetFamilies,
+                   FactsReply, OtherFileRequest, OtherFilePart,
+                   TargetFamilies,
                    Covers, CloneSet, CloneFiles>();
     CheckAllRandom<RangeRequest, ChunkBegin, ChunkEnd, RangeEnd,
                    DigestRequest, DigestReply, EntriesRequest,

@@ -104,6 +104,9 @@ Opened SampleOpened() {
   m.application = "8.11.4";
   m.opens_since = "8.6";
   m.opens_because = "format_version 6";
+  m.unlogged_since_seconds = 1'699'999'000;
+  m.other_files = {{"config.json", 340, KeptBack::kNo},
+                   {"core.17", 1u << 30, KeptBack::kSecret}};
   return m;
 }
 
@@ -162,6 +165,14 @@ FactsReply SampleFactsReply() {
   return FactsReply{2, 17, 1'000'000'007, 3'000'000, 90, true, "no MANIFEST"};
 }
 
+OtherFileRequest SampleOtherFileRequest() {
+  return OtherFileRequest{"config.json", 131072};
+}
+
+OtherFilePart SampleOtherFilePart() {
+  return OtherFilePart{"", 131082, {7, 9}, true, "{\"raw\": 1}"};
+}
+
 StatusReply SampleStatusReply() {
   HeldSnapshot held;
   held.transfer_id = SampleId();
@@ -182,8 +193,9 @@ CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, {11, 12}}; }
 
 CloneFiles SampleCloneFiles() {
   return CloneFiles{{{CloneFileKind::kManifest, 4, 300, 290},
+                     {CloneFileKind::kTable, 9, 4096, 0, {11, 12}, true},
                      {CloneFileKind::kBlob, 12, 5'000'000'000, 0, {13, 14},
-                      1'700'000'000'123'456'789}}};
+                      false, 1'700'000'000'123'456'789}}};
 }
 
 Covers SampleCovers() {
@@ -369,6 +381,8 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kGroupReply, Encode(SampleGroupReply())},
       {FrameType::kDeltaRequest, Encode(SampleDeltaRequest())},
       {FrameType::kBusy, Encode(SampleBusy())},
+      {FrameType::kOtherFileRequest, Encode(SampleOtherFileRequest())},
+      {FrameType::kOtherFilePart, Encode(SampleOtherFilePart())},
   };
 }
 
@@ -475,6 +489,9 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kStatusReply: return DecodeAs<StatusReply>(payload);
     case FrameType::kFactsRequest: return DecodeAs<FactsRequest>(payload);
     case FrameType::kFactsReply: return DecodeAs<FactsReply>(payload);
+    case FrameType::kOtherFileRequest:
+      return DecodeAs<OtherFileRequest>(payload);
+    case FrameType::kOtherFilePart: return DecodeAs<OtherFilePart>(payload);
     case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
     case FrameType::kCovers: return DecodeAs<Covers>(payload);
     case FrameType::kCloneSet: return DecodeAs<CloneSet>(payload);

@@ -31,6 +31,8 @@ StatusRequest SampleStatusRequest();
 StatusReply SampleStatusReply();
 FactsRequest SampleFactsRequest();
 FactsReply SampleFactsReply();
+OtherFileRequest SampleOtherFileRequest();
+OtherFilePart SampleOtherFilePart();
 TargetFamilies SampleTargetFamilies();
 Covers SampleCovers();
 CloneSet SampleCloneSet();

@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckAll<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest, Opened,
            Family, Ranges, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
            Held, StatusRequest, StatusReply, FactsRequest, FactsReply,
-           TargetFamilies, Covers,
+           OtherFileRequest, OtherFilePart, TargetFamilies, Covers,
            CloneSet, CloneFiles, ChunkAck, UnitDigestRequest,
            SourceRecordPart, Busy, GroupRequest, GroupReply, DeltaRequest,
            RangeRequest, ChunkBegin, ChunkEnd, RangeEnd, DigestRequest,

@@ -270,6 +270,10 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<FactsRequest>(name, payload, kAt, out);
     case FrameType::kFactsReply:
       return AnnotateMessage<FactsReply>(name, payload, kAt, out);
+    case FrameType::kOtherFileRequest:
+      return AnnotateMessage<OtherFileRequest>(name, payload, kAt, out);
+    case FrameType::kOtherFilePart:
+      return AnnotateMessage<OtherFilePart>(name, payload, kAt, out);
     case FrameType::kTargetFamilies:
       return AnnotateMessage<TargetFamilies>(name, payload, kAt, out);
     case FrameType::kSourceRecordPart:

@@ -440,6 +440,17 @@ void ServeControl(const SourceLies& lies, Channel* channel) {
     Status status;
     if (frame.type == FrameType::kFactsRequest) {
       status = channel->SendMessage(FrameType::kFactsReply, FactsReply());
+    } else if (frame.type == FrameType::kOtherFileRequest) {
+      OtherFileRequest request;
+      status = request.DecodeFrom(frame.payload);
+      OtherFilePart part;
+      part.bytes = "bytes\n";
+      part.file_bytes = part.bytes.size();
+      part.content = DigestOf(part.bytes);
+      if (lies.other_file) lies.other_file(request, &part);
+      if (status.ok() && lies.withholds != FrameType::kOtherFilePart) {
+        status = channel->SendMessage(FrameType::kOtherFilePart, part);
+      }
     } else if (frame.type == FrameType::kOpenRequest) {
       status = SendPlan(lies, channel);
     } else if (frame.type == FrameType::kFinish) {

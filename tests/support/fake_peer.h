@@ -115,6 +115,8 @@ struct SourceLies {
   std::function<void(ChunkEnd*)> chunk_end;
   std::function<void(RangeEnd*)> range_end;
   std::function<void(Finish*)> finished;
+  // Its files all hold the 6 bytes "bytes\n".
+  std::function<void(const OtherFileRequest&, OtherFilePart*)> other_file;
   // In place of what is said after Opened (or of a whole lane), when set.
   FakeSource::Script after_opened;
   FakeSource::Script lane;

@@ -59,6 +59,7 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(options.max_rate_bytes_per_sec == 0);
   REQUIRE(options.durability == Durability::kChunk);
   REQUIRE(options.method == PullMethod::kAuto);
+  REQUIRE(options.other_files == OtherFiles::kCopy);
   REQUIRE(options.compression == WireCompression::kAuto);
   REQUIRE(options.compression_level == 0);
   REQUIRE(options.for_rocksdb.empty());
@@ -113,6 +114,8 @@ TEST_CASE("Pull understands every option", "[tools]") {
       {"--replace", "--restart", "--lanes", "8", "--chunk-bytes=16Mi", "--max-rate", "20M",
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end", "", "--verify",
        "--durability", "none", "--for-rocksdb", "8.11.4",
+       "--other-files", "ignore",
+       "--format-version", "5",
        "--snapshot-dir", "/snap", "--json", "--progress", "json",
        "--progress-interval", "500ms", "--log-level", "debug", "/source",
        "/target"},
@@ -130,6 +133,7 @@ TEST_CASE("Pull understands every option", "[tools]") {
   REQUIRE(options.selection.interval.end->empty());
   REQUIRE(options.durability == Durability::kNone);
   REQUIRE(options.for_rocksdb == "8.11.4");
+  REQUIRE(options.other_files == OtherFiles::kIgnore);
   REQUIRE(options.snapshot_dir == "/snap");
   REQUIRE(pull.common.json);
   REQUIRE(pull.common.progress == ProgressMode::kJson);
@@ -222,6 +226,7 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
       {{"s", "t", "--chunk-bytes", "5Gi"}, "--chunk-bytes: "},
       {{"s", "t", "--max-rate", "0"}, "--max-rate: "},
       {{"s", "t", "--durability", "all"}, "--durability: "},
+      {{"s", "t", "--other-files", "all"}, "--other-files: "},
       {{"s", "t", "--method", "files"}, "--method: expected auto, ingest or "},
       {{"s", "t", "--method", "clone", "--cf", "a"}, "--cf: "},
       {{"s", "t", "--keep-identity"}, "--method clone"},

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "pipeline/base/database_open.h"
 #include "pipeline/options/directories.h"
-#include "pipeline/target/disk/database_files.h"
 #include "rocksdb/compaction_filter.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"

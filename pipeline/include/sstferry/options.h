@@ -67,6 +67,12 @@ enum class PullMethod {
   kClone,   // as the files of the source's snapshot, which stay as they are
 };
 
+// What a pull does with the application's own files in the source's directory.
+enum class OtherFiles {
+  kCopy,    // a seed or a swap takes over those that format/other_file.h allows
+  kIgnore,  // none; at a swap those of target_dir still stay
+};
+
 // Part of a source's data that a pull, plan or verify covers.
 struct Selection {
   std::vector<std::string> families;  // empty: all
@@ -80,6 +86,7 @@ struct PullOptions {
   // kClone: seeds and Visibility::kSwap only, without a selection. kAuto clones only where kClone may; an unfinished pull
   // keeps its method.
   PullMethod method = PullMethod::kAuto;
+  OtherFiles other_files = OtherFiles::kCopy;
   // Clones only: the new database keeps the id of its source, which it is to
   // replace. Otherwise it gets an id of its own.
   bool keep_identity = false;
@@ -321,6 +328,10 @@ struct Summary {
   // When the source began to take the snapshot, in seconds since 1970 by its
   // clock: everything written before is in it. 0: not known.
   uint64_t snapshot_taken_seconds = 0;
+  // Where an application has the source open and its WALs hold nothing: its
+  // last flush was at least so long before the snapshot, and what it wrote since
+  // without the WAL is not in it.
+  std::optional<uint64_t> last_flush_seconds_before;
   // Refresh: the source's sequence numbers of the target's old and new
   // contents.
   uint64_t sequence_old = 0;
@@ -339,6 +350,9 @@ struct Summary {
   uint64_t files_cloned = 0;
   uint64_t files_reused = 0;
   uint64_t bytes_reused = 0;
+  // The application's files that came, or are to come.
+  uint64_t other_files = 0;
+  uint64_t other_files_bytes = 0;
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;

@@ -224,6 +224,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     }
     case FrameType::kHeld:
       return RecordHeld(frame);
+    case FrameType::kOtherFileRequest:
+      return SendOtherFile(frame);
     case FrameType::kFinish: {
       Finish theirs;
       const Status status = theirs.DecodeFrom(frame.payload);
@@ -486,6 +488,17 @@ Status ControlSession::RecordHeld(const Frame& frame) {
   Held held;
   const Status status = held.DecodeFrom(frame.payload);
   return status.ok() ? transfer_->ledger()->RecordHeld(held) : status;
+}
+
+Status ControlSession::SendOtherFile(const Frame& frame) {
+  if (transfer_ == nullptr || !transfer_->planned() ||
+      !transfer_->has_other_files()) {
+    return Unexpected(frame.type);
+  }
+  OtherFileRequest request;
+  const Status status = request.DecodeFrom(frame.payload);
+  return status.ok() ? other_files_.Answer(request, transfer_.get(), channel_)
+                     : status;
 }
 
 void ControlSession::Tick() {

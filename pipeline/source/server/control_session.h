@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "pipeline/source/retained/snapshot_store.h"
+#include "pipeline/source/server/other_file_answers.h"
 #include "pipeline/source/server/session_host.h"
 #include "pipeline/source/transfer/transfer.h"
 #include "pipeline/wire/channel.h"
@@ -40,6 +41,7 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
                                        const OpenRequest& request);
   [[nodiscard]] rocksdb::Status RecordHeld(const Frame& frame);
+  [[nodiscard]] rocksdb::Status SendOtherFile(const Frame& frame);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
   // Ends or retains the transfer when the connection ends with `status`.
   // Returns the transfer's own end, if it has one.
@@ -71,6 +73,7 @@ class ControlSession {
   bool awaits_memory_ = false;  // transfer_ has its place, and opens after it
   TargetMemory memory_;
   uint64_t memory_bytes_ = 0;  // of memory_, taken from the server's shares
+  OtherFileAnswers other_files_;
   bool registered_ = false;
   bool finished_ = false;
   bool resumed_ = false;

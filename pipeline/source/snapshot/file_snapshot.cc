@@ -208,7 +208,8 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
     // Another kind of table, or a newer block-based one: it goes as it is, and
     // the wire's digests alone tell that it arrived.
     files_.needs.AddFormatVersion(reader.footer().format_version);
-    file->identity = TableIdentity(known, TableOrigin());
+    file->identity =
+        TableIdentity(known, TableOrigin(), &file->identity_is_weak);
     return Status::OK();
   }
   if (!status.ok()) {
@@ -216,8 +217,10 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
   }
   const SstProperties& properties = reader.properties();
   file->identity = TableIdentity(
-      known, TableOrigin{properties.db_id, properties.db_session_id,
-                         properties.original_file_number});
+      known,
+      TableOrigin{properties.db_id, properties.db_session_id,
+                  properties.original_file_number, properties.digest},
+      &file->identity_is_weak);
   files_.needs.AddFormatVersion(reader.footer().format_version);
   if (reader.footer().checksum == SstChecksum::kXxh3) {
     files_.needs.Add(kReadsXxh3Checksums, "XXH3 checksums");

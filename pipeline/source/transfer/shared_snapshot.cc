@@ -1,5 +1,6 @@
 #include "pipeline/source/transfer/shared_snapshot.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
@@ -7,6 +8,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/source/directory/lease_file.h"
 #include "pipeline/source/directory/posix_files.h"
 
@@ -29,6 +31,21 @@ uint64_t PinnedBytes(const std::string& directory) {
     }
   }
   return bytes;
+}
+
+// Returns when a MANIFEST there was last written, in seconds since 1970; 0: not
+// known. Each flush writes to it.
+uint64_t ManifestSeconds(const std::string& directory) {
+  uint64_t latest_ns = 0;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(directory, error)) {
+    const std::string path = entry.path().string();
+    if (entry.path().filename().string().starts_with("MANIFEST-")) {
+      latest_ns = std::max(latest_ns, FileIdOfName(path).modified_ns);
+    }
+  }
+  return latest_ns / 1'000'000'000;
 }
 
 }  // namespace
@@ -142,6 +159,13 @@ Status SharedSnapshot::TakeOwn() {
           ? Snapshot::FromOpenDatabase(database_.db, database_.handles,
                                        options, &snapshot_)
           : Snapshot::Create(options, &snapshot_);
+  if (status.ok() && database_.db == nullptr &&
+      !snapshot_->wal_holds_entries() &&
+      IsDatabaseOpen(database_.directory)) {
+    unlogged_since_seconds_ =
+        std::min<uint64_t>(ManifestSeconds(database_.directory),
+                           taken_seconds_);
+  }
   return WithContext(status, EndState::kSourceError, "snapshot");
 }
 

@@ -100,6 +100,11 @@ class SharedSnapshot {
   // When Take() began, in seconds since 1970; 0 before.
   uint64_t taken_seconds() const { return taken_seconds_; }
 
+  // Where a process has the database open and no WAL holds an entry: when its
+  // MANIFEST was last written, in seconds since 1970, and never after Take()
+  // began. Its last flush was not later. 0: not so, or not known.
+  uint64_t unlogged_since_seconds() const { return unlogged_since_seconds_; }
+
   // Gives a directory from which another process can adopt the snapshot to one
   // of its readers: its own directory to the first, *linked to a later one, a
   // directory with links to the same files.
@@ -133,6 +138,7 @@ class SharedSnapshot {
   std::atomic<bool> shared_{false};
   std::atomic<uint64_t> pinned_bytes_{0};
   std::atomic<uint64_t> taken_seconds_{0};
+  std::atomic<uint64_t> unlogged_since_seconds_{0};
 
   std::mutex plan_mu_;  // held while a plan is made
   // Its readers own a plan: a target may ask for any number of different ones.

@@ -10,6 +10,7 @@
 #include "pipeline/base/random_id.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/directories.h"
+#include "pipeline/source/directory/other_files.h"
 #include "pipeline/source/directory/posix_files.h"
 #include "pipeline/source/transfer/clone_planner.h"
 #include "pipeline/source/transfer/transfer_planner.h"
@@ -134,8 +135,7 @@ Status Transfer::PinOnce() {
 // A copy of a replica that is known to be wrong would look right. A verify may
 // read it.
 Status Transfer::CheckHealth() const {
-  const std::string dir = database_.db != nullptr ? database_.db->GetName()
-                                                  : database_.directory;
+  const std::string dir = database_dir();
   const HealthFile fault = request_.purpose == Purpose::kVerify
                                ? HealthFile()
                                : ReadKnownFault(dir);
@@ -227,6 +227,37 @@ Status Transfer::Resume(const OpenRequest& request, const Hello& target,
   return Status::OK();
 }
 
+std::string Transfer::database_dir() const {
+  return database_.db != nullptr ? database_.db->GetName()
+                                 : database_.directory;
+}
+
+Status Transfer::ReadOther(const std::string& name, std::string* contents,
+                           bool* is_private) const {
+  return ReadOtherFile(database_dir(), name, contents, is_private);
+}
+
+// A list that cannot be made costs the target these files, not the transfer.
+void Transfer::AddOtherFiles(Opened* opened) const {
+  if (is_refresh() || request_.purpose == Purpose::kVerify) {
+    return;
+  }
+  uint64_t unlisted = 0;
+  const Status status =
+      ListOtherFiles(database_dir(), &opened->other_files, &unlisted);
+  std::string note;
+  if (!status.ok()) {
+    note = "the application's other files do not come: " + MessageOf(status);
+  } else if (unlisted > 0) {
+    note = "the application's other files: beside the first " +
+           std::to_string(kMaxOtherFiles) + " in " + database_dir() + " " +
+           std::to_string(unlisted) + " more do not come";
+  }
+  if (!note.empty() && opened->notes.size() < kMaxNotes) {
+    opened->notes.push_back(note);
+  }
+}
+
 Status Transfer::Announce(Channel* control, bool resumed) {
   Opened opened;
   opened.transfer_id = id_;
@@ -254,6 +285,8 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.application = ReleaseName(plan_->application);
   opened.opens_since = ReleaseName(plan_->needs.release());
   opened.opens_because = plan_->needs.what();
+  opened.unlogged_since_seconds = pinned_.shared()->unlogged_since_seconds();
+  AddOtherFiles(&opened);
   Status status = control->SendMessage(
       FrameType::kOpened, opened, {},
       pinned_->leaves_out() ? kFrameFlagAsChunks : 0);
@@ -378,8 +411,7 @@ void Transfer::Park(const Status& status, const std::string& where) {
 // The snapshot's private directory goes with the transfer: its files are those
 // of the database, where whoever reads the message finds them.
 Status Transfer::InDatabaseNames(const Status& status) const {
-  const std::string dir = database_.db != nullptr ? database_.db->GetName()
-                                                  : database_.directory;
+  const std::string dir = database_dir();
   const std::string own = planned_ ? pinned_->own_path() + "/db/" : "";
   const bool is_corrupt = EndStateOf(status) == EndState::kCorrupt;
   std::string text = MessageOf(status);

@@ -157,6 +157,15 @@ class Transfer {
   Stats CurrentStats() const;
   TransferReport Report() const;
 
+  // True if its target may ask for the application's files: a pull's seed.
+  bool has_other_files() const {
+    return request_.purpose == Purpose::kPull && !is_refresh();
+  }
+  // Reads one of them, as ReadOtherFile() does.
+  [[nodiscard]] rocksdb::Status ReadOther(const std::string& name,
+                                          std::string* contents,
+                                          bool* is_private) const;
+
   // Log lines of it, of any level. Null: nobody wants them.
   const LogFunction& log() const { return serve_.log; }
   const TransferId& id() const { return id_; }
@@ -224,6 +233,8 @@ class Transfer {
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
   void DropMemory();
+  std::string database_dir() const;
+  void AddOtherFiles(Opened* opened) const;
   [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;
 
   const ServedDatabase database_;

@@ -4,14 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/options/directories.h"
 
@@ -20,48 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using rocksdb::Status;
-
-constexpr char kOptionsPrefix[] = "OPTIONS-";
-
-// True if this process has that file open, by whatever name.
-bool IsOpenHere(const struct stat& file) {
-  std::error_code error;
-  fs::directory_iterator it("/proc/self/fd", error);
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    struct stat info;
-    if (stat(it->path().c_str(), &info) == 0 && info.st_dev == file.st_dev &&
-        info.st_ino == file.st_ino) {
-      return true;
-    }
-  }
-  return false;
-}
-
-bool IsDatabaseFile(std::string_view name) {
-  constexpr std::string_view kNames[] = {"CURRENT", "IDENTITY", "LOCK", "LOG"};
-  constexpr std::string_view kPrefixes[] = {"LOG.old.", "MANIFEST-",
-                                            kOptionsPrefix,
-                                            "COMPACTION_PROGRESS-"};
-  constexpr std::string_view kSuffixes[] = {".sst",  ".ldb",   ".blob",
-                                            ".log",  ".dbtmp", ".trash"};
-  constexpr std::string_view kOurs[] = {kLastTransferName, "sstferry.covers",
-                                         "sstferry.source",
-                                         "sstferry.health"};
-  const auto is_name = [name](std::string_view n) { return name == n; };
-  const auto begins = [name](std::string_view prefix) {
-    return name.starts_with(prefix);
-  };
-  const auto ends = [name](std::string_view s) { return name.ends_with(s); };
-  std::string_view whole = name;
-  if (whole.ends_with(".tmp")) {
-    whole.remove_suffix(4);
-  }
-  return std::any_of(std::begin(kNames), std::end(kNames), is_name) ||
-         std::any_of(std::begin(kPrefixes), std::end(kPrefixes), begins) ||
-         std::any_of(std::begin(kSuffixes), std::end(kSuffixes), ends) ||
-         std::any_of(std::begin(kOurs), std::end(kOurs),
-                     [whole](std::string_view n) { return whole == n; });
-}
 
 // True for directories that RocksDB makes: archived WALs, and files that a
 // repair set aside.
@@ -106,30 +63,6 @@ Status RefusedWals(const std::string& dir, const std::string& wal_dir) {
 }
 
 }  // namespace
-
-// RocksDB takes an fcntl lock. A process does not see its own fcntl locks and
-// loses them when it closes any descriptor of the file, so a file that this
-// process has open counts as locked and is not opened again.
-bool IsDatabaseOpen(const std::string& dir) {
-  const std::string path = dir + "/LOCK";
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    return false;
-  }
-  if (IsOpenHere(info)) {
-    return true;
-  }
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) {
-    return false;
-  }
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  const bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  close(fd);
-  return held;
-}
 
 DatabaseLock::~DatabaseLock() {
   if (fd_ >= 0) {
@@ -184,12 +117,12 @@ Status CheckExchangeable(const std::string& dir) {
     const std::string name = it->path().filename().string();
     std::error_code unknown;
     const fs::file_type type = it->symlink_status(unknown).type();
-    if (!(type == fs::file_type::regular && IsDatabaseFile(name)) &&
+    if (type != fs::file_type::regular &&
         !(type == fs::file_type::directory && IsDatabaseDirectory(name)) &&
         type != fs::file_type::not_found) {
-      return Refused(dir, " holds " + name + ", which is no part of a "
-                          "database and would be removed with the old one; "
-                          "move it elsewhere");
+      return Refused(dir, " holds " + name + ", which is no file and no part "
+                          "of a database, and would be removed with the old "
+                          "one; move it elsewhere");
     }
     has_current = has_current || name == "CURRENT";
   }

@@ -7,11 +7,6 @@
 
 namespace sstferry {
 
-// True when a process, this one included, holds RocksDB's lock on the
-// directory. Instances that take no lock (read-only and secondary ones) cannot
-// be seen.
-bool IsDatabaseOpen(const std::string& dir);
-
 // Holds RocksDB's lock on a directory, so that no process opens the database
 // while the directory is exchanged. Threads: one.
 class DatabaseLock {
@@ -35,10 +30,11 @@ class DatabaseLock {
 // it damaged.
 bool HoldsDatabase(const std::string& dir);
 
-// Checks that an exchange of `dir` removes the whole database and nothing else.
-//   kRefused  no database (one that a pull made may lack CURRENT); a file or directory that neither RocksDB nor
-//             sstferry made; or a WAL elsewhere, which the new database would
-//             replay. The message names it
+// Checks that an exchange of `dir` removes the whole database and nothing else;
+// the application's own files move to the new one (other_files.h).
+//   kRefused  no database (one that a pull made may lack CURRENT); a directory
+//             or link that RocksDB did not make; or a WAL elsewhere, which the
+//             new database would replay. The message names it
 [[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);
 
 // Checks that `dir` can be exchanged and kept beside the new database, whatever

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "format/record/journal.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/target/disk/access.h"
@@ -486,7 +487,8 @@ Status Workspace::Clear(bool keeps) {
   if (use_ == WorkspaceUse::kLook) return Status::OK();
   const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
   Status status =
-      RemoveParts({"old", "exchange", "journal", "staging"}, removed_one);
+      RemoveParts({"old", "exchange", "journal", "staging", "other"},
+                  removed_one);
   if (status.ok()) status = CreateDirectory(staging_dir());
   if (status.ok() && keeps) {
     status = AtPath("rename " + db_dir(), file_system_->RenameFile(
@@ -500,6 +502,11 @@ Status Workspace::Clear(bool keeps) {
   swap_state_ = SwapState::kNone;
   FaultPoint("Workspace:DirectoriesMade");
   return Status::OK();  // their names become durable with the journal's
+}
+
+Status Workspace::ClearOther() {
+  Status status = RemoveParts({"other"}, [] {});
+  return status.ok() ? CreateDirectory(other_dir()) : status;
 }
 
 // Another account may own TARGET_DIR: its own names there are not opened.
@@ -561,7 +568,7 @@ Status Workspace::RemoveWorkspace() {
   // The lock is last, because its mark says that sstferry made the workspace.
   // Which of the two before it is gone first does not matter.
   const auto removed_one = [] { FaultPoint("Workspace:PartRemoved"); };
-  Status status = RemoveParts({"old", "exchange"}, removed_one);
+  Status status = RemoveParts({"old", "exchange", "other"}, removed_one);
   const auto remove = [&](const std::string& path) {
     if (status.ok()) status = RemoveTree(file_system_.get(), path);
     if (status.ok()) removed_one();

@@ -6,6 +6,8 @@
 //     staging/                  chunks that arrive
 //     staging/earlier/          the db/ of a pull that started over, while files
 //                               of it are taken
+//     other/                    the application's files that came, and
+//                               sstferry.files (other_files.h)
 //     db/                       the new database
 //     exchange                  exists only around an exchange
 //     old/                      the old database while a refresh deletes it
@@ -21,6 +23,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/target/disk/exchange_record.h"
@@ -101,6 +104,7 @@ class Workspace {
   std::string db_dir() const { return dir_ + "/db"; }
   std::string staging_dir() const { return dir_ + "/staging"; }
   std::string earlier_dir() const { return dir_ + "/staging/" + kEarlierName; }
+  std::string other_dir() const { return dir_ + "/other"; }
   std::string journal_path() const { return dir_ + "/journal"; }
 
   // True if there is a journal, and db/ where one is needed: a pull may be able
@@ -115,6 +119,9 @@ class Workspace {
   // Removes everything from staging/ but these names.
   [[nodiscard]] rocksdb::Status ClearStagingBut(
       const std::set<std::string>& names);
+  // Makes other_dir() anew, with nothing in it; its name becomes durable with
+  // the journal's next sync of the workspace.
+  [[nodiscard]] rocksdb::Status ClearOther();
   // Writes a file into TARGET_DIR durably, by a rename from staging/.
   [[nodiscard]] rocksdb::Status PutIntoTarget(const std::string& name,
                                               const rocksdb::Slice& contents);
@@ -141,11 +148,13 @@ class Workspace {
   // Records the exchange. Call it before before_swap.
   [[nodiscard]] rocksdb::Status BeginSwap(const std::string& transfer_id);
   // Exchanges the names of db/ and TARGET_DIR; renames db/ if there is no
-  // TARGET_DIR. REQUIRES: kBegun, db/ closed and synced. After these errors
-  // nothing has changed:
+  // TARGET_DIR. Before that, db/ gets the application's files (other_files.h);
+  // *kept gets the names of those that both sides have changed. REQUIRES:
+  // kBegun, db/ closed and synced. After these errors nothing has changed:
   //   kBusy     a process has the database in TARGET_DIR open
-  //   kRefused  TARGET_DIR is another directory than at BeginSwap()
-  [[nodiscard]] rocksdb::Status Swap();
+  //   kRefused  TARGET_DIR is another directory than at BeginSwap(), or a file
+  //             in it can be neither kept nor taken away
+  [[nodiscard]] rocksdb::Status Swap(std::vector<std::string>* kept);
   // Renames the old database to old/. Call it after after_swap.
   [[nodiscard]] rocksdb::Status RetireOld();
   // Deletes old/ at `bytes_per_sec`. OK if there is none.

@@ -6,6 +6,7 @@
 #include "pipeline/target/disk/database_files.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/disk/exchange_record.h"
+#include "pipeline/target/disk/other_files.h"
 #include "pipeline/target/disk/paced_removal.h"
 #include "pipeline/target/disk/workspace.h"
 
@@ -147,7 +148,7 @@ Status Workspace::BeginSwap(const std::string& transfer_id) {
   return status;
 }
 
-Status Workspace::Swap() {
+Status Workspace::Swap(std::vector<std::string>* kept) {
   const bool existed = target_exists_;
   Status status = CheckTarget();
   if (status.ok() &&
@@ -170,6 +171,10 @@ Status Workspace::Swap() {
                            "old database, and --after-swap must start it "
                            "again");
     }
+  }
+  if (status.ok()) {
+    status = PlaceOtherFiles(file_system_.get(), other_dir(),
+                             existed ? target_dir_ : "", db_dir(), kept);
   }
   if (!status.ok()) {
     return status;

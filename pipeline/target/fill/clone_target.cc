@@ -178,10 +178,11 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
          !(content == Digest128()) && content == present.content;
 }
 
-std::vector<uint32_t> CloneTarget::Reused() const {
+std::vector<uint32_t> CloneTarget::ReusedToCompare() const {
   std::vector<uint32_t> ranges;
   for (const Range& range : plan().ranges) {
-    if (layout_->IsReused(range.id)) {
+    if (layout_->IsReused(range.id) &&
+        (state()->verify || layout_->file_of(range.id).identity_is_weak)) {
       ranges.push_back(range.id);
     }
   }
@@ -244,11 +245,14 @@ Status CloneTarget::Begin() {
   if (context().work->is_resuming()) {
     return status;
   }
-  const std::vector<uint32_t> reused = Reused();
-  for (const uint32_t id : reused) {
-    if (status.ok()) status = store()->EndRange({id, Totals()});
+  bool reuses = false;
+  for (const Range& range : plan().ranges) {
+    if (status.ok() && layout_->IsReused(range.id)) {
+      reuses = true;
+      status = store()->EndRange({range.id, Totals()});
+    }
   }
-  if (status.ok() && !reused.empty()) {
+  if (status.ok() && reuses) {
     StageClock clock(&state()->counters.stages, Stage::kSync);
     status = store()->Flush(&clock);
   }

@@ -27,7 +27,7 @@ class CloneTarget : public NewDirectoryTarget {
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
   [[nodiscard]] rocksdb::Status Reuse(std::vector<uint32_t>* ranges) override;
   bool KeepsFiles() const override { return true; }
-  std::vector<uint32_t> Reused() const override;
+  std::vector<uint32_t> ReusedToCompare() const override;
   [[nodiscard]] rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different,
       std::vector<uint32_t>* ranges) override;

@@ -2,6 +2,7 @@
 
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/other_files.h"
 #include "pipeline/target/memory/cover_record.h"
 #include "pipeline/target/memory/replica.h"
 #include "pipeline/target/pull/exchange.h"
@@ -83,7 +84,15 @@ Status NewDirectoryTarget::Record(const Summary& summary) {
     status = ChooseAccess(options(), &access);
   }
   if (status.ok()) {
+    status = RemovePlacedFiles(last_files(), dir);
+  }
+  if (status.ok()) {
     status = SetTreeAccess(last_files(), dir, access);
+  }
+  if (status.ok()) {
+    std::vector<std::string> kept;  // of a TARGET_DIR, which comes later
+    status = PlaceOtherFiles(last_files(), context().workspace->other_dir(),
+                             /*old_dir=*/"", dir, &kept);
   }
   FaultPoint("Puller:AccessSet");
   if (status.ok()) {

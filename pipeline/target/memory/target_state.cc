@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/target/disk/database_files.h"
@@ -170,14 +171,20 @@ Status Exchange::Run() {
     status = context_->failure->failed() ? context_->failure->status()
                                          : CheckTarget();
   }
+  std::vector<std::string> kept;
   if (status.ok()) {
-    status = workspace()->Swap();
+    status = workspace()->Swap(&kept);
   }
   if (workspace()->swap_state() != SwapState::kExchanged) {
     return status;  // the Puller closes the hooks
   }
   exchanged_ = true;
   context_->report->SetPublished();
+  for (const std::string& name : kept) {
+    context_->report->Say(name + ", which is no part of the database, differs "
+                          "from the source's and was changed here as well: "
+                          "TARGET_DIR keeps its own");
+  }
   const Status called =
       CallAfter(workspace()->swap_transfer(), /*exchanged=*/true);
   FaultPoint("Puller:AfterSwapDone");

@@ -11,6 +11,21 @@ namespace sstferry {
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
+namespace {
+
+// True of an application that writes with the WAL, too: from outside nobody can
+// tell an idle one from one that writes without it.
+std::string UnloggedNote(uint64_t seconds) {
+  const std::string ago =
+      seconds < 120 ? std::to_string(seconds) + " seconds"
+                    : std::to_string(seconds / 60) + " minutes";
+  return "an application has the source open, and its WALs hold nothing: if it "
+         "writes without the WAL, this is as of its last flush, at least " +
+         ago + " before the snapshot, and what it wrote since is not in it";
+}
+
+}  // namespace
+
 double SecondsSince(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
@@ -142,9 +157,15 @@ void PullReporter::FillSummary(Summary* summary) const {
   summary->verified = result_.verified;
   summary->needed_bytes = result_.needed_bytes;
   summary->free_bytes = result_.free_bytes;
+  summary->other_files = result_.other_files;
+  summary->other_files_bytes = result_.other_files_bytes;
   summary->state = published() ? "complete" : "";
   summary->peak_rss_bytes = PeakRssBytes();
   summary->notes = plan.opened.notes;
+  if (summary->last_flush_seconds_before.has_value()) {
+    summary->notes.push_back(
+        UnloggedNote(*summary->last_flush_seconds_before));
+  }
   summary->notes.insert(summary->notes.end(), notes_.begin(), notes_.end());
   summary->seconds = SecondsSince(started_);
   FillRanges(summary);
@@ -169,6 +190,10 @@ void PullReporter::FillSource(Summary* summary) const {
   summary->source_database_id = plan.opened.source_database_id;
   summary->snapshot_sequence = plan.opened.snapshot_sequence;
   summary->snapshot_taken_seconds = plan.opened.taken_seconds;
+  const uint64_t since = plan.opened.unlogged_since_seconds;
+  if (since != 0 && since <= plan.opened.taken_seconds) {
+    summary->last_flush_seconds_before = plan.opened.taken_seconds - since;
+  }
   for (const Family& family : plan.families) {
     summary->column_families.push_back(family.description.name);
   }

@@ -21,6 +21,8 @@ struct PullResult {
   bool left_out = false;  // not begun for what chunks would leave out
   uint64_t needed_bytes = 0;  // of a plan, without a reserve
   uint64_t free_bytes = 0;    // there
+  uint64_t other_files = 0;  // of the application, that came in this run
+  uint64_t other_files_bytes = 0;
   bool is_compacted = false;  // not begun: a clone is as compacted, and cheaper
   double sync_seconds = 0;
   double verify_seconds = 0;

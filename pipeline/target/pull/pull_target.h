@@ -79,9 +79,10 @@ class PullTarget {
   // A pull that starts over with another snapshot may use files that an
   // unfinished one has received (Workspace::earlier_dir()).
   virtual bool KeepsFiles() const { return false; }
-  // Returns those of them, also of a transfer that is resumed, whose bytes can
-  // be compared with the source's.
-  virtual std::vector<uint32_t> Reused() const { return {}; }
+  // Returns those of them, also of a transfer that is resumed, whose bytes are
+  // to be compared with the source's: all that can be with --verify, else those
+  // that nothing else tells from others.
+  virtual std::vector<uint32_t> ReusedToCompare() const { return {}; }
   // These were compared and are others. *ranges: all that now have to come.
   [[nodiscard]] virtual rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different, std::vector<uint32_t>* ranges) {

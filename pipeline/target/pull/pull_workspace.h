@@ -34,6 +34,8 @@ class PullWorkspace {
   [[nodiscard]] rocksdb::Status StartAnew(bool keeps);
 
   bool is_resuming() const { return is_resuming_; }
+  // Returns true if it resumes a pull of which everything had come.
+  bool resumes_complete() const { return is_resuming_ && unfinished_.complete; }
   // Returns what the unfinished pull left, while this one resumes it.
   const JournalState& unfinished() const { return unfinished_; }
   // Returns what the pull left whose files were kept; null: none was.

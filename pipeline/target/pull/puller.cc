@@ -9,6 +9,7 @@
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/target/disk/durable.h"
 #include "pipeline/target/lane/lane_client.h"
+#include "pipeline/target/pull/other_file_fetch.h"
 #include "pipeline/target/session/deadline_watch.h"
 
 namespace sstferry {
@@ -142,6 +143,7 @@ Status Puller::RunSteps() {
   if (status.ok()) {
     status = RunEach({[this] { return opener_.WriteJournalHead(); },
                       [this] { return Transfer(); },
+                      [this] { return FetchOthers(); },
                       [this] { return Reconcile(); },
                       [this] { return FinishTarget(); },
                       [this] { return Publish(); }});
@@ -165,6 +167,9 @@ Status Puller::Plan() {
     report_.Note("TARGET_DIR holds what the source holds: the pull leaves it "
                  "as it is");
     return status;
+  }
+  if (status.ok()) {
+    PlanOthers();
   }
   return status.ok() ? exchange_.CheckAhead() : status;
 }
@@ -193,9 +198,8 @@ Status Puller::RunEach(const std::vector<Step>& steps) {
 // Files that differ come like all others. A complete pull has nothing left to
 // receive: there the verify at its end finds them.
 Status Puller::CompareReused() {
-  const bool complete = work_->is_resuming() && work_->unfinished().complete;
-  const std::vector<uint32_t> reused = target_->Reused();
-  if (!state_.verify || complete || reused.empty() ||
+  const std::vector<uint32_t> reused = target_->ReusedToCompare();
+  if (work_->resumes_complete() || reused.empty() ||
       link_.session() == nullptr) {
     return Status::OK();
   }
@@ -205,10 +209,11 @@ Status Puller::CompareReused() {
   if (!status.ok() || different.empty()) {
     return status;
   }
-  report_.Say("verify found " + std::to_string(different.size()) + " of " +
+  report_.Say(std::to_string(different.size()) + " of " +
               std::to_string(reused.size()) +
-              " units of files that this machine has to differ from the "
-              "source's: they come from the source; check the disk here");
+              " units of files that this machine has differ from the "
+              "source's: they come from the source" +
+              (state_.verify ? "; check the disk here" : ""));
   return opener_.RejectReused(different);
 }
 
@@ -248,6 +253,26 @@ void Puller::RunLane(uint32_t lane) {
                  "target lane " + std::to_string(lane));
 }
 
+void Puller::PlanOthers() {
+  NoteOtherFiles(context_);
+  for (const OtherFile& file : plan_.opened.other_files) {
+    if (file.kept_back == KeptBack::kNo &&
+        options_.other_files == OtherFiles::kCopy) {
+      report_.result()->other_files++;
+      report_.result()->other_files_bytes += file.bytes;
+    }
+  }
+}
+
+// Before both sides agree on the totals: then all has come that can be asked
+// for.
+Status Puller::FetchOthers() {
+  return link_.session() == nullptr || work_->resumes_complete() ||
+                 state_.refreshes
+             ? Status::OK()
+             : FetchOtherFiles(context_);
+}
+
 Status Puller::Reconcile() {
   if (link_.session() == nullptr) {
     return Status::OK();  // both sides agreed before
@@ -265,7 +290,7 @@ Status Puller::Reconcile() {
   struct Finish theirs;
   Status status = link_.session()->Finish(ours, state_.ended, &theirs);
   report_.result()->source_stats = theirs.stats;
-  if (status.ok() && !work_->unfinished().complete) {
+  if (status.ok() && !work_->resumes_complete()) {
     JournalFile* const journal = work_->journal();
     status = journal->Append(JournalRecordType::kComplete, complete);
     status = status.ok() ? journal->Sync() : status;

@@ -77,6 +77,8 @@ class Puller {
   [[nodiscard]] rocksdb::Status SetLanes();
   [[nodiscard]] rocksdb::Status Transfer();
   void RunLane(uint32_t lane);
+  void PlanOthers();
+  [[nodiscard]] rocksdb::Status FetchOthers();
   [[nodiscard]] rocksdb::Status Reconcile();
   [[nodiscard]] rocksdb::Status FinishTarget();
   [[nodiscard]] rocksdb::Status Publish();

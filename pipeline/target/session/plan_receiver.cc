@@ -56,7 +56,10 @@ Status PlanReceiver::TakeOpened(const Frame& frame) {
   is_opened_ = true;
   asks_again_at_.reset();
   plan_.leaves_out = (frame.flags & kFrameFlagAsChunks) != 0;
-  const Status status = plan_.opened.DecodeFrom(frame.payload);
+  Status status = plan_.opened.DecodeFrom(frame.payload);
+  if (status.ok()) {
+    status = CheckOtherFiles(plan_.opened.other_files);
+  }
   if (status.ok() && transfer_id_.has_value() &&
       plan_.opened.transfer_id != *transfer_id_) {
     return MakeStatus(EndState::kSnapshotGone,

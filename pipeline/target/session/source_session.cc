@@ -55,6 +55,9 @@ Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
       return answers->list.DecodeFrom(frame.payload);
     case FrameType::kStatusReply:
       return answers->held.DecodeFrom(frame.payload);
+    case FrameType::kOtherFilePart:
+      answers->other_bytes += frame.payload.size();
+      return answers->other_file.DecodeFrom(frame.payload);
     default:
       return answers->facts.DecodeFrom(frame.payload);
   }
@@ -262,6 +265,7 @@ Status SourceSession::Handle(const Frame& frame) {
     case FrameType::kListReply:
     case FrameType::kStatusReply:
     case FrameType::kFactsReply:
+    case FrameType::kOtherFilePart:
       return HandleAnswer(frame);
     case FrameType::kFinished: {
       std::lock_guard<std::mutex> lock(mu_);
@@ -354,10 +358,16 @@ Status SourceSession::AskFacts(const FactsRequest& ask, FactsReply* reply) {
   return Question(FrameType::kFactsRequest, ask, answers_.facts, reply);
 }
 
+Status SourceSession::AskOtherFile(const OtherFileRequest& ask,
+                                   OtherFilePart* part) {
+  return Question(FrameType::kOtherFileRequest, ask, answers_.other_file,
+                  part);
+}
+
 uint64_t SourceSession::activity() const {
   const Stats& stats = answers_.stats;
   return stats.entries + stats.sst_bytes + stats.read_bytes + plan_.bytes() +
-         connections_;
+         connections_ + answers_.other_bytes;
 }
 
 Status SourceSession::WaitFor(const std::function<bool()>& has_come) {

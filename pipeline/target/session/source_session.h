@@ -62,10 +62,12 @@ struct SourceSessionOptions {
 
 // The newest of each kind.
 struct SourceAnswers {
-  bool answered = false;  // list, held or facts
+  bool answered = false;  // list, held, facts or other_file
   ListReply list;
   StatusReply held;
   FactsReply facts;
+  OtherFilePart other_file;
+  uint64_t other_bytes = 0;  // of all parts
   bool finished = false;
   Finish finish;
   Stats stats;
@@ -90,6 +92,9 @@ class SourceSession {
   // REQUIRES: the source has kFeatureFacts.
   [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
                                          FactsReply* reply);
+  // REQUIRES: Open() has made a plan of a seed.
+  [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
+                                             OtherFilePart* part);
   // Before Open(), for a refresh: goes with its request.
   void SetMemory(TargetMemory memory) { memory_ = std::move(memory); }
   // Blocks while the source pins and plans, for as long as it gets on. While it

@@ -335,6 +335,13 @@ std::vector<OptionSpec> SeedOptionSpecs() {
        "Give a clone the source's database id, for a clone that replaces its "
        "source. Default: an id of its own.",
        [](auto& a) -> auto& { return a.options.keep_identity; }),
+      Row<Pull>("other-files", Group::kAdvanced,
+       "What to do with the application's own files in the source's directory, "
+       "such as a configuration: copy (those that a new directory may get, 16 "
+       "MiB each and 64 MiB in all) or ignore.",
+       [](auto& a) -> auto& { return a.options.other_files; },
+       ChoiceValue<OtherFiles>("copy|ignore",
+                               {OtherFiles::kCopy, OtherFiles::kIgnore})),
       Row<Pull>("durability", Group::kAdvanced,
        "When to sync: chunk (each chunk before it is recorded) or none (once, "
        "before the final rename).",
@@ -371,14 +378,14 @@ std::vector<OptionSpec> PullOptionSpecs() {
 // others, which it takes so that the command line of a pull can be planned.
 std::vector<OptionSpec> PlanOptionSpecs(bool listed) {
   static const std::set<std::string> for_plan = {
-      "adopt",         "always-swap",   "before-swap",  "begin",
-      "cf",            "chunk-bytes",   "compare",
-      "deadline",      "drop-missing",  "end",          "for-rocksdb",
-      "keep-identity", "lanes",         "max-age",      "method",
-      "min-free",      "mode",          "owner",        "permissions",
-      "replace",       "restart",       "reuse",        "snapshot",
-      "snapshot-dir",  "source-id",     "stall-timeout", "tls-ca",
-      "tls-cert",      "tls-key",       "visibility",   "wal-dir"};
+      "adopt",          "always-swap",    "before-swap",    "begin",
+      "cf",             "chunk-bytes",    "compare",        "deadline",
+      "drop-missing",   "end",            "for-rocksdb",    "keep-identity",
+      "lanes",          "max-age",        "method",         "min-free",
+      "mode",           "other-files",    "owner",          "permissions",
+      "replace",        "restart",        "reuse",          "snapshot",
+      "snapshot-dir",   "source-id",      "stall-timeout",  "tls-ca",
+      "tls-cert",       "tls-key",        "visibility",     "wal-dir"};
   std::vector<OptionSpec> specs;
   if (listed) {
     specs.push_back(Row<Pull>(

@@ -1,0 +1,55 @@
+#include "pipeline/base/database_open.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// True if this process has that file open, by whatever name.
+bool IsOpenHere(const struct stat& file) {
+  std::error_code error;
+  fs::directory_iterator it("/proc/self/fd", error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    struct stat info;
+    if (stat(it->path().c_str(), &info) == 0 && info.st_dev == file.st_dev &&
+        info.st_ino == file.st_ino) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// RocksDB takes an fcntl lock. A process does not see its own fcntl locks and
+// loses them when it closes any descriptor of the file, so a file that this
+// process has open counts as locked and is not opened again.
+bool IsDatabaseOpen(const std::string& dir) {
+  const std::string path = dir + "/LOCK";
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return false;
+  }
+  if (IsOpenHere(info)) {
+    return true;
+  }
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) {
+    return false;
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(fd);
+  return held;
+}
+
+}  // namespace sstferry

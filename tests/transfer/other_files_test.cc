@@ -1,0 +1,404 @@
+// The application's own files: a seed takes them over, a swap keeps what the
+// replica's application changed.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "format/other_file.h"
+#include "pipeline/source/directory/other_files.h"
+#include "pipeline/target/disk/durable.h"
+#include "pipeline/target/disk/other_files.h"
+#include "sstferry/target.h"
+#include "tests/support/catch.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string TextIn(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+void Write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+void MakeSource(const std::string& path, int round = 0) {
+  OpenDb db(path, OneFamily());
+  for (int i = 0; i < 50; ++i) {
+    db.Put(NumberedKey(i), "value " + std::to_string(i + round));
+  }
+  db.Flush();
+}
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info;
+  REQUIRE(stat(path.c_str(), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+PullOptions By(PullMethod method) {
+  PullOptions options;
+  options.method = method;
+  return options;
+}
+
+TEST_CASE("A seed by any method takes over the application's files",
+          "[transfer][other_files]") {
+  const TempDir dir;
+  const std::string source = dir / "source";
+  MakeSource(source);
+  const std::string big = RandomBytes(700'000, 3);  // several parts
+  Write(source + "/NAME-config.json", "{\"raw_mode\": true}");
+  Write(source + "/SESSION_ID", big);
+  Write(source + "/empty", "");
+  REQUIRE(chmod((source + "/NAME-config.json").c_str(), 0755) == 0);
+  REQUIRE(chmod((source + "/SESSION_ID").c_str(), 0600) == 0);
+  const PullMethod method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
+  const Via via = GENERATE(Via::kDirectory, Via::kTcp);
+  const Ferried ferried = Ferry(source, dir / "target", By(method), via);
+  INFO(ferried.message());
+  REQUIRE_OK(ferried.status);
+  REQUIRE(TextIn(dir / "target/NAME-config.json") == "{\"raw_mode\": true}");
+  REQUIRE(TextIn(dir / "target/SESSION_ID") == big);
+  REQUIRE(fs::file_size(dir / "target/empty") == 0);
+  REQUIRE(ferried.summary.other_files == 3);
+  REQUIRE(ferried.summary.other_files_bytes == 700'018);
+  REQUIRE(ferried.notes_mention("not as of the same point in time"));
+  // The access of the database, never more than at the source, never to execute.
+  const mode_t files = ModeOf(dir / "target/CURRENT");
+  REQUIRE((files & 0111) == 0);
+  REQUIRE(ModeOf(dir / "target/NAME-config.json") == files);
+  REQUIRE(ModeOf(dir / "target/SESSION_ID") == (files & 0600));
+  ExpectSameEntries(source, dir / "target");
+}
+
+TEST_CASE("A seed leaves the application's files where it is asked to",
+          "[transfer][other_files]") {
+  const TempDir dir;
+  MakeSource(dir / "source");
+  Write(dir / "source/config.json", "{}");
+  PullOptions options;
+  options.other_files = OtherFiles::kIgnore;
+  const Ferried ferried = Ferry(dir / "source", dir / "target", options);
+  REQUIRE_OK(ferried.status);
+  REQUIRE(ferried.summary.other_files == 0);
+  REQUIRE_FALSE(ferried.notes_mention("application's files"));
+  REQUIRE_FALSE(fs::exists(dir / "target/config.json"));
+  REQUIRE_FALSE(fs::exists(dir / "target/sstferry.files"));
+}
+
+TEST_CASE("Files that must not come are named and stay behind",
+          "[transfer][other_files]") {
+  const TempDir dir;
+  const std::string source = dir / "source";
+  MakeSource(source);
+  for (const char* name : {"core.17", "server.key", "cert.pem", "a b", ".x",
+                           "notes.log", "current.txt"}) {
+    Write(source + "/" + name, "secret");
+  }
+  fs::create_symlink("/etc/passwd", source + "/passwd");
+  fs::create_directory(source + "/below");
+  Write(source + "/below/file", "not looked at");
+  Write(source + "/good", "good");
+  const Ferried ferried = Ferry(source, dir / "target");
+  INFO(ferried.message());
+  REQUIRE_OK(ferried.status);
+  REQUIRE(ferried.summary.other_files == 1);
+  REQUIRE(TextIn(dir / "target/good") == "good");
+  for (const char* name :
+       {"core.17", "server.key", "cert.pem", "a b", ".x", "notes.log",
+        "current.txt", "passwd", "below"}) {
+    INFO(name);
+    REQUIRE_FALSE(fs::exists(fs::symlink_status(dir / "target/" + name)));
+    REQUIRE(ferried.notes_mention(name) == (std::string(name) != "below"));
+  }
+}
+
+TEST_CASE("A file of 16 MiB comes, and one of a byte more does not, nor what is "
+          "above 64 MiB in all", "[transfer][other_files]") {
+  const TempDir dir;
+  const std::string source = dir / "source";
+  MakeSource(source);
+  const auto make = [&source](const std::string& name, uint64_t bytes) {
+    Write(source + "/" + name, "");
+    fs::resize_file(source + "/" + name, bytes);
+  };
+  for (const char* name : {"a", "b", "c", "d"}) {
+    make(name, kMaxOtherFileBytes);
+  }
+  make("a2", kMaxOtherFileBytes + 1);
+  make("e", 1);
+  make("f", 0);
+  const Ferried ferried =
+      Ferry(source, dir / "target", By(PullMethod::kClone), Via::kTcp);
+  INFO(ferried.message());
+  REQUIRE_OK(ferried.status);
+  REQUIRE(ferried.summary.other_files == 5);
+  REQUIRE(ferried.summary.other_files_bytes == kMaxOtherFilesBytes);
+  REQUIRE(fs::file_size(dir / "target/d") == kMaxOtherFileBytes);
+  REQUIRE(fs::exists(dir / "target/f"));
+  REQUIRE_FALSE(fs::exists(dir / "target/a2"));
+  REQUIRE_FALSE(fs::exists(dir / "target/e"));
+  REQUIRE(ferried.notes_mention("a2, e (each is above 16 MiB"));
+}
+
+TEST_CASE("A file that vanishes or becomes too large after the plan is named",
+          "[transfer][other_files]") {
+  const TempDir dir;
+  const std::string source = dir / "source";
+  MakeSource(source);
+  Write(source + "/gone", "soon");
+  Write(source + "/grown", "soon");
+  Write(source + "/rewritten", "old");
+  PullOptions options;
+  options.source.directory = source;
+  options.target_dir = dir / "target";
+  options.on_transfer = [&](const std::string&) {
+    fs::remove(source + "/gone");
+    fs::resize_file(source + "/grown", kMaxOtherFileBytes + 1);
+    Write(source + "/rewritten", "new");
+  };
+  Ferried ferried;
+  ferried.status = MakePull(options)->Run(&ferried.summary);
+  REQUIRE_OK(ferried.status);
+  REQUIRE(ferried.notes_mention("gone did not come"));
+  REQUIRE(ferried.notes_mention("grown did not come"));
+  REQUIRE_FALSE(fs::exists(dir / "target/gone"));
+  REQUIRE_FALSE(fs::exists(dir / "target/grown"));
+  REQUIRE(TextIn(dir / "target/rewritten") == "new");
+}
+
+struct SwapWorld {
+  TempDir dir;
+  int rounds = 0;
+
+  SwapWorld() {
+    MakeSource(source());
+    Write(source() + "/config", "one");
+  }
+  std::string source() const { return dir / "source"; }
+  std::string target() const { return dir / "target"; }
+  std::string Config() const { return TextIn(target() + "/config"); }
+
+  // Swaps in what another night has changed.
+  Ferried Night(PullMethod method = PullMethod::kIngest,
+                OtherFiles other = OtherFiles::kCopy) {
+    MakeSource(source(), ++rounds);
+    PullOptions options = By(method);
+    options.source.directory = source();
+    options.target_dir = target();
+    options.mode = PullMode::kRefresh;
+    options.visibility = Visibility::kSwap;
+    options.other_files = other;
+    Ferried ferried;
+    ferried.status = MakePull(options)->Run(&ferried.summary);
+    INFO(ferried.message());
+    REQUIRE_OK(ferried.status);
+    REQUIRE(ferried.summary.exchanged);
+    REQUIRE_FALSE(fs::exists(target() + ".sstferry"));
+    ExpectSameEntries(source(), target());
+    return ferried;
+  }
+};
+
+constexpr char kKept[] = "config, which is no part of the database";
+
+TEST_CASE("At a swap the source's new file takes the place of the copied one",
+          "[transfer][other_files][swap]") {
+  SwapWorld world;
+  const PullMethod method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
+  world.Night(method);
+  REQUIRE(world.Config() == "one");
+  Write(world.source() + "/config", "two");
+  REQUIRE_FALSE(world.Night(method).notes_mention(kKept));
+  REQUIRE(world.Config() == "two");
+  // And what the source deletes stays.
+  fs::remove(world.source() + "/config");
+  world.Night(method);
+  REQUIRE(world.Config() == "two");
+  // From its next version on it is the source's again.
+  Write(world.source() + "/config", "three");
+  REQUIRE_FALSE(world.Night(method).notes_mention(kKept));
+  REQUIRE(world.Config() == "three");
+}
+
+TEST_CASE("At a swap the replica keeps its own files and those that it changed",
+          "[transfer][other_files][swap]") {
+  SwapWorld world;
+  const PullMethod method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
+  world.Night(method);
+  Write(world.target() + "/own", "own");
+  Write(world.target() + "/.hidden", "own");
+  Write(world.target() + "/core.1", "own");
+  REQUIRE(chmod((world.target() + "/own").c_str(), 0751) == 0);
+  Write(world.target() + "/config", "mine");
+  const Ferried alone = world.Night(method);
+  REQUIRE(world.Config() == "mine");  // only the replica changed it
+  REQUIRE_FALSE(alone.notes_mention(kKept));
+  Write(world.source() + "/config", "two");
+  const Ferried both = world.Night(method);
+  REQUIRE(world.Config() == "mine");
+  REQUIRE(both.notes_mention(kKept));
+  REQUIRE(world.Night(method).notes_mention(kKept));  // each time
+  REQUIRE(TextIn(world.target() + "/own") == "own");
+  REQUIRE(ModeOf(world.target() + "/own") == 0751);
+  REQUIRE(fs::exists(world.target() + "/.hidden"));
+  REQUIRE(fs::exists(world.target() + "/core.1"));
+  // Both the same again: nothing to tell.
+  Write(world.target() + "/config", "two");
+  REQUIRE_FALSE(world.Night(method).notes_mention(kKept));
+  Write(world.source() + "/config", "three");
+  REQUIRE_FALSE(world.Night(method).notes_mention(kKept));
+  REQUIRE(world.Config() == "three");
+}
+
+TEST_CASE("A file that no pull copied is the replica's, whatever the source has",
+          "[transfer][other_files][swap]") {
+  SwapWorld world;
+  world.Night(PullMethod::kIngest, OtherFiles::kIgnore);
+  REQUIRE_FALSE(fs::exists(world.target() + "/config"));
+  Write(world.target() + "/config", "mine");
+  REQUIRE(world.Night().notes_mention(kKept));
+  REQUIRE(world.Config() == "mine");
+  SECTION("nor if the record of what was copied is damaged") {
+    Write(world.target() + "/config", "one");
+    REQUIRE_FALSE(world.Night().notes_mention(kKept));
+    Write(world.target() + "/sstferry.files", "damaged");
+    Write(world.source() + "/config", "two");
+    REQUIRE(world.Night().notes_mention(kKept));
+    REQUIRE(world.Config() == "one");
+  }
+}
+
+TEST_CASE("A swap that copies no files keeps the replica's, and what it knows of "
+          "them", "[transfer][other_files][swap]") {
+  SwapWorld world;
+  world.Night();
+  Write(world.source() + "/config", "two");
+  world.Night(PullMethod::kIngest, OtherFiles::kIgnore);
+  REQUIRE(world.Config() == "one");
+  REQUIRE_FALSE(world.Night().notes_mention(kKept));
+  REQUIRE(world.Config() == "two");
+}
+
+TEST_CASE("A refresh in place leaves the application's files as they are",
+          "[transfer][other_files]") {
+  SwapWorld world;
+  world.Night();
+  Write(world.source() + "/config", "two");
+  Write(world.source() + "/more", "more");
+  MakeSource(world.source(), 100);
+  PullOptions options;
+  options.source.directory = world.source();
+  options.target_dir = world.target();
+  options.mode = PullMode::kRefresh;
+  Summary summary;
+  REQUIRE_OK(MakePull(options)->Run(&summary));
+  REQUIRE(world.Config() == "one");
+  REQUIRE_FALSE(fs::exists(world.target() + "/more"));
+  REQUIRE(summary.other_files == 0);
+  world.Night();
+  REQUIRE(world.Config() == "two");  // what was copied is still known
+}
+
+TEST_CASE("What was placed before a crash is placed anew, as it is then",
+          "[transfer][other_files][swap]") {
+  const TempDir dir;
+  rocksdb::FileSystem* const files = rocksdb::FileSystem::Default().get();
+  for (const char* name : {"other", "old", "db"}) {
+    fs::create_directory(dir / name);
+  }
+  Write(dir / "db/CURRENT", "");
+  REQUIRE_OK(WriteOtherFile(files, dir / "other", "config", "source's"));
+  REQUIRE_OK(WriteCopiedFiles(files, dir / "other",
+                              {{"config", {DigestOf("source's"), false}}}));
+  Write(dir / "old/own", "own");
+  Write(dir / "old/config", "mine");
+  std::vector<std::string> kept;
+  REQUIRE_OK(PlaceOtherFiles(files, dir / "other", dir / "old", dir / "db",
+                             &kept));
+  REQUIRE(kept == std::vector<std::string>{"config"});
+  REQUIRE(TextIn(dir / "db/config") == "mine");
+  // The application ran again before the exchange was tried once more.
+  fs::remove(dir / "old/own");
+  fs::remove(dir / "old/config");
+  Write(dir / "old/new", "new");
+  REQUIRE_OK(PlaceOtherFiles(files, dir / "other", dir / "old", dir / "db",
+                             &kept));
+  REQUIRE(kept.empty());
+  REQUIRE(TextIn(dir / "db/config") == "source's");
+  REQUIRE_FALSE(fs::exists(dir / "db/own"));
+  REQUIRE(TextIn(dir / "db/new") == "new");
+  // Before access is set in db/, no name there is one of TARGET_DIR's files.
+  REQUIRE_OK(RemovePlacedFiles(files, dir / "db"));
+  REQUIRE(fs::hard_link_count(dir / "old/new") == 1);
+  REQUIRE(fs::hard_link_count(dir / "other/config") == 1);
+}
+
+TEST_CASE("A source lists at most 256 of the application's files",
+          "[transfer][other_files]") {
+  const TempDir dir;
+  MakeSource(dir / "source");
+  for (int i = 0; i < 260; ++i) {
+    Write(dir / "source/f" + std::to_string(1000 + i), "x");
+  }
+  const Ferried ferried = Ferry(dir / "source", dir / "target");
+  REQUIRE_OK(ferried.status);
+  REQUIRE(ferried.summary.other_files == 256);
+  REQUIRE(ferried.notes_mention("4 more do not come"));
+}
+
+TEST_CASE("Of two names that differ in case only the first comes",
+          "[transfer][other_files]") {
+  const TempDir dir;
+  MakeSource(dir / "source");
+  Write(dir / "source/Config", "upper");
+  Write(dir / "source/config", "lower");
+  const Ferried ferried = Ferry(dir / "source", dir / "target");
+  REQUIRE_OK(ferried.status);
+  REQUIRE(TextIn(dir / "target/Config") == "upper");
+  REQUIRE_FALSE(fs::exists(dir / "target/config"));
+}
+
+TEST_CASE("A file is read whole or not at all while others write it",
+          "[transfer][other_files]") {
+  const TempDir dir;
+  MakeSource(dir / "source");
+  std::string contents;
+  bool is_private = false;
+  REQUIRE(EndStateOf(ReadOtherFile(dir / "source", "none", &contents,
+                                   &is_private)) == EndState::kSourceError);
+  fs::create_symlink(dir / "source/CURRENT", dir / "source/link");
+  REQUIRE(EndStateOf(ReadOtherFile(dir / "source", "link", &contents,
+                                   &is_private)) == EndState::kSourceError);
+  if (geteuid() == 0) {
+    Write(dir / "source/theirs", "of another account");
+    REQUIRE(chown((dir / "source/theirs").c_str(), 12345, 12345) == 0);
+    REQUIRE(EndStateOf(ReadOtherFile(dir / "source", "theirs", &contents,
+                                     &is_private)) == EndState::kSourceError);
+    // Root's file in a directory of an account.
+    Write(dir / "source/roots", "of root");
+    REQUIRE(chown((dir / "source").c_str(), 12345, 12345) == 0);
+    REQUIRE(EndStateOf(ReadOtherFile(dir / "source", "roots", &contents,
+                                     &is_private)) == EndState::kSourceError);
+    REQUIRE_OK(ReadOtherFile(dir / "source", "theirs", &contents,
+                             &is_private));
+    std::vector<OtherFile> files;
+    uint64_t unlisted = 0;
+    REQUIRE_OK(ListOtherFiles(dir / "source", &files, &unlisted));
+    for (const OtherFile& file : files) {
+      REQUIRE((file.name != "roots" ||
+               file.kept_back == KeptBack::kAccount));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sstferry::test
