@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,10 +14,11 @@
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/target/disk/database_files.h"
 #include "pipeline/target/disk/durable.h"
-#include "pipeline/target/disk/other_accounts.h"
+#include "pipeline/base/other_accounts.h"
 #include "pipeline/target/disk/paced_removal.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
@@ -68,6 +70,18 @@ struct Places {
     REQUIRE(OwnerOf(secret) == 0);
     REQUIRE(OwnerOf(victim) == 0);
     REQUIRE(std::distance(fs::directory_iterator(victim), {}) == 1);
+  }
+  // The tool with `arguments`, run by `account`, which may not be able to reach
+  // the directory that it was built in.
+  std::vector<std::string> As(const std::string& account,
+                              const std::vector<std::string>& arguments) const {
+    std::vector<std::string> words = Sstferry(arguments);
+    const std::string copy = dir / "sstferry";
+    if (!fs::exists(copy)) fs::copy_file(words[0], copy);
+    words[0] = copy;
+    words.insert(words.begin(),
+                 {"/usr/bin/setpriv", "--reuid", account, "--clear-groups"});
+    return words;
   }
   PullOptions Options(const std::string& target) const {
     PullOptions options;
@@ -242,6 +256,86 @@ TEST_CASE("Root takes no config file that others may change",
   if (code != 0) {
     REQUIRE(plan.err().find("others may change") != std::string::npos);
   }
+}
+
+TEST_CASE("A Unix socket is for the accounts that it names",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string listen = "unix:" + (places.dir / "socket");
+  const bool allows = GENERATE(false, true);
+  std::vector<std::string> words = {"--db", "db=" + (places.dir / "source")};
+  if (allows) words.insert(words.end(), {"--allow-uid", "daemon"});
+  const ServeProcess server(words, listen);
+  const auto list = [&](const std::string& account) {
+    return std::make_unique<Process>(places.As(account, {"ls", listen}));
+  };
+  const std::unique_ptr<Process> other = list("bin");
+  REQUIRE(other->Wait() == 1);
+  INFO(other->err());
+  REQUIRE(other->err().find("DENIED") != std::string::npos);
+  REQUIRE(other->err().find("--allow-uid") != std::string::npos);
+  REQUIRE(other->out().empty());
+  REQUIRE(list("root")->Wait() == 0);
+  REQUIRE(list("daemon")->Wait() == (allows ? 0 : 1));
+}
+
+TEST_CASE("No account takes over the transfer of another at a Unix socket",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string path = places.dir / "socket";
+  const std::string listen = "unix:" + path;
+  const ServeProcess server({"--db", "db=" + (places.dir / "source"),
+                             "--allow-uid", "daemon"},
+                            listen);
+  std::unique_ptr<Channel> control;
+  Opened opened;
+  REQUIRE_OK(OpenSample({path, 0}, &opened, &control));
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane({path, 0}, opened.transfer_id, 0, &lane));
+  // This thread alone is the other account, while it connects.
+  REQUIRE(syscall(SYS_setresuid, -1, 1, -1) == 0);
+  std::unique_ptr<Channel> stolen;
+  const rocksdb::Status dialed =
+      DialLane({path, 0}, opened.transfer_id, 0, &stolen);
+  REQUIRE(syscall(SYS_setresuid, -1, 0, -1) == 0);
+  REQUIRE_OK(dialed);
+  const rocksdb::Status end = ReceiveEnd(stolen.get());
+  INFO(end.ToString());
+  REQUIRE(EndStateOf(end) == EndState::kDenied);
+}
+
+TEST_CASE("A Unix socket is made where only root and the server make names",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  std::unique_ptr<Listener> listener;
+  std::string path = places.app + "/socket";
+  SECTION("the directory is another's") {}
+  SECTION("everybody may write there") {
+    fs::create_directory(places.dir / "all");
+    chmod((places.dir / "all").c_str(), 0777);
+    path = places.dir / "all/socket";
+  }
+  SECTION("another's socket is there") {
+    fs::create_directory(places.dir / "sticky");
+    chmod((places.dir / "sticky").c_str(), 01777);
+    path = places.dir / "sticky/socket";
+    REQUIRE_OK(ListenUnix(path, {}, &listener));
+    fs::rename(path, path + ".kept");
+    listener.reset();
+    fs::rename(path + ".kept", path);
+    REQUIRE(lchown(path.c_str(), kOther, kOther) == 0);
+  }
+  const rocksdb::Status status = ListenUnix(path, {}, &listener);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  const std::string expected =
+      path.find("/all/") == std::string::npos
+          ? "uid " + std::to_string(kOther)
+          : "everybody";
+  REQUIRE(status.ToString().find(expected) != std::string::npos);
 }
 
 TEST_CASE("A LOCK that is a link is not opened", "[bad_input][accounts]") {

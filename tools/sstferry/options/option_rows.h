@@ -136,10 +136,10 @@ class TextValue {
 };
 inline TextValue PathValue(const char* value) { return TextValue(value, "a path"); }
 
-// HOST:PORT.
+// HOST:PORT or unix:/PATH.
 class AddressValue {
  public:
-  const char* value() const { return "HOST:PORT"; }
+  const char* value() const { return "ADDRESS"; }
   std::string Bounds() const { return ""; }
   std::string Text(const HostPort& address) const;
   [[nodiscard]] rocksdb::Status Read(const std::string& what,
