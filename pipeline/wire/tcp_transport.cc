@@ -1,6 +1,7 @@
 // Opening TCP connections: the listening and the dialing side.
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +18,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using rocksdb::Status;
 
-constexpr int kBacklog = 128;
+// As long as the system allows: with a full one, a peer's attempt waits for its
+// kernel to repeat it, after one second, then two, while a flood is at the door.
+constexpr int kBacklog = SOMAXCONN;
 // Pause before the next accept if the machine lacks a resource.
 constexpr std::chrono::milliseconds kShortagePause{100};
 
@@ -203,8 +206,16 @@ Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
     socklen_t length = sizeof(*peer);
     *socket = accept4(fd, reinterpret_cast<sockaddr*>(peer), &length,
                       SOCK_CLOEXEC);
-    if (*socket >= 0) {
+    char first = 0;
+    if (*socket >= 0 && recv(*socket, &first, sizeof(first),
+                             MSG_PEEK | MSG_DONTWAIT) != 0) {
       return Status::OK();
+    }
+    if (*socket >= 0) {
+      // It has closed while it waited: a flood's is not worth a thread, behind
+      // which honest peers would wait.
+      close(*socket);
+      continue;
     }
     const int error = errno;
     if (error == EAGAIN || error == EWOULDBLOCK) {
