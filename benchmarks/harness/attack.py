@@ -5,16 +5,26 @@
     attack.py drip FROM PORT          keeps 200 open, each sending one byte of
                                       a frame's header now and then; one that
                                       is closed is opened again
+    attack.py targets FROM PORT SSTFERRY DIR
+                                      two targets that pull "other" with the
+                                      smallest chunks, each time with another
+                                      plan, are killed and begin again, beside
+                                      "connections"
     attack.py spin SHARE              takes so many cores, 0.7 for instance
 
 FROM is the address it comes from, PORT the server's on 127.0.0.1. Says
 "attacking" when it is in full swing, and on SIGTERM how many connections it
-made.
+made. It and its children are one process group.
 """
 
+import json
+import math
+import os
 import select
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -24,6 +34,10 @@ DRIP_SECONDS = 0.5
 # How a frame begins; ten seconds of dripping do not fill its header.
 MAGIC = b"SFY1"
 SPIN_SECONDS = 0.001
+TARGETS = 2
+LEAST_CHUNK_BYTES = 65536
+# Long enough for a snapshot, a plan and its first chunks.
+PULL_SECONDS = 1.5
 
 
 class Stopped(Exception):
@@ -101,8 +115,47 @@ class Attacker:
             time.sleep(DRIP_SECONDS)
 
 
+def targets(address, port, sstferry, directory):
+    """The transfers end by a kill, so that their source has to notice."""
+    flood = subprocess.Popen(
+        [sys.executable, __file__, "connections", address, port],
+        stdout=subprocess.PIPE, text=True)
+    flood.stdout.readline()
+    say("attacking")
+    pulls = []
+    made = 0
+    try:
+        while True:
+            for i in range(TARGETS):
+                made += 1
+                target = os.path.join(directory, "hostile%d" % i)
+                shutil.rmtree(target + ".sstferry", ignore_errors=True)
+                shutil.rmtree(target, ignore_errors=True)
+                pulls.append(subprocess.Popen([
+                    sstferry, "pull", "sst://127.0.0.1:%s/other" % port, target,
+                    "--restart", "--snapshot", "latest", "--method", "ingest",
+                    "--lanes", "16", "--progress", "never", "--chunk-bytes",
+                    str(LEAST_CHUNK_BYTES + 4096 * made)],
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            time.sleep(PULL_SECONDS)
+            while pulls:
+                pulls[-1].kill()
+                pulls.pop().wait()
+    finally:
+        for pull in pulls:
+            pull.kill()
+        flood.terminate()
+        made += json.loads(flood.stdout.read())["connections"]
+        say('{"connections": %d}' % made)
+
+
 def spin(share):
-    """Catches up when others had the CPU."""
+    """Catches up when others had the CPU. A process takes one core at most."""
+    processes = max(1, math.ceil(share))
+    for _ in range(processes - 1):
+        if os.fork() == 0:
+            break
+    share /= processes
     say("attacking")
     started = time.monotonic()
     while True:
@@ -118,11 +171,17 @@ def main():
     signal.signal(signal.SIGTERM, on_signal)
     attacker = None
     try:
+        if sys.argv[1] != "connections" or os.getppid() != os.getpgrp():
+            os.setpgid(0, 0)
+        if sys.argv[1] == "targets":
+            targets(*sys.argv[2:])
         if sys.argv[1] == "spin":
             spin(float(sys.argv[2]))
         attacker = Attacker(sys.argv[2], int(sys.argv[3]))
         getattr(attacker, sys.argv[1])()
     except Stopped:
+        if sys.argv[1] == "targets":
+            return
         say('{"connections": %d}' % (attacker.made if attacker else 0))
 
 

@@ -329,8 +329,10 @@ std::string SourceAddress::ToString() const {
   if (is_directory()) {
     return directory;
   }
-  std::string text = kScheme + sstferry::ToString(HostPort{host, port});
-  return name.empty() ? text : text + "/" + name;
+  const HostPort where{host, port};
+  const std::string text =
+      (where.is_unix() ? "" : kScheme) + sstferry::ToString(where);
+  return name.empty() ? text : text + (where.is_unix() ? ":" : "/") + name;
 }
 
 bool IsValidDatabaseName(const std::string& name) {
@@ -344,7 +346,8 @@ bool IsValidDatabaseName(const std::string& name) {
 Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
   *out = SourceAddress();
   const std::string expected =
-      "expected a directory or sst://HOST[:PORT]/NAME, found \"" + text + "\"";
+      "expected a directory, sst://HOST[:PORT]/NAME or unix:/PATH:NAME, found "
+      "\"" + text + "\"";
   if (text.empty()) {
     return Status::InvalidArgument("database address: " + expected);
   }
@@ -352,7 +355,8 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
     return Status::InvalidArgument(
         "database address: expected one, found several in \"" + text + "\"");
   }
-  if (!Slice(text).starts_with(kScheme)) {
+  const bool is_unix = Slice(text).starts_with(kUnixScheme);
+  if (!is_unix && !Slice(text).starts_with(kScheme)) {
     const size_t scheme_end = text.find("://");
     if (scheme_end != std::string::npos &&
         text.find('/') == scheme_end + 1) {
@@ -361,21 +365,24 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
     out->directory = text;
     return Status::OK();
   }
-  const std::string rest = text.substr(std::strlen(kScheme));
-  const size_t slash = rest.find('/');
+  // Neither a host nor the path of a socket has what begins a name.
+  const size_t begin = std::strlen(is_unix ? kUnixScheme : kScheme);
+  const size_t end = text.find(is_unix ? ':' : '/', begin);
   HostPort host_port;
-  const Status status = ParseHostPort(rest.substr(0, slash), &host_port);
-  if (!status.ok()) {
+  const Status status = ParseHostPort(
+      is_unix ? text.substr(0, end) : text.substr(begin, end - begin),
+      &host_port);
+  if (!status.ok() || is_unix != host_port.is_unix()) {
     return Status::InvalidArgument("database address: " + expected,
                                    MessageOf(status));
   }
-  if (host_port.port == 0) {
+  if (host_port.port == 0 && !is_unix) {
     return Status::InvalidArgument(
         "database address: port: expected 1 to 65535, found 0 in \"" + text +
         "\"");
   }
   std::string name =
-      slash == std::string::npos ? std::string() : rest.substr(slash + 1);
+      end == std::string::npos ? std::string() : text.substr(end + 1);
   if (!name.empty() && !IsValidDatabaseName(name)) {
     return Status::InvalidArgument(
         "database name: expected 1 to 64 of A-Z a-z 0-9 . _ -, found \"" +

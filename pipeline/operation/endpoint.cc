@@ -17,7 +17,9 @@ Status Endpoint::Open(const EndpointOptions& options,
   if (!options.address.is_directory()) {
     const HostPort where{options.address.host, options.address.port};
     opened->name_ = options.address.name;
-    if (options.tls.empty()) {
+    if (where.is_unix()) {
+      opened->dialer_ = MakeUnixDialer(where.host);
+    } else if (options.tls.empty()) {
       opened->dialer_ = MakeTcpDialer(where);
     } else {
       const Status status =

@@ -1,4 +1,4 @@
-// Connects to a source by either kind of address: to a server over TCP, or to
+// Connects to a source by either kind of address: to a server, or to
 // a directory, for which it starts a server in this process with an in-memory
 // transport, so that both take the same path.
 #pragma once
@@ -17,7 +17,7 @@ struct EndpointOptions {
   uint32_t lanes = 4;
   std::string snapshot_dir;
   std::string wal_dir;  // of a directory
-  TlsFiles tls;  // empty: plain TCP
+  TlsFiles tls;  // empty: plain TCP; no use for a Unix socket
   std::chrono::milliseconds peer_timeout{10'000};
   std::chrono::milliseconds stall_timeout{120'000};
   OperatorRegistry registry;
@@ -42,7 +42,7 @@ class Endpoint {
   Endpoint() = default;
   std::string name_;
   std::unique_ptr<Dialer> dialer_;
-  std::unique_ptr<SourceServer> server_;  // null for TCP
+  std::unique_ptr<SourceServer> server_;  // null for a server elsewhere
   std::thread server_thread_;
 };
 

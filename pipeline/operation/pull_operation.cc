@@ -11,7 +11,7 @@
 #include "pipeline/operation/method_plans.h"
 #include "pipeline/operation/operation_parts.h"
 #include "pipeline/options/directories.h"
-#include "pipeline/target/disk/other_accounts.h"
+#include "pipeline/base/other_accounts.h"
 #include "pipeline/target/disk/target_directories.h"
 #include "pipeline/target/fill/clone_target.h"
 #include "pipeline/target/fill/refresh_target.h"

@@ -4,7 +4,7 @@
 #include "pipeline/operation/verifier.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/target/disk/access.h"
-#include "pipeline/target/disk/other_accounts.h"
+#include "pipeline/base/other_accounts.h"
 #include "pipeline/target/disk/workspace.h"
 #include "pipeline/target/memory/health.h"
 #include "pipeline/target/memory/target_state.h"

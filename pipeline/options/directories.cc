@@ -11,6 +11,7 @@
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "pipeline/base/descriptor.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/db.h"
@@ -133,7 +134,12 @@ Status CheckApartOn(const std::string& machine, const std::string& source,
 bool ReadNewestOptions(const std::string& dir, std::string* text) {
   std::error_code error;
   std::string newest;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+  const Descriptor opened = OpenDirectory(fs::canonical(dir, error).string());
+  if (error || !opened.is_open()) {
+    return false;
+  }
+  const std::string own_path = PathOfOpen(opened);
+  for (fs::directory_iterator it(own_path, error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string();
     const std::string number =
@@ -150,7 +156,7 @@ bool ReadNewestOptions(const std::string& dir, std::string* text) {
   if (newest.empty()) {
     return false;
   }
-  *text = ReadStart(dir + "/" + newest, kMaxOptionsTextBytes + 1);
+  *text = ReadStart(own_path + "/" + newest, kMaxOptionsTextBytes + 1);
   return !text->empty() && text->size() <= kMaxOptionsTextBytes;
 }
 

@@ -12,6 +12,7 @@ namespace sstferry {
 namespace {
 
 using boost::asio::ip::tcp;
+using StreamSocket = boost::asio::generic::stream_protocol::socket;
 using rocksdb::Status;
 
 // Keepalive finds a vanished peer after about a minute, even if no caller waits
@@ -27,13 +28,13 @@ constexpr size_t kMaxDrainBytes = 8u << 20;
 
 }  // namespace
 
-ConnectedSocket::ConnectedSocket(tcp::socket socket, const tcp::endpoint& peer)
-    : socket_(std::move(socket)), peer_(EndpointText(peer)) {
-  // A failure of these does not fail the connection.
+ConnectedSocket::ConnectedSocket(StreamSocket socket, std::string peer)
+    : socket_(std::move(socket)), peer_(std::move(peer)) {
+  // A failure of these does not fail the connection. A Unix socket has none.
   boost::system::error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(tcp::no_delay(true), ignored);
-  socket_.set_option(tcp::socket::keep_alive(true), ignored);
+  socket_.set_option(StreamSocket::keep_alive(true), ignored);
   const int fd = socket_.native_handle();
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepaliveIdleSeconds,
              sizeof(int));

@@ -1,9 +1,9 @@
-// A connected socket that any thread may close while others wait on it. Plain
+// A connected socket, of TCP or of this machine, that any thread may close while others wait on it. Plain
 // and encrypted connections use it.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 
 #include <mutex>
 #include <string>
@@ -29,9 +29,10 @@ struct GatherList {
 //   members only while an Inside has entered().
 class ConnectedSocket {
  public:
-  // Sets the socket non-blocking, without delay, with keepalive.
-  ConnectedSocket(boost::asio::ip::tcp::socket socket,
-                  const boost::asio::ip::tcp::endpoint& peer);
+  // Sets the socket non-blocking; if it is TCP's, without delay, with
+  // keepalive. `peer`: the other side, for logs.
+  ConnectedSocket(boost::asio::generic::stream_protocol::socket socket,
+                  std::string peer);
   ~ConnectedSocket() { Close(); }
   ConnectedSocket(const ConnectedSocket&) = delete;
   ConnectedSocket& operator=(const ConnectedSocket&) = delete;
@@ -88,7 +89,7 @@ class ConnectedSocket {
  private:
   void ReleaseIfUnused();  // under mu_
 
-  boost::asio::ip::tcp::socket socket_;
+  boost::asio::generic::stream_protocol::socket socket_;
   const std::string peer_;
 
   std::mutex mu_;

@@ -74,13 +74,16 @@ Status ClientHandshake(Channel* channel, const Hello& hello,
 Status ServerHandshake(Channel* channel, const std::string& software,
                        const std::string& rocksdb_version,
                        const WaitLimit& limit, Hello* hello, HelloAck* ack) {
-  Status status = channel->Secure(limit);
-  if (!status.ok()) {
-    return status;  // nobody there to understand an End
+  const Status secured = channel->Secure(limit);
+  if (!secured.ok() && channel->identity() == nullptr) {
+    return secured;  // nobody there to understand an End
   }
   channel->LimitPayload(kMaxHandshakeBytes);
-  status = channel->ReceiveMessage(FrameType::kHello, limit, hello);
+  Status status = channel->ReceiveMessage(FrameType::kHello, limit, hello);
   channel->LimitPayload(kMaxPayloadBytes);
+  if (!secured.ok()) {
+    status = secured;  // only now: before its Hello it would not read an End
+  }
   if (!status.ok()) {
     return Refuse(channel, status);
   }

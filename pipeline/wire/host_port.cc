@@ -2,8 +2,11 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include <sys/un.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <string_view>
 
 #include "format/end_state.h"
@@ -19,8 +22,8 @@ constexpr size_t kMaxHostBytes = 255;
 
 Status Wrong(const std::string& text, const std::string& why) {
   return MakeStatus(EndState::kIncompatible,
-                    "address \"" + text + "\": expected HOST[:PORT] or "
-                    "[IPV6][:PORT], " + why);
+                    "address \"" + text + "\": expected HOST[:PORT], "
+                    "[IPV6][:PORT] or unix:/PATH, " + why);
 }
 
 bool IsHostCharacter(char c) {
@@ -39,6 +42,25 @@ Status ParsePort(const std::string& text, std::string_view digits,
   return Status::OK();
 }
 
+// Sets *out to the socket that "unix:/PATH" names.
+Status ParseSocketPath(const std::string& text, HostPort* out) {
+  const std::string path = text.substr(std::strlen(kUnixScheme));
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return Wrong(text, "found a path of " + std::to_string(path.size()) +
+                           " bytes; the system allows " +
+                           std::to_string(sizeof(sockaddr_un::sun_path) - 1));
+  }
+  if (path.ends_with('/')) {
+    return Wrong(text, "found a path that ends in /");
+  }
+  const auto is_wrong = [](unsigned char c) { return c < ' ' || c == ':'; };
+  if (std::any_of(path.begin(), path.end(), is_wrong)) {
+    return Wrong(text, "found a colon or a control character in the path");
+  }
+  *out = {path, 0};
+  return Status::OK();
+}
+
 bool IsLoopbackAddress(const ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
     return ip::make_address_v4(ip::v4_mapped, address.to_v6()).is_loopback();
@@ -49,6 +71,9 @@ bool IsLoopbackAddress(const ip::address& address) {
 }  // namespace
 
 Status ParseHostPort(const std::string& text, HostPort* out) {
+  if (text.starts_with(std::string(kUnixScheme) + "/")) {
+    return ParseSocketPath(text, out);
+  }
   const std::string_view view(text);
   HostPort parsed{"", kDefaultPort};
   std::string_view rest;
@@ -94,6 +119,9 @@ Status ParseHostPort(const std::string& text, HostPort* out) {
 }
 
 std::string ToString(const HostPort& host_port) {
+  if (host_port.is_unix()) {
+    return kUnixScheme + host_port.host;
+  }
   const bool brackets = host_port.host.find(':') != std::string::npos;
   return (brackets ? "[" + host_port.host + "]" : host_port.host) + ":" +
          std::to_string(host_port.port);
@@ -115,6 +143,9 @@ std::string PeerAddress(const std::string& peer) {
 }
 
 bool IsLoopback(const std::string& host) {
+  if (HostPort{host}.is_unix()) {
+    return true;
+  }
   boost::system::error_code error;
   const ip::address address = ip::make_address(host, error);
   if (!error) {

@@ -1,7 +1,8 @@
-// Parts of the TCP transport that dialers, listeners and connections share.
-// Only the .cc files of the TCP and the TLS transport include this header.
-//
+// Parts of the socket transports that dialers, listeners and connections share.
+// Only the .cc files of these transports include this header.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +69,20 @@ using MakeConnection = std::function<std::unique_ptr<Connection>(
 std::unique_ptr<Connection> MakeTcpConnection(
     boost::asio::ip::tcp::socket socket,
     const boost::asio::ip::tcp::endpoint& peer);
+
+// Takes over a connected Unix socket. Its Handshake() returns `admitted`.
+std::unique_ptr<Connection> MakeUnixConnection(
+    int socket, std::string peer, std::optional<PeerIdentity> identity,
+    const rocksdb::Status& admitted);
+
+// Waits for a connection at the listening socket `fd`, which does not block, and
+// takes it, in *socket, with its address. Waits while the machine lacks a
+// resource. `address` is for messages.
+//   Aborted    `wake` was raised
+//   kInternal  the listening socket is broken
+[[nodiscard]] rocksdb::Status AcceptSocket(int fd, const std::string& address,
+                                           WakeSignal* wake,
+                                           sockaddr_storage* peer, int* socket);
 
 // As ListenTcp() and MakeTcpDialer(), with connections that `make` makes.
 [[nodiscard]] rocksdb::Status ListenWith(const HostPort& where,

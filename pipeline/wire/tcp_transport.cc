@@ -1,8 +1,11 @@
 // Opening TCP connections: the listening and the dialing side.
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "format/end_state.h"
@@ -15,14 +18,16 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using rocksdb::Status;
 
-constexpr int kBacklog = 128;
+// As long as the system allows: with a full one, a peer's attempt waits for its
+// kernel to repeat it, after one second, then two, while a flood is at the door.
+constexpr int kBacklog = SOMAXCONN;
 // Pause before the next accept if the machine lacks a resource.
 constexpr std::chrono::milliseconds kShortagePause{100};
 
 // Errors of accept(2) that concern one peer or a temporary shortage, not the
 // listener.
-bool AcceptMayRetry(const boost::system::error_code& error) {
-  switch (error.value()) {
+bool AcceptMayRetry(int error) {
+  switch (error) {
     case ECONNABORTED:
     case EINTR:
     case EPROTO:
@@ -63,32 +68,17 @@ class TcpListener final : public Listener {
 };
 
 Status TcpListener::Accept(std::unique_ptr<Connection>* connection) {
-  const int fd = acceptor_.native_handle();
-  for (;;) {
-    Patience forever(WaitLimit::Forever());
-    if (PollSocket(fd, POLLIN, &wake_, &forever) == PollResult::kWoken) {
-      return ClosedHere("accept on " + address_);
-    }
-    tcp::socket socket(SocketContext());
+  sockaddr_storage address;
+  int fd = -1;
+  const Status status = AcceptSocket(acceptor_.native_handle(), address_,
+                                     &wake_, &address, &fd);
+  if (status.ok()) {
     tcp::endpoint peer;
-    boost::system::error_code error;
-    acceptor_.accept(socket, peer, error);
-    if (!error) {
-      *connection = make_(std::move(socket), peer);
-      return Status::OK();
-    }
-    if (error == asio::error::would_block) {
-      continue;
-    }
-    if (!AcceptMayRetry(error)) {
-      return MakeStatus(EndState::kInternal,
-                        "accept on " + address_ + ": " + ErrorText(error));
-    }
-    Patience pause(WaitLimit::Within(kShortagePause));
-    if (PollSocket(-1, 0, &wake_, &pause) == PollResult::kWoken) {
-      return ClosedHere("accept on " + address_);
-    }
+    std::memcpy(peer.data(), &address,
+                std::min(sizeof(address), peer.capacity()));
+    *connection = make_(tcp::socket(SocketContext(), peer.protocol(), fd), peer);
   }
+  return status;
 }
 
 boost::system::error_code OpenAcceptor(const tcp::endpoint& endpoint,
@@ -205,6 +195,43 @@ Status TcpDialer::Failed(const tcp::endpoint& endpoint,
 }
 
 }  // namespace
+
+Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
+                    sockaddr_storage* peer, int* socket) {
+  for (;;) {
+    Patience forever(WaitLimit::Forever());
+    if (PollSocket(fd, POLLIN, wake, &forever) == PollResult::kWoken) {
+      return ClosedHere("accept on " + address);
+    }
+    socklen_t length = sizeof(*peer);
+    *socket = accept4(fd, reinterpret_cast<sockaddr*>(peer), &length,
+                      SOCK_CLOEXEC);
+    char first = 0;
+    if (*socket >= 0 && recv(*socket, &first, sizeof(first),
+                             MSG_PEEK | MSG_DONTWAIT) != 0) {
+      return Status::OK();
+    }
+    if (*socket >= 0) {
+      // It has closed while it waited: a flood's is not worth a thread, behind
+      // which honest peers would wait.
+      close(*socket);
+      continue;
+    }
+    const int error = errno;
+    if (error == EAGAIN || error == EWOULDBLOCK) {
+      continue;
+    }
+    if (!AcceptMayRetry(error)) {
+      return MakeStatus(EndState::kInternal,
+                        "accept on " + address + ": " +
+                            ErrorText(ErrnoCode(error)));
+    }
+    Patience pause(WaitLimit::Within(kShortagePause));
+    if (PollSocket(-1, 0, wake, &pause) == PollResult::kWoken) {
+      return ClosedHere("accept on " + address);
+    }
+  }
+}
 
 Status ListenWith(const HostPort& where, const MakeConnection& make,
                   std::unique_ptr<Listener>* listener) {

@@ -5,19 +5,24 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <sstream>
 
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/stop_signal.h"
 #include "pipeline/target/disk/database_files.h"
 #include "pipeline/target/disk/durable.h"
-#include "pipeline/target/disk/other_accounts.h"
+#include "pipeline/base/other_accounts.h"
 #include "pipeline/target/disk/paced_removal.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
@@ -48,6 +53,22 @@ uid_t OwnerOf(const std::string& path) {
   return info.st_uid;
 }
 
+// Does with the rights of the other account what needs system calls alone.
+void AsOther(const std::function<bool()>& act) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const bool is_other = setgroups(0, nullptr) == 0 &&
+                          setresgid(kOther, kOther, kOther) == 0 &&
+                          setresuid(kOther, kOther, kOther) == 0;
+    _exit(is_other && act() ? 0 : 1);
+  }
+  int state = 0;
+  REQUIRE(waitpid(child, &state, 0) == child);
+  REQUIRE(WIFEXITED(state));
+  REQUIRE(WEXITSTATUS(state) == 0);
+}
+
 // A place of the other account, and files that only root may read and write.
 struct Places {
   ScratchDir dir;
@@ -69,6 +90,19 @@ struct Places {
     REQUIRE(OwnerOf(secret) == 0);
     REQUIRE(OwnerOf(victim) == 0);
     REQUIRE(std::distance(fs::directory_iterator(victim), {}) == 1);
+  }
+  // The tool with `arguments`, run by `account`, which may not be able to reach
+  // the directory that it was built in.
+  std::vector<std::string> As(uid_t account,
+                              const std::vector<std::string>& arguments) const {
+    std::vector<std::string> words = Sstferry(arguments);
+    const std::string copy = dir / "sstferry";
+    if (!fs::exists(copy)) fs::copy_file(words[0], copy);
+    words[0] = copy;
+    words.insert(words.begin(),
+                 {"/usr/bin/setpriv", "--reuid", std::to_string(account),
+                  "--regid", std::to_string(account), "--clear-groups"});
+    return words;
   }
   PullOptions Options(const std::string& target) const {
     PullOptions options;
@@ -245,6 +279,86 @@ TEST_CASE("Root takes no config file that others may change",
   }
 }
 
+TEST_CASE("A Unix socket is for the accounts that it names",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string listen = "unix:" + (places.dir / "socket");
+  const bool allows = GENERATE(false, true);
+  std::vector<std::string> words = {"--db", "db=" + (places.dir / "source")};
+  if (allows) words.insert(words.end(), {"--allow-uid", "daemon"});
+  const ServeProcess server(words, listen);
+  const auto list = [&](uid_t account) {
+    return std::make_unique<Process>(places.As(account, {"ls", listen}));
+  };
+  const std::unique_ptr<Process> other = list(2);
+  REQUIRE(other->Wait() == 1);
+  INFO(other->err());
+  REQUIRE(other->err().find("DENIED") != std::string::npos);
+  REQUIRE(other->err().find("--allow-uid") != std::string::npos);
+  REQUIRE(other->out().empty());
+  REQUIRE(list(0)->Wait() == 0);
+  REQUIRE(list(1)->Wait() == (allows ? 0 : 1));
+}
+
+TEST_CASE("No account takes over the transfer of another at a Unix socket",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string path = places.dir / "socket";
+  const std::string listen = "unix:" + path;
+  const ServeProcess server({"--db", "db=" + (places.dir / "source"),
+                             "--allow-uid", "daemon"},
+                            listen);
+  std::unique_ptr<Channel> control;
+  Opened opened;
+  REQUIRE_OK(OpenSample({path, 0}, &opened, &control));
+  std::unique_ptr<Channel> lane;
+  REQUIRE_OK(DialLane({path, 0}, opened.transfer_id, 0, &lane));
+  // This thread alone is the other account, while it connects.
+  REQUIRE(syscall(SYS_setresuid, -1, 1, -1) == 0);
+  std::unique_ptr<Channel> stolen;
+  const rocksdb::Status dialed =
+      DialLane({path, 0}, opened.transfer_id, 0, &stolen);
+  REQUIRE(syscall(SYS_setresuid, -1, 0, -1) == 0);
+  REQUIRE_OK(dialed);
+  const rocksdb::Status end = ReceiveEnd(stolen.get());
+  INFO(end.ToString());
+  REQUIRE(EndStateOf(end) == EndState::kDenied);
+}
+
+TEST_CASE("A Unix socket is made where only root and the server make names",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  std::unique_ptr<Listener> listener;
+  std::string path = places.app + "/socket";
+  SECTION("the directory is another's") {}
+  SECTION("everybody may write there") {
+    fs::create_directory(places.dir / "all");
+    chmod((places.dir / "all").c_str(), 0777);
+    path = places.dir / "all/socket";
+  }
+  SECTION("another's socket is there") {
+    fs::create_directory(places.dir / "sticky");
+    chmod((places.dir / "sticky").c_str(), 01777);
+    path = places.dir / "sticky/socket";
+    REQUIRE_OK(ListenUnix(path, {}, &listener));
+    fs::rename(path, path + ".kept");
+    listener.reset();
+    fs::rename(path + ".kept", path);
+    REQUIRE(lchown(path.c_str(), kOther, kOther) == 0);
+  }
+  const rocksdb::Status status = ListenUnix(path, {}, &listener);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  const std::string expected =
+      path.find("/all/") == std::string::npos
+          ? "uid " + std::to_string(kOther)
+          : "everybody";
+  REQUIRE(status.ToString().find(expected) != std::string::npos);
+}
+
 TEST_CASE("A LOCK that is a link is not opened", "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
@@ -320,6 +434,135 @@ TEST_CASE("A pull that root starts in another account's place runs as that one, 
     REQUIRE(pull.Wait() != 0);
     places.RequireUntouched();
   }
+}
+
+TEST_CASE("SIGTERM ends a pull that root started for another account with code "
+          "4, and the same command resumes it",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const ServeProcess server({"--db", "db=" + (places.dir / "source")});
+  const std::string target = places.app + "/target";
+  const std::vector<std::string> words = {"pull",          server.url(),
+                                          target,          "--chunk-bytes",
+                                          "64Ki",          "--progress",
+                                          "never",         "--max-rate"};
+  std::vector<std::string> slow = words;
+  slow.push_back("20k");
+  Process pull(Sstferry(slow));
+  std::error_code error;
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while ((fs::is_empty(target + ".sstferry/staging", error) || error) &&
+         std::chrono::steady_clock::now() < limit) {
+  }
+  pull.Signal(SIGTERM);
+  REQUIRE(pull.Wait() == 4);
+  INFO(pull.err());
+  REQUIRE(pull.err().find("CANCELLED") != std::string::npos);
+  REQUIRE(OwnerOf(target + ".sstferry") == kOther);
+  std::vector<std::string> fast = words;
+  fast.push_back("100M");
+  Process again(Sstferry(fast));
+  REQUIRE(again.Wait() == 0);
+  REQUIRE(OwnerOf(target) == kOther);
+}
+
+TEST_CASE("The account that owns a served database gets nothing else through it",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string source = places.app + "/source";
+  fs::rename(places.dir / "source", source);
+  for (const std::string& name : NamesOf(source)) {
+    Give(source + "/" + name, 0644);
+  }
+  Give(source);
+  ServeProcess server({"--db", "db=" + source});
+  const auto pull = [&](const std::string& target) {
+    return std::make_unique<Process>(
+        places.As(kOther, {"pull", server.url(), places.app + "/" + target,
+                           "--method", "clone", "--progress", "never"}));
+  };
+  AsOther([&] { return open(places.secret.c_str(), O_RDONLY) < 0; });
+  SECTION("by a link") {
+    AsOther([&] {
+      return symlink(places.secret.c_str(),
+                     (source + "/OPTIONS-999999").c_str()) == 0;
+    });
+    const std::unique_ptr<Process> refused = pull("copy");
+    REQUIRE(refused->Wait() == 1);
+    REQUIRE(refused->err().find("expected a regular file") !=
+            std::string::npos);
+    REQUIRE_FALSE(fs::exists(places.app + "/copy"));
+  }
+  SECTION("by a FIFO, which holds nobody up") {
+    AsOther([&] {
+      return mkfifo((source + "/OPTIONS-999999").c_str(), 0666) == 0;
+    });
+    const std::unique_ptr<Process> refused = pull("copy");
+    REQUIRE(refused->Wait(std::chrono::seconds(30)) == 1);
+    REQUIRE(refused->err().find("found a FIFO") != std::string::npos);
+  }
+  SECTION("by a directory in the place of the snapshot's") {
+    fs::create_directory(places.victim + "/db");
+    HostPort where;
+    REQUIRE_OK(ParseHostPort(server.address(), &where));
+    Opened opened;
+    std::unique_ptr<Channel> control;
+    REQUIRE_OK(OpenSample(where, &opened, &control));
+    std::string snapshot;
+    for (const std::string& name : NamesOf(places.app)) {
+      if (name.find("-snapshot-") != std::string::npos) snapshot = name;
+    }
+    REQUIRE_FALSE(snapshot.empty());
+    const std::string path = places.app + "/" + snapshot;
+    AsOther([&] {
+      return rename(path.c_str(), (places.app + "/moved").c_str()) == 0 &&
+             symlink(places.victim.c_str(), path.c_str()) == 0;
+    });
+    server.process().Signal(SIGTERM);
+    REQUIRE(server.process().Wait() == 0);
+    REQUIRE(fs::exists(places.victim + "/db"));
+    fs::remove(places.victim + "/db");
+  }
+  places.RequireUntouched();
+}
+
+TEST_CASE("A note that another account forged ends no process",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string target = places.app + "/target";
+  const std::string staging = target + ".sstferry/staging";
+  Process victim({"/usr/bin/setsid", "/bin/sleep", "600"});
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string boot_id;
+  std::getline(boot, boot_id);
+  const std::string stat =
+      BytesOf("/proc/" + std::to_string(victim.pid()) + "/stat");
+  std::istringstream fields(stat.substr(stat.rfind(')') + 2));
+  std::string start;
+  for (int field = 3; field <= 22; ++field) fields >> start;
+  const std::string note = std::to_string(victim.pid()) + " " + start + " " +
+                           boot_id + "\n";
+  const std::string mark = "sstferry workspace 1\n";
+  AsOther([&] {
+    const auto write_to = [](const std::string& path, const std::string& text) {
+      const int fd = open(path.c_str(), O_CREAT | O_WRONLY, 0600);
+      return write(fd, text.data(), text.size()) ==
+             static_cast<ssize_t>(text.size());
+    };
+    return mkdir((target + ".sstferry").c_str(), 0700) == 0 &&
+           mkdir(staging.c_str(), 0700) == 0 &&
+           write_to(target + ".sstferry/lock", mark) &&
+           write_to(staging + "/command", note);
+  });
+  Process pull(Sstferry({"pull", places.dir / "source", target, "--progress",
+                         "never"}));
+  const int code = pull.Wait();
+  INFO(pull.err());
+  REQUIRE(code != -1);
+  REQUIRE(victim.Wait(std::chrono::milliseconds(0)) == -1);
 }
 
 }  // namespace

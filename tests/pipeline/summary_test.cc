@@ -259,7 +259,8 @@ TEST_CASE("PeakRssBytes sees memory that was touched", "[pipeline]") {
 
 TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
           "[pipeline]") {
-  for (const std::string text : {"/data/db", "db", "sst:/x", "a/b://c"}) {
+  for (const std::string text : {"/data/db", "db", "sst:/x", "a/b://c",
+                                 "./unix:/s:db", "unix"}) {
     SourceAddress address;
     INFO(text);
     REQUIRE_OK(ParseSourceAddress(text, &address));
@@ -273,6 +274,9 @@ TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
       {"sst://[::1]:7420/db", "sst://[::1]:7420/db"},
       {"sst://host", "sst://host:7420"},
       {"sst://host/", "sst://host:7420"},
+      {"unix:/run/s", "unix:/run/s"},
+      {"unix:/run/s:", "unix:/run/s"},
+      {"unix:/run/s:A.b_c-9", "unix:/run/s:A.b_c-9"},
   };
   for (const auto& [text, printed] : urls) {
     SourceAddress address;
@@ -284,7 +288,9 @@ TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
   for (const std::string text :
        {"", "sst://", "sst:///db", "sst://host/a/b", "sst://host/a b",
         "sst://host:0/db", "sst://host:65536/db", "sst://host:x/db",
-        "sst://::1/db", "http://host/db"}) {
+        "sst://::1/db", "http://host/db", "unix:", "unix:s:db", "unix:7420",
+        "unix:/s/:db", "unix:/s:a/b", "unix:/s:a:b", "sst://unix:/s:db",
+        "unix:/s:a,unix:/s:b"}) {
     SourceAddress address;
     INFO(text);
     REQUIRE(ParseSourceAddress(text, &address).IsInvalidArgument());

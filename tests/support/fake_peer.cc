@@ -32,7 +32,8 @@ HostPort Parse(const std::string& address) {
 Status Dial(const HostPort& where, const Hello& hello, const TlsFiles& tls,
             std::unique_ptr<Channel>* channel) {
   std::unique_ptr<Connection> connection;
-  std::unique_ptr<Dialer> dialer = MakeTcpDialer(where);
+  std::unique_ptr<Dialer> dialer =
+      where.is_unix() ? MakeUnixDialer(where.host) : MakeTcpDialer(where);
   Status status = tls.empty() ? Status::OK()
                               : MakeTlsDialer(where, tls, &dialer);
   if (status.ok()) {

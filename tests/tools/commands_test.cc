@@ -459,6 +459,63 @@ TEST_CASE("TLS takes all three files or none, and opens serve to others",
   }
 }
 
+TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
+  const Words tls = {"--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"};
+  ServeArguments serve;
+  REQUIRE_OK(ParseServe({"--db", "n=/d", "--listen", "unix:/run/s",
+                         "--allow-uid", "0", "--allow-uid", "4711",
+                         "--allow-uid", "root"},
+                        &serve));
+  REQUIRE(serve.listen.host == "/run/s");
+  REQUIRE(serve.listen.is_unix());
+  REQUIRE(serve.allowed_uids == std::vector<uint32_t>{0, 4711, 0});
+  const Words socket = {"--db", "n=/d", "--listen", "unix:/run/s"};
+  const std::vector<std::pair<Words, std::string>> rows = {
+      {{"--allow-uid", "no such account"}, "--allow-uid: expected a user's"},
+      {{"--allow-uid", ""}, "--allow-uid: expected a user's"},
+      {{"--allow-uid", "-1"}, "--allow-uid: expected a user's"},
+      {{"--allow-uid", "4294967295"}, "--allow-uid: expected a whole number"},
+      // In a user namespace that is everybody.
+      {{"--allow-uid", "65534"}, "--allow-uid: expected another account"},
+      {{"--allow", "n=x"}, "--allow: expected --tls-cert"},
+      {{"--metrics", "unix:/run/m"}, "--metrics: expected an address"},
+      {tls, "--tls-cert, --tls-key, --tls-ca: expected none"},
+  };
+  for (const auto& [words, text] : rows) {
+    Words all = socket;
+    all.insert(all.end(), words.begin(), words.end());
+    serve = ServeArguments();
+    const std::string said = Refusal(ParseServe(all, &serve));
+    INFO(said);
+    REQUIRE(said.find(text) == 0);
+  }
+  serve = ServeArguments();
+  REQUIRE(Refusal(ParseServe({"--db", "n=/d", "--allow-uid", "0"}, &serve))
+              .find("--allow-uid: expected --listen unix:/PATH") == 0);
+  const auto with = [&tls](Words words) {
+    words.insert(words.end(), tls.begin(), tls.end());
+    return words;
+  };
+  PullArguments pull;
+  REQUIRE_OK(ParsePull({"unix:/run/s:n", "/t"}, &pull));
+  REQUIRE(pull.options.source.ToString() == "unix:/run/s:n");
+  REQUIRE(Refusal(ParsePull(with({"unix:/run/s:n", "/t"}), &pull))
+              .find("--tls-") == 0);
+  REQUIRE(Refusal(ParsePull({"unix:/run/s", "/t"}, &pull))
+              .find("source: expected unix:/PATH:NAME") == 0);
+  REQUIRE(Refusal(ParsePull({"/s", "unix:/t"}, &pull)).find("target: ") == 0);
+  // TLS is for the other one.
+  VerifyArguments verify;
+  REQUIRE_OK(ParseVerify(with({"unix:/run/s:n", "sst://h/n"}), &verify));
+  REQUIRE_OK(ParseVerify(with({"sst://h/n", "unix:/run/s:n"}), &verify));
+  REQUIRE_FALSE(Refusal(ParseVerify(with({"unix:/run/s:n", "/t"}), &verify))
+                    .empty());
+  StatusArguments status;
+  REQUIRE_OK(ParseStatus({"unix:/run/s"}, &status));
+  REQUIRE_OK(ParseLs({"unix:/run/s"}, &status));
+  REQUIRE_FALSE(Refusal(ParseLs(with({"unix:/run/s"}), &status)).empty());
+}
+
 TEST_CASE("Plan lists what a plan depends on and takes all options of pull",
           "[tools]") {
   const Command& plan = *FindCommand("plan");

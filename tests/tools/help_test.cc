@@ -133,7 +133,7 @@ TEST_CASE("Help explains the values that a command's options take",
     return text;
   };
   REQUIRE(names("pull") == "BYTES;DURATION;KEY;SOURCE;");
-  REQUIRE(names("serve") == "BYTES;DURATION;");
+  REQUIRE(names("serve") == "BYTES;DURATION;ADDRESS;");
   REQUIRE(names("verify") == "DURATION;KEY;LEFT, RIGHT;");
   REQUIRE(names("release") == "DURATION;");
 }

@@ -88,6 +88,7 @@ TEST_CASE("zsh completes commands, options, values, names and directories",
   WriteFile(dir / "ask", kAsk);
   WriteFile(dir / "sstferry",
             "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1/ --tls-ca c' ] || "
+            "[ \"$1 $2\" = 'plan unix:/s' ] && echo '  unix:/s:orders' && exit\n"
             "[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls-ca c' ] || exit 1\n"
             "echo 'sst://h:1 serves 2 databases:'\n"
             "echo '  sst://h:1/orders'\necho '  sst://h:1/users'\n");
@@ -104,6 +105,7 @@ TEST_CASE("zsh completes commands, options, values, names and directories",
       {"sstferry pull --wal-dir d", "data"},
       {"sstferry pull --tls-ca c sst://h:1/", "orders users"},
       {"sstferry pull --tls-ca c sst://h:1/u", "users"},
+      {"sstferry pull unix:/s:", "orders"},
       {"sstferry help ve", "verify"},
   };
   for (const auto& [line, expected] : rows) {

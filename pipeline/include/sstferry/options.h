@@ -38,11 +38,12 @@ struct OperatorRegistry {
       prefix_extractors;
 };
 
-// Address of a source: a database directory, or sst://HOST[:PORT]/NAME.
+// Address of a source: a database directory, sst://HOST[:PORT]/NAME, or
+// unix:/PATH:NAME, which is a server's socket on this machine.
 struct SourceAddress {
   std::string directory;  // set, or:
-  std::string host;
-  uint16_t port = 0;
+  std::string host;       // or the socket's path, which begins with '/'
+  uint16_t port = 0;      // 0 for a socket
   std::string name;       // empty only to ask for a list of names
   bool is_directory() const { return host.empty(); }
   std::string ToString() const;

@@ -1,5 +1,5 @@
 // Connections between source and target, independent of the transport: TCP, TLS
-// over TCP, or two ends in one process. Higher layers do not depend on the
+// over TCP, a Unix socket, or two ends in one process. Higher layers do not depend on the
 // transport.
 #pragma once
 
@@ -37,7 +37,8 @@ struct WaitLimit {
   }
 };
 
-// Verified identity of the other side: its certificate's subject and names.
+// Verified identity of the other side: its certificate's subject and names, or
+// the account that a Unix socket's peer runs as: "uid 1000", without names.
 struct PeerIdentity {
   // One line as in RFC 2253: "CN=replica-2,O=Example".
   std::string subject;
@@ -61,12 +62,15 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
-  // Verifies both identities if the transport can (TLS). Each side calls it
-  // once, before Read() and Write(); both calls must run at the same time.
+  // Verifies both identities if the transport can (TLS), or that of the dialing
+  // side (Unix socket). Each side calls it once, before Read() and Write(); both
+  // calls must run at the same time.
   [[nodiscard]] virtual rocksdb::Status Handshake(const WaitLimit& limit) {
     return rocksdb::Status::OK();
   }
-  // Valid after Handshake(). Null if the transport verifies no identity.
+  // Valid after Handshake(). Null if the transport verifies no identity. If
+  // there is one, the connection can be used although Handshake() failed: its
+  // peer is known, may not connect, and can be told so.
   virtual const PeerIdentity* identity() const { return nullptr; }
 
   // Reads 1 to capacity bytes; *bytes == 0 means that the peer closed the
@@ -82,7 +86,7 @@ class Connection {
 
   virtual void Close() = 0;
 
-  // The other side, for logs: "192.0.2.7:52114" or "in-process".
+  // The other side, for logs: "192.0.2.7:52114", "uid 1000" or "in-process".
   virtual const std::string& peer() const = 0;
 };
 
@@ -96,7 +100,7 @@ class Listener {
   [[nodiscard]] virtual rocksdb::Status Accept(
       std::unique_ptr<Connection>* connection) = 0;
   virtual void Close() = 0;
-  // "127.0.0.1:7420", with the bound port.
+  // "127.0.0.1:7420", with the bound port, or "unix:/run/app/serve.sock".
   virtual const std::string& address() const = 0;
 };
 
@@ -114,11 +118,16 @@ class Dialer {
   virtual const std::string& address() const = 0;
 };
 
-// "HOST[:PORT]" or "[::1]:PORT"; port 0 only if the caller allows it.
+// "HOST[:PORT]" or "[::1]:PORT"; port 0 only if the caller allows it. Or
+// "unix:/PATH", a Unix socket: then host is the path, which begins with '/', and
+// there is no port.
 struct HostPort {
   std::string host;
   uint16_t port = 0;
+  bool is_unix() const { return host.starts_with('/'); }
 };
+// Before the path of a Unix socket. The path has no ':', which may follow it.
+inline constexpr char kUnixScheme[] = "unix:";
 inline constexpr uint16_t kDefaultPort = 7420;
 // InvalidArgument: the message says what is wrong with the text.
 [[nodiscard]] rocksdb::Status ParseHostPort(const std::string& text,
@@ -130,12 +139,28 @@ std::string ToString(const HostPort& host_port);  // brackets IPv6
 // these.
 std::string PeerAddress(const std::string& peer);
 
-// True for 127.0.0.0/8, ::1 and names that resolve only to these.
+// True for 127.0.0.0/8, ::1 and names that resolve only to these, and for the
+// path of a Unix socket.
 bool IsLoopback(const std::string& host);
 
 [[nodiscard]] rocksdb::Status ListenTcp(const HostPort& where,
                                         std::unique_ptr<Listener>* listener);
 std::unique_ptr<Dialer> MakeTcpDialer(const HostPort& where);
+
+// A Unix socket at `path`, to which the accounts `uids` may connect, besides
+// root and the effective user. Another peer's Handshake() returns kDenied.
+//
+// The socket can be written to by everybody if `uids` names another account,
+// because a file mode cannot name one, and else by the effective user alone. It
+// takes the place of a socket that an ended process left. The listener's end
+// removes it, if it is still the one that has the name.
+//   kRefused  an account other than root and the effective user may change a
+//             name on the way to `path`; a process listens there; something
+//             else, or another account's, is there; the path is too long
+[[nodiscard]] rocksdb::Status ListenUnix(const std::string& path,
+                                         const std::vector<uint32_t>& uids,
+                                         std::unique_ptr<Listener>* listener);
+std::unique_ptr<Dialer> MakeUnixDialer(const std::string& path);
 
 // Files that one side needs for TLS: all three or none.
 struct TlsFiles {

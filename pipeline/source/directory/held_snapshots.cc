@@ -113,7 +113,8 @@ Status ListLeasedDirs(const std::string& parent,
         state == LeaseState::kForeign && fs::exists(path, error) ? 1 : 0;
     if (state == LeaseState::kGood && wanted(dir.lease)) {
       dir.path = path;
-      dir.open = IsFileLocked(path + "/lock");
+      const Descriptor own = OpenOwnDirectory(path);
+      dir.open = own.is_open() && IsFileLocked(PathOfOpen(own) + "/lock");
       out->dirs.push_back(std::move(dir));
     }
   }

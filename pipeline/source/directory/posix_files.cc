@@ -2,10 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,27 +57,6 @@ std::string NameOf(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-constexpr char kOpenPaths[] = "/proc/self/fd/";
-
-// Opens the directory of a real path: a symbolic link that somebody has put in
-// the place of any of its parts since it was resolved is not followed. Kernels
-// before 5.6 see one in the last part only.
-Descriptor OpenDirectory(const std::string& path) {
-  constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  if (path.rfind(kOpenPaths, 0) == 0) {
-    return Descriptor(open(path.c_str(), kFlags));
-  }
-  open_how how = {};
-  how.flags = kFlags;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  const long directory =
-      syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how));
-  if (directory >= 0 || (errno != ENOSYS && errno != EPERM)) {
-    return Descriptor(static_cast<int>(directory));
-  }
-  return Descriptor(open(path.c_str(), kFlags));
-}
-
 std::string KindOf(const struct stat& file) {
   switch (file.st_mode & S_IFMT) {
     case S_IFREG:
@@ -129,15 +106,6 @@ Status CheckNamed(const std::string& path, int directory, bool* found) {
 
 }  // namespace
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Status OpenToRead(const std::string& path, Descriptor* out) {
   *out = Descriptor();
   const Descriptor directory = OpenDirectory(ParentOf(path));
@@ -176,8 +144,16 @@ Status OpenPrivate(const std::string& path, Descriptor* out) {
 }
 
 Descriptor OpenOwnDirectory(const std::string& path) {
+  const Descriptor parent = OpenDirectory(ParentOf(path));
+  return parent.is_open() ? OpenOwnDirectoryIn(parent, NameOf(path))
+                          : Descriptor();
+}
+
+Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
+                              const std::string& name) {
   Descriptor directory(
-      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      openat(parent.get(), name.c_str(),
+             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info;
   if (directory.is_open() &&
       (fstat(directory.get(), &info) != 0 || info.st_uid != geteuid() ||
@@ -186,11 +162,6 @@ Descriptor OpenOwnDirectory(const std::string& path) {
     errno = EPERM;
   }
   return directory;
-}
-
-std::string PathOfOpen(const Descriptor& directory) {
-  // The dot: the last part of the path is no link.
-  return kOpenPaths + std::to_string(directory.get()) + "/.";
 }
 
 Status EmptyDirectory(int directory, const std::string& path) {
@@ -317,6 +288,13 @@ FileId FileIdOfName(const std::string& path) {
   return lstat(path.c_str(), &info) == 0 ? FromStat(info) : FileId();
 }
 
+FileId FileIdOfNameIn(const Descriptor& parent, const std::string& name) {
+  struct stat info;
+  return fstatat(parent.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0
+             ? FromStat(info)
+             : FileId();
+}
+
 FileId FileIdOf(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 ? FromStat(info) : FileId();
@@ -356,12 +334,20 @@ Status ErrnoStatus(EndState state, const std::string& what,
 Status ListDirectory(const std::string& path,
                      std::vector<std::string>* names) {
   names->clear();
-  DIR* dir = opendir(path.c_str());
+  const Descriptor directory = OpenDirectory(path);
+  const int listed =
+      directory.is_open()
+          ? openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+          : -1;
+  DIR* const dir = listed < 0 ? nullptr : fdopendir(listed);
+  int error = errno;
   if (dir == nullptr) {
+    if (listed >= 0) {
+      close(listed);
+    }
     return ErrnoStatus(EndState::kSourceError, "cannot read directory", path,
-                       errno);
+                       error);
   }
-  int error = 0;
   for (;;) {
     errno = 0;
     const dirent* entry = readdir(dir);

@@ -9,6 +9,7 @@
 
 #include "format/byte_source.h"
 #include "format/end_state.h"
+#include "pipeline/base/descriptor.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -22,20 +23,6 @@ inline constexpr uint64_t kMaxIdentityBytes = 64u << 10;
 [[nodiscard]] rocksdb::Status ErrnoStatus(EndState state,
                                           const std::string& what,
                                           const std::string& path, int error);
-
-// Owns an open file descriptor and closes it.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 // Opens a file of a database for reading. If there is no such file, returns OK
 // and *out is not open. Waits for nobody, and follows no symbolic link: `path`
@@ -51,11 +38,11 @@ class Descriptor {
                                           Descriptor* out);
 
 // Opens a directory that belongs to this process's account alone; errno says
-// why it did not. A symbolic link is none.
+// why it did not. A symbolic link, also one on the way, is none.
 Descriptor OpenOwnDirectory(const std::string& path);
-// Returns a path by which this process, and no other, names an open directory,
-// whatever becomes of its name.
-std::string PathOfOpen(const Descriptor& directory);
+// The same of a name in an open directory.
+Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
+                              const std::string& name);
 // Removes everything in an open directory and follows no symbolic link; a name
 // that is gone is no error.
 [[nodiscard]] rocksdb::Status EmptyDirectory(int directory,
@@ -89,6 +76,7 @@ struct FileId {
 FileId FileIdOf(const std::string& path);
 FileId FileIdOfName(const std::string& path);  // of a link itself
 FileId FileIdOf(int fd);
+FileId FileIdOfNameIn(const Descriptor& parent, const std::string& name);
 
 // Reads an open file that may grow: size() is the size at the time of the call.
 class DescriptorSource : public ByteSource {
@@ -107,7 +95,8 @@ class DescriptorSource : public ByteSource {
   const std::string name_;
 };
 
-// Lists the names in a directory without "." and "..", sorted. kSourceError.
+// Lists the names in a directory without "." and "..", sorted. `path` is a real
+// one. kSourceError.
 [[nodiscard]] rocksdb::Status ListDirectory(const std::string& path,
                                             std::vector<std::string>* names);
 

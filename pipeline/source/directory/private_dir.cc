@@ -88,7 +88,8 @@ Status LinkFiles(const std::string& from, const std::string& to) {
 // adopts an incomplete directory, and the lock last, so that an interrupted
 // removal is found again. Whoever owns the parent may have given the name to
 // another directory, which is not ours to remove.
-Status RemoveTree(const Descriptor& dir, const std::string& path) {
+Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
+                  const std::string& path) {
   Status status;
   for (const char* part : {"lease", "lease.new", "options", "replay", "held",
                            "db", "release", "lock.new", "lock"}) {
@@ -98,14 +99,16 @@ Status RemoveTree(const Descriptor& dir, const std::string& path) {
   if (!status.ok()) {
     return status;
   }
-  if (!FileIdOfName(path).IsSameFile(FileIdOf(dir.get()))) {
+  const std::string name = fs::path(path).filename().string();
+  if (!FileIdOfNameIn(parent, name).IsSameFile(FileIdOf(dir.get()))) {
     return MakeStatus(EndState::kSourceError,
                       path + ": expected the private directory of a snapshot, "
                              "found another or none, which is left alone; "
                              "somebody who may write its parent has renamed "
                              "it: what it held is removed");
   }
-  return rmdir(path.c_str()) == 0 || errno == ENOENT
+  return unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 ||
+                 errno == ENOENT
              ? status
              : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
                            errno);
@@ -156,10 +159,16 @@ bool IsLeased(const std::string& path, const LeaseRules& rules) {
   return true;
 }
 
+Descriptor OpenParent(const std::string& path) {
+  return OpenDirectory(path.substr(0, path.rfind('/') + 1));
+}
+
 Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
                          bool* removed) {
   *removed = false;
-  const Descriptor dir = OpenOwnDirectory(path);
+  const Descriptor parent = OpenParent(path);
+  const Descriptor dir =
+      OpenOwnDirectoryIn(parent, fs::path(path).filename().string());
   if (!dir.is_open()) {
     return Status::OK();
   }
@@ -169,13 +178,13 @@ Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
       return Status::OK();
     }
     *removed = true;
-    return RemoveTree(dir, path);
+    return RemoveTree(parent, dir, path);
   }
   Status status;
   if (flock(fd, LOCK_EX | LOCK_NB) == 0 &&
       !IsLeased(PathOfOpen(dir), rules)) {
     *removed = true;
-    status = RemoveTree(dir, path);
+    status = RemoveTree(parent, dir, path);
   }
   close(fd);
   return status;
@@ -206,12 +215,14 @@ Status PrivateDir::CheckParent(const std::string& parent) {
 
 Status PrivateDir::Create(const std::string& parent, const std::string& name,
                           std::unique_ptr<PrivateDir>* result) {
-  const std::string path = parent + "/" + name + kMarker +
-                           std::to_string(getpid()) + "-" + RandomHex();
-  if (mkdir(path.c_str(), 0700) != 0) {
+  const std::string own_name = name + kMarker + std::to_string(getpid()) + "-" +
+                               RandomHex();
+  const std::string path = parent + "/" + own_name;
+  Descriptor in = OpenParent(path);
+  if (!in.is_open() || mkdirat(in.get(), own_name.c_str(), 0700) != 0) {
     return CannotCreate(path, errno);
   }
-  Descriptor opened = OpenOwnDirectory(path);
+  Descriptor opened = OpenOwnDirectoryIn(in, own_name);
   if (!opened.is_open()) {
     return CannotCreate(path, errno);
   }
@@ -219,11 +230,11 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
   Status status = MakeLock(opened, path, &lock_fd);
   if (!status.ok()) {
     // The directory is empty; if this fails too, the next start removes it.
-    RemoveTree(opened, path).PermitUncheckedError();
+    RemoveTree(in, opened, path).PermitUncheckedError();
     return status;
   }
   std::unique_ptr<PrivateDir> dir(
-      new PrivateDir(path, std::move(opened), lock_fd));
+      new PrivateDir(path, std::move(in), std::move(opened), lock_fd));
   status = dir->Clear();
   if (status.ok()) {
     *result = std::move(dir);
@@ -255,7 +266,9 @@ Status PrivateDir::CreateLinked(const std::string& path,
 Status PrivateDir::Adopt(const std::string& path,
                          std::unique_ptr<PrivateDir>* result) {
   result->reset();
-  Descriptor dir = OpenOwnDirectory(path);
+  Descriptor parent = OpenParent(path);
+  Descriptor dir =
+      OpenOwnDirectoryIn(parent, fs::path(path).filename().string());
   const std::string own_path = PathOfOpen(dir);
   Lease lease;
   if (!dir.is_open() || ReadLease(own_path, &lease) != LeaseState::kGood) {
@@ -271,7 +284,8 @@ Status PrivateDir::Adopt(const std::string& path,
     close(fd);
     return Status::OK();
   }
-  result->reset(new PrivateDir(path, std::move(dir), fd));
+  result->reset(
+      new PrivateDir(path, std::move(parent), std::move(dir), fd));
   (*result)->Keep(true);
   return Status::OK();
 }
@@ -279,7 +293,7 @@ Status PrivateDir::Adopt(const std::string& path,
 PrivateDir::~PrivateDir() {
   if (!keep_) {
     // If this fails, the next start removes the rest, as after a kill.
-    const Status removed = RemoveTree(dir_, path_);
+    const Status removed = RemoveTree(parent_, dir_, path_);
     if (!removed.ok() && log_) {
       log_(MessageOf(removed));
     }

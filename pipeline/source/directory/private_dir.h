@@ -37,6 +37,7 @@ class PrivateDir {
   // Checks whether Create() may make directories in `parent`; makes none.
   [[nodiscard]] static rocksdb::Status CheckParent(const std::string& parent);
 
+  // `parent` is a real path.
   // kSourceError  the parent is not writable (the message says what to do).
   // kNoSpace      the parent's file system is full.
   [[nodiscard]] static rocksdb::Status Create(
@@ -82,13 +83,15 @@ class PrivateDir {
   [[nodiscard]] rocksdb::Status Clear();
 
  private:
-  PrivateDir(std::string path, Descriptor dir, int lock_fd)
+  PrivateDir(std::string path, Descriptor parent, Descriptor dir, int lock_fd)
       : path_(std::move(path)),
+        parent_(std::move(parent)),
         dir_(std::move(dir)),
         own_path_(PathOfOpen(dir_)),
         lock_fd_(lock_fd) {}
 
   const std::string path_;
+  const Descriptor parent_;
   const Descriptor dir_;
   const std::string own_path_;
   const int lock_fd_;

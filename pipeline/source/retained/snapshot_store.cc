@@ -31,7 +31,8 @@ double FreePercent(const std::string& directory) {
 Status OtherOwner(const TransferId& id) {
   return MakeStatus(EndState::kDenied,
                     "transfer " + ToHex(id) +
-                        " was opened with another certificate");
+                        " was opened with another certificate or by another "
+                        "account");
 }
 
 Status Gone(const TransferId& id) {

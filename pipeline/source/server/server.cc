@@ -224,7 +224,8 @@ class Server : public SourceServer {
       const Status denied =
           MakeStatus(EndState::kDenied,
                      "transfer " + ToHex(hello.transfer_id) +
-                         " was opened with another certificate");
+                         " was opened with another certificate or by another "
+                         "account");
       LogLimited(&peer_log_, "lane of " + channel->peer() + ": DENIED: " +
                                  MessageOf(denied));
       SendEnd(channel, denied, "source");

@@ -1,9 +1,7 @@
 // DescribeDatabase() of sstferry/source.h.
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include "pipeline/source/directory/held_snapshots.h"
@@ -41,15 +39,14 @@ Status ReadManifest(ManifestTail* manifest) {
 
 // The latest time at which a MANIFEST or a WAL in `directory` was written.
 uint64_t WrittenSeconds(const std::string& directory) {
+  constexpr uint64_t kNanos = 1'000'000'000;
   uint64_t latest = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(directory, error), end;
-       !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    struct stat found {};
-    if ((name.starts_with("MANIFEST-") || name.ends_with(".log")) &&
-        lstat(entry->path().c_str(), &found) == 0 && found.st_mtime > 0) {
-      latest = std::max(latest, static_cast<uint64_t>(found.st_mtime));
+  std::vector<std::string> names;
+  ListDirectory(directory, &names).PermitUncheckedError();
+  for (const std::string& name : names) {
+    if (name.starts_with("MANIFEST-") || name.ends_with(".log")) {
+      latest = std::max(latest,
+                        FileIdOfName(directory + "/" + name).modified_ns / kNanos);
     }
   }
   return latest;

@@ -16,7 +16,7 @@
 #include "pipeline/target/disk/access.h"
 #include "pipeline/target/disk/database_files.h"
 #include "pipeline/target/disk/durable.h"
-#include "pipeline/target/disk/other_accounts.h"
+#include "pipeline/base/other_accounts.h"
 
 namespace sstferry {
 namespace {

@@ -16,6 +16,7 @@
 #include "format/message/frame.h"
 #include "format/message/messages.h"
 #include "pipeline/wire/connected_socket.h"
+#include "pipeline/wire/tcp_socket.h"
 #include "pipeline/wire/tls/tls_bio.h"
 #include "pipeline/wire/tls/tls_names.h"
 
@@ -157,7 +158,7 @@ TlsConnection::TlsConnection(tcp::socket socket, const tcp::endpoint& peer,
                              std::shared_ptr<const TlsContext> context,
                              const std::string& expected_name,
                              uint64_t rekey_after_bytes)
-    : socket_(std::move(socket), peer),
+    : socket_(std::move(socket), EndpointText(peer)),
       context_(std::move(context)),
       expected_name_(expected_name),
       where_("TLS with peer " + socket_.peer() + ": "),

@@ -11,6 +11,7 @@
 #include <future>
 #include <thread>
 
+#include "pipeline/source/directory/posix_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_dir.h"
 
@@ -105,6 +106,7 @@ struct Bench {
     options.budget = std::move(budget);
     options.chunk_bytes = kBytes;
     options.max_memory_bytes = max_memory_bytes;
+    options.free_bytes = [this] { return free_bytes.load(); };
     cache = std::make_unique<ChunkCache>(options);
   }
   CachedRead From(uint64_t ordinal) {
@@ -134,6 +136,7 @@ struct Bench {
     return own.Build(read.request, [] { return false; }, sink);
   }
   const uint64_t newest_bytes;  // of one reader, in memory
+  std::atomic<uint64_t> free_bytes{UINT64_MAX};  // above --min-free
   ScratchDir dir;
   Factory factory;
   Factory own;
@@ -449,6 +452,36 @@ TEST_CASE("A cache without room leaves building to its readers",
   REQUIRE(sink.next() == kChunks);
   REQUIRE(own == kChunks);
   REQUIRE(bench.cache->bytes() == 0);
+}
+
+TEST_CASE("A cache leaves --min-free of the disk free", "[chunk][share]") {
+  Bench bench(100 * kBytes);
+  bench.free_bytes = 2 * kBytes - 1;
+  CheckingSink poor(0);
+  uint64_t own = 0;
+  REQUIRE_OK(bench.ReadAll(0, &poor, &own));
+  REQUIRE(poor.next() == kChunks);
+  REQUIRE(own == kChunks);
+  REQUIRE(bench.factory.built == 0);
+  REQUIRE(bench.cache->bytes() == 0);
+  // Once there is room again, it keeps what it builds.
+  bench.free_bytes = 2 * kBytes;
+  CheckingSink rich(0);
+  own = 0;
+  REQUIRE_OK(bench.ReadAll(0, &rich, &own));
+  REQUIRE(rich.next() == kChunks);
+  REQUIRE(own == 0);
+  REQUIRE(bench.factory.built == kChunks);
+  REQUIRE(bench.cache->bytes() == kChunks * kBytes);
+}
+
+TEST_CASE("The bytes above --min-free are those that are free, less that part",
+          "[chunk][share]") {
+  const ScratchDir dir;
+  REQUIRE(FreeBytes(dir.path()) > 0);
+  REQUIRE(FreeBytes(dir.path(), 100) == 0);
+  REQUIRE(FreeBytes(dir.path(), 1) < FreeBytes(dir.path()));
+  REQUIRE(FreeBytes(dir / "absent", 100) == UINT64_MAX);
 }
 
 TEST_CASE("Building stops when its last reader leaves", "[chunk][share]") {

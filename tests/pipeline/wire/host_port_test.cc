@@ -19,6 +19,8 @@ TEST_CASE("HostPort reads what an operator writes", "[wire]") {
       {"10.0.0.1:65535", "10.0.0.1", 65535, "10.0.0.1:65535"},
       {"[::1]", "::1", 7420, "[::1]:7420"},
       {"[fe80::1]:99", "fe80::1", 99, "[fe80::1]:99"},
+      {"unix:/run/s", "/run/s", 0, "unix:/run/s"},
+      {"unix:7420", "unix", 7420, "unix:7420"},
   };
   for (const Row& row : rows) {
     HostPort parsed;
@@ -33,7 +35,9 @@ TEST_CASE("HostPort refuses what is no address", "[wire]") {
   for (const std::string text :
        {"", ":7420", "host:", "host:x", "host:-1", "host:65536", "host:1x",
         "host: 1", "::1", "fe80::1:99", "[::1", "[]", "[::1]7420", "[host]:1",
-        "[::1]:", "a b", "a/b", "user@host", "h\x01", "host:+1"}) {
+        "[::1]:", "a b", "a/b", "user@host", "h\x01", "host:+1",
+        "unix:", "unix:run/s", "unix:/", "unix:/run/", "unix:/a:b",
+        "unix:/a\nb", "unix://a/"}) {
     HostPort parsed{"untouched", 5};
     const rocksdb::Status status = ParseHostPort(text, &parsed);
     INFO(text << " -> " << status.ToString());
@@ -42,13 +46,15 @@ TEST_CASE("HostPort refuses what is no address", "[wire]") {
     REQUIRE(parsed.host == "untouched");
   }
   HostPort parsed;
+  REQUIRE_OK(ParseHostPort("unix:/" + std::string(106, 'p'), &parsed));
+  REQUIRE_FALSE(ParseHostPort("unix:/" + std::string(107, 'p'), &parsed).ok());
   REQUIRE_FALSE(ParseHostPort(std::string(256, 'h'), &parsed).ok());
   REQUIRE_FALSE(ParseHostPort(std::string("h\0x", 3), &parsed).ok());
 }
 
 TEST_CASE("IsLoopback knows this machine's own addresses", "[wire]") {
   for (const char* host : {"127.0.0.1", "127.9.9.9", "::1",
-                           "::ffff:127.0.0.1", "localhost"}) {
+                           "::ffff:127.0.0.1", "localhost", "/run/s"}) {
     INFO(host);
     REQUIRE(IsLoopback(host));
   }

@@ -167,6 +167,29 @@ TEST_CASE("Transport wakes Accept on Close", "[wire][net]") {
   REQUIRE(transport.listener->Accept(&connection).IsAborted());
 }
 
+TEST_CASE("A listener passes over who left before it was accepted",
+          "[wire][net]") {
+  const TransportKind kind = GENERATE(from_range(kTransportKinds));
+  INFO(kind.name);
+  if (kind.make == &MemoryOne) return;  // it is accepted as it connects
+  Transport transport = kind.make();
+  std::unique_ptr<Connection> left;
+  REQUIRE_OK(transport.dialer->Dial(Soon(), &left));
+  left.reset();
+  std::unique_ptr<Connection> stays;
+  REQUIRE_OK(transport.dialer->Dial(Soon(), &stays));
+  auto accepted = InBackground([&] {
+    std::unique_ptr<Connection> connection;
+    return transport.listener->Accept(&connection).ok() ? std::move(connection)
+                                                        : nullptr;
+  });
+  const std::unique_ptr<Connection> server = accepted.get();
+  REQUIRE(server != nullptr);
+  auto handshake = InBackground([&] { return server->Handshake(Soon()); });
+  REQUIRE_OK(stays->Handshake(Soon()));
+  REQUIRE_OK(handshake.get());
+}
+
 TEST_CASE("Dialer refuses after Close", "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);

@@ -10,6 +10,7 @@
 #include "sstferry/transport.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
+#include "tests/support/scratch_dir.h"
 
 namespace sstferry {
 
@@ -22,6 +23,7 @@ struct Ends {
 struct Transport {
   std::unique_ptr<Listener> listener;
   std::unique_ptr<Dialer> dialer;
+  std::shared_ptr<const ScratchDir> dir{};  // of a Unix socket
 
   Ends Connect() {
     Ends ends;
@@ -52,6 +54,15 @@ inline Transport TcpOne(const std::string& host) {
   return transport;
 }
 
+inline Transport UnixOne() {
+  Transport transport;
+  transport.dir = std::make_shared<const ScratchDir>();
+  const std::string path = *transport.dir / "socket";
+  REQUIRE_OK(ListenUnix(path, {}, &transport.listener));
+  transport.dialer = MakeUnixDialer(path);
+  return transport;
+}
+
 // A dialer that expects the name of the host it dials.
 inline Transport TlsOne(const std::string& host, const TlsFiles& server,
                         const TlsFiles& client) {
@@ -71,6 +82,7 @@ struct TransportKind {
 inline const std::vector<TransportKind> kTransportKinds = {
     {"memory", &MemoryOne},
     {"tcp 127.0.0.1", [] { return TcpOne("127.0.0.1"); }},
+    {"unix", &UnixOne},
     {"tls 127.0.0.1",
      [] { return TlsOne("127.0.0.1", GoodPki().server, GoodPki().client); }},
 };

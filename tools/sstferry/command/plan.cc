@@ -42,8 +42,10 @@ std::string ServedNames(const Summary& summary) {
   const size_t count = summary.served_names.size();
   std::string text = summary.source + " serves " +
                      FormatCount(count, "database") + ":\n";
+  const char* const between =
+      summary.source.starts_with(kUnixScheme) ? ":" : "/";
   for (const std::string& name : summary.served_names) {
-    text += "  " + summary.source + "/" + Printable(name) + "\n";
+    text += "  " + summary.source + between + Printable(name) + "\n";
   }
   return text;
 }

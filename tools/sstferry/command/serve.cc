@@ -245,10 +245,15 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   if (!status.ok()) {
     return status;
   }
-  status = arguments->tls.empty()
-               ? ListenTcp(arguments->listen, &listener)
-               : ListenTls(arguments->listen, arguments->tls, &listener,
-                           &reload_tls);
+  if (arguments->listen.is_unix()) {
+    status = ListenUnix(arguments->listen.host, arguments->allowed_uids,
+                        &listener);
+  } else if (arguments->tls.empty()) {
+    status = ListenTcp(arguments->listen, &listener);
+  } else {
+    status = ListenTls(arguments->listen, arguments->tls, &listener,
+                       &reload_tls);
+  }
   if (!status.ok()) {
     return WithContext(status, EndState::kInternal,
                        "--listen " + ToString(arguments->listen));

@@ -37,7 +37,8 @@ struct ServeArguments {
   MetricsArguments metrics;
   ServeOptions options;  // all but the callbacks
   HostPort listen{"127.0.0.1", kDefaultPort};
-  TlsFiles tls;  // empty: plain TCP
+  std::vector<uint32_t> allowed_uids;  // of a Unix socket
+  TlsFiles tls;  // empty: without
   bool once = false;
   bool insecure = false;
   bool allow_missing = false;

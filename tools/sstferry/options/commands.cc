@@ -122,7 +122,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        "0-9 . _ - (repeatable). Default NAME: DIR's last component.",
        true},
       Row<Serve>("listen", Group::kCommon,
-       "Accept connections at this address; port 0 takes a free port.",
+       "Accept connections at HOST:PORT, where port 0 takes a free port, or at "
+       "the Unix socket unix:/PATH, where only accounts of --allow-uid may "
+       "connect.",
        [](auto& a) -> auto& { return a.listen; }, AddressValue()),
       Row<Serve>("max-rate", Group::kCommon,
        "Send at most BYTES per second, over all transfers together. SIGHUP "
@@ -173,6 +175,11 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        [](auto& a) -> auto& { return a.options.max_connections_per_address; },
        NumberValue(1, kMaxConnections)),
       }, TlsRows<Serve>(), {
+      {"allow-uid", "UID", Group::kNetwork,
+       "Allow the user UID, a number or a name, to connect to a Unix socket "
+       "(repeatable). Default: root and the user that runs serve, who always "
+       "may.",
+       true},
       {"allow", "NAME=SUBJECT", Group::kNetwork,
        "Serve database NAME only to certificates whose common name or DNS, IP, "
        "URI or e-mail name is exactly SUBJECT (repeatable), or to every "
@@ -475,11 +482,13 @@ const std::vector<Command>& Commands() {
        "Serves databases over the network. A database may be closed, a "
        "checkpoint, or open and written by another process; serve never writes "
        "to it. Checks and lists the databases, then prints \"listening on "
-       "HOST:PORT\" on standard output. SIGINT or SIGTERM ends it with exit "
+       "ADDRESS\" on standard output. SIGINT or SIGTERM ends it with exit "
        "code 0.",
        ServeOptionSpecs(), {},
-       {{"Serve one database to this machine, for instance for an ssh tunnel",
-         "sstferry serve --db users=/data/users"},
+       {{"Serve one database to one account of this machine, for instance for an "
+         "ssh tunnel",
+         "sstferry serve --db users=/data/users --listen "
+         "unix:/run/sstferry-serve/socket --allow-uid 1000"},
         {"Serve two databases to the network over TLS",
          "sstferry serve --db /data/users --db /data/orders --listen "
          "0.0.0.0:7420 --tls-cert source.pem --tls-key source.key --tls-ca "
@@ -488,7 +497,8 @@ const std::vector<Command>& Commands() {
        "Copy a database into a directory, or update a replica",
        "Copies a snapshot of the database SOURCE into TARGET_DIR, which appears "
        "whole or not at all. The same command resumes an interrupted pull. "
-       "Runs at the target. SOURCE is a directory or sst://HOST[:PORT]/NAME.",
+       "Runs at the target. SOURCE is a directory, sst://HOST[:PORT]/NAME or "
+       "unix:/PATH:NAME.",
        PullOptionSpecs(), {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
          "sstferry pull sst://db1/users /data/users --verify"},
@@ -515,25 +525,27 @@ const std::vector<Command>& Commands() {
        "move, and why: column families, ranges, sizes, disk space. Ends with "
        "the status and the exit code with which the pull would end before it "
        "moves data. Takes all options of pull; those that change nothing here "
-       "are not listed. If SOURCE is sst://HOST[:PORT] "
+       "are not listed. If SOURCE is sst://HOST[:PORT] or unix:/PATH "
        "without a NAME, lists the databases that are served there.",
        PlanOptionSpecs(true), {"source", "target"},
        {{"Show what a pull would move, and what would stop it",
          "sstferry plan sst://db1/users /data/users --summary"},
         {"List the names that a host serves", "sstferry plan sst://db1"}},
        PlanOptionSpecs(false)},
-      {"ls", "sst://HOST[:PORT][/NAME] [options]",
+      {"ls", "SOURCE [options]",
        "List the databases that a server serves",
        "Lists the databases that this side may read, with their size, sequence "
        "number and age (the time since they were last written to). Size and "
-       "sequence are as of the last flush: WALs may hold more.",
+       "sequence are as of the last flush: WALs may hold more. SOURCE is "
+       "sst://HOST[:PORT] or unix:/PATH, or one database there.",
        Joined({TlsRows<StatusArguments>(), {StallRow<StatusArguments>()}}),
        {"source"},
        {{"List what a host serves", "sstferry ls sst://db1"}}},
       {"status", "SOURCE|TARGET_DIR [options]",
        "Show retained snapshots and unfinished pulls",
        "Shows which snapshots a database retains for pulls that may resume "
-       "(sst://HOST[:PORT]: those of all databases that this side may read), "
+       "(sst://HOST[:PORT] or unix:/PATH: those of all databases that this side "
+       "may read), "
        "and how far the pull into a directory has come, with the command to "
        "run next. Changes nothing.",
        Joined({TlsRows<StatusArguments>(),

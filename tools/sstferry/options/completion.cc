@@ -119,13 +119,13 @@ constexpr char kBashHead[] = R"shell(# bash completion of sstferry; made from it
 
 )shell";
 
-// $1: sst://HOST[:PORT]/, the rest: options for TLS as they were given.
+// $1: sst://HOST[:PORT]/ or unix:/PATH:, the rest: options for TLS as they were given.
 constexpr char kServed[] = R"shell(_sstferry_served() {
-  local address=${1%/}
+  local address=${1%[/:]}
   shift
   timeout -s KILL 1 sstferry plan "$address" "$@" --log-level error \
     --progress never 2>/dev/null </dev/null |
-    sed -n 's|^  sst://[^/]*/||p'
+    sed -nE 's#^  (sst://[^/]*/|unix:[^:]*:)##p'
 }
 
 )shell";
@@ -138,11 +138,14 @@ _sstferry_candidates() {
     @directory) compgen -d -- "$cur" ;;
     @file) compgen -f -- "$cur" ;;
     @database)
-      if [[ $cur == sst://*/* ]]; then
+      if [[ $cur == sst://*/* || $cur == unix:/*:* ]]; then
         local address=${cur%/*}/ name
+        [[ $cur == unix:* ]] && address=${cur%:*}:
         while read -r name; do
           [[ $address$name == "$cur"* ]] && printf '%s\n' "$address$name"
         done < <(_sstferry_served "$address" "${_sstferry_tls[@]}")
+      elif [[ $cur == unix:/* ]]; then
+        compgen -P unix: -f -- "${cur#unix:}"
       else
         compgen -d -- "$cur"
       fi
@@ -271,8 +274,9 @@ std::string ZshCommandRows() {
 }
 
 constexpr char kZshDatabase[] = R"shell(_sstferry_database() {
-  if [[ $PREFIX == sst://*/* ]]; then
+  if [[ $PREFIX == sst://*/* || $PREFIX == unix:/*:* ]]; then
     local address=${PREFIX%/*}/ i
+    [[ $PREFIX == unix:* ]] && address=${PREFIX%:*}:
     local -a tls names
     for ((i = 2; i < CURRENT; ++i)); do
       case $words[i] in
@@ -282,6 +286,8 @@ constexpr char kZshDatabase[] = R"shell(_sstferry_database() {
     done
     names=(${(f)"$(_sstferry_served $address $tls)"})
     compadd -p $address -- $names
+  elif compset -P unix:; then
+    _files
   else
     _files -/
   fi

@@ -106,9 +106,17 @@ Status CheckWalDir(const SourceAddress& source, const std::string& wal_dir) {
                      source.ToString());
 }
 
-Status CheckTls(const TlsFiles& tls) {
-  return tls.empty() ||
-                 (!tls.cert.empty() && !tls.key.empty() && !tls.ca.empty())
+// `host`: of the only address that TLS can be for.
+Status CheckTls(const TlsFiles& tls, const std::string& host) {
+  if (tls.empty()) {
+    return Status::OK();
+  }
+  if (HostPort{host}.is_unix()) {
+    return Wrong("--tls-cert, --tls-key, --tls-ca",
+                 "none of them with a Unix socket, which has no TLS",
+                 kUnixScheme + host);
+  }
+  return !tls.cert.empty() && !tls.key.empty() && !tls.ca.empty()
              ? Status::OK()
              : Status::InvalidArgument(
                    "--tls-cert, --tls-key, --tls-ca: expected all three or "
@@ -119,14 +127,17 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
                    bool name_needed, SourceAddress* out) {
   if (!texts.Has(operand)) {
     return Status::InvalidArgument(
-        operand + ": expected a directory or sst://HOST[:PORT]/NAME, found "
-        "nothing");
+        operand + ": expected a directory, sst://HOST[:PORT]/NAME or "
+        "unix:/PATH:NAME, found nothing");
   }
   const Status status = ParseSourceAddress(texts.Get(operand), out);
   if (status.ok() && name_needed && !out->is_directory() &&
       out->name.empty()) {
     return Wrong(operand,
-                 "sst://HOST[:PORT]/NAME (sstferry plan lists the names)",
+                 (HostPort{out->host}.is_unix()
+                      ? std::string("unix:/PATH:NAME")
+                      : std::string("sst://HOST[:PORT]/NAME")) +
+                     " (sstferry plan lists the names)",
                  texts.Get(operand));
   }
   return status;
@@ -164,7 +175,7 @@ Status ReadPullOptions(const OptionTexts& texts, PullOptions* out) {
     status = CheckWalDir(out->source, out->wal_dir);
   }
   if (status.ok()) {
-    status = CheckTls(out->tls);
+    status = CheckTls(out->tls, out->source.host);
   }
   return status.ok() ? ReadSelection(texts, &out->selection) : status;
 }
@@ -174,7 +185,8 @@ Status CheckListen(const OptionTexts& texts, const ServeArguments& serve) {
              ? Status::OK()
              : Wrong("--listen",
                      "an address of this machine only, such as "
-                     "127.0.0.1:7420, or --tls-cert, --tls-key and --tls-ca "
+                     "127.0.0.1:7420 or unix:/run/sstferry-serve/socket, or "
+                     "--tls-cert, --tls-key and --tls-ca "
                      "(--insecure allows others without: anyone who reaches "
                      "the port can read the databases)",
                      texts.Get("listen"));
@@ -193,8 +205,13 @@ Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   return status.ok() ? ReadTargetAccess(texts, &out->options) : status;
 }
 
+// sst://, a misspelled scheme, or unix:, where a directory is expected.
+bool IsOfServer(const std::string& text) {
+  return text.find("://") != std::string::npos || text.starts_with(kUnixScheme);
+}
+
 Status CheckLocal(const OptionTexts& texts) {
-  return texts.Get("target").find("://") == std::string::npos
+  return !IsOfServer(texts.Get("target"))
              ? Status::OK()
              : Wrong("target",
                      "a directory of this machine: pull runs at the target, "
@@ -212,10 +229,13 @@ Status ParseServe(const std::vector<std::string>& arguments,
     status = ReadDatabases(texts, &out->options);
   }
   if (status.ok()) {
-    status = CheckTls(out->tls);
+    status = CheckTls(out->tls, out->listen.host);
   }
   if (status.ok()) {
     status = ReadAllowed(texts, !out->tls.empty(), &out->options);
+  }
+  if (status.ok()) {
+    status = ReadAllowedUids(texts, out->listen.is_unix(), &out->allowed_uids);
   }
   if (status.ok()) {
     status = ReadWalDirs(texts, &out->options);
@@ -277,7 +297,12 @@ Status ParseVerify(const std::vector<std::string>& arguments,
     status = CheckWalDir(out->options.left, out->options.wal_dir);
   }
   if (status.ok()) {
-    status = CheckTls(out->options.tls);
+    const SourceAddress& left = out->options.left;
+    const SourceAddress& right = out->options.right;
+    status = CheckTls(out->options.tls,
+                      HostPort{left.host}.is_unix() && !right.is_directory()
+                          ? right.host
+                          : left.host);
   }
   return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
 }
@@ -289,7 +314,8 @@ Status ParseStatus(const std::vector<std::string>& arguments,
   if (status.ok()) {
     status = ReadAddress(texts, "place", false, &out->options.where);
   }
-  return status.ok() ? CheckTls(out->options.tls) : status;
+  return status.ok() ? CheckTls(out->options.tls, out->options.where.host)
+                     : status;
 }
 
 Status ParseLs(const std::vector<std::string>& arguments,
@@ -300,9 +326,11 @@ Status ParseLs(const std::vector<std::string>& arguments,
     status = ReadAddress(texts, "source", false, &out->options.where);
   }
   if (status.ok() && out->options.where.is_directory()) {
-    status = Wrong("source", "sst://HOST[:PORT][/NAME]", texts.Get("source"));
+    status = Wrong("source", "sst://HOST[:PORT][/NAME] or unix:/PATH[:NAME]",
+                   texts.Get("source"));
   }
-  return status.ok() ? CheckTls(out->options.tls) : status;
+  return status.ok() ? CheckTls(out->options.tls, out->options.where.host)
+                     : status;
 }
 
 Status ParseRelease(const std::vector<std::string>& arguments,
@@ -310,8 +338,8 @@ Status ParseRelease(const std::vector<std::string>& arguments,
   OptionTexts texts;
   const Status status = Read("release", arguments, &texts, out);
   out->directory = texts.Get("source");
-  if (status.ok() && (out->directory.empty() ||
-                      out->directory.find("://") != std::string::npos)) {
+  if (status.ok() &&
+      (out->directory.empty() || IsOfServer(out->directory))) {
     return Wrong("source", "a database directory of this machine",
                  out->directory);
   }

@@ -23,7 +23,8 @@ Status ReadMetrics(const OptionTexts& texts, MetricsArguments* out) {
     if (!status.ok()) {
       return Status::InvalidArgument("--metrics", MessageOf(status));
     }
-    if (!HasPort(text) || !IsLoopback(out->listen->host)) {
+    if (!HasPort(text) || out->listen->is_unix() ||
+        !IsLoopback(out->listen->host)) {
       return Wrong("--metrics",
                    "an address of this machine only with a port, such as "
                    "127.0.0.1:9420 (a proxy with TLS can show it to others)",

@@ -147,10 +147,10 @@ class ReleaseValue {
                                      std::string* out) const;
 };
 
-// HOST:PORT.
+// HOST:PORT or unix:/PATH.
 class AddressValue {
  public:
-  const char* value() const { return "HOST:PORT"; }
+  const char* value() const { return "ADDRESS"; }
   std::string Bounds() const { return ""; }
   std::string Text(const HostPort& address) const;
   [[nodiscard]] rocksdb::Status Read(const std::string& what,

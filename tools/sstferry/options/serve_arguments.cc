@@ -1,6 +1,9 @@
 #include "tools/sstferry/options/serve_arguments.h"
 
+#include <pwd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
 #include "format/limits.h"
@@ -8,6 +11,13 @@
 namespace sstferry {
 
 using rocksdb::Status;
+
+namespace {
+
+// The kernel's overflowuid: in a user namespace, every account outside of it.
+constexpr uint64_t kUnknownUid = 65534;
+
+}  // namespace
 
 Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
   std::set<std::string> names;
@@ -60,6 +70,45 @@ Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
       return Wrong("--allow", "a NAME that --db serves", name);
     }
     database->allowed.push_back(text.substr(equals + 1));
+  }
+  return Status::OK();
+}
+
+Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
+                       std::vector<uint32_t>* uids) {
+  for (const std::string& text : texts.GetAll("allow-uid")) {
+    if (!is_unix) {
+      return Wrong("--allow-uid",
+                   "--listen unix:/PATH with it, because only there the system "
+                   "tells a peer's account",
+                   text);
+    }
+    const bool is_number =
+        !text.empty() &&
+        text.find_first_not_of("0123456789") == std::string::npos;
+    uint64_t uid = 0;
+    if (is_number) {
+      // The largest one means "no change" to the system.
+      const Status status = ParseNumber("--allow-uid", text, 0,
+                                        UINT32_MAX - 1, &uid);
+      if (!status.ok()) {
+        return status;
+      }
+    } else if (const struct passwd* const entry = getpwnam(text.c_str());
+               entry != nullptr) {
+      uid = entry->pw_uid;
+    } else {
+      return Wrong("--allow-uid", "a user's number, or a name that this machine "
+                                  "knows", text);
+    }
+    if (uid == kUnknownUid) {
+      return Wrong("--allow-uid",
+                   "another account than " + std::to_string(kUnknownUid) +
+                       ", as which the system shows all that it cannot tell "
+                       "apart",
+                   text);
+    }
+    uids->push_back(static_cast<uint32_t>(uid));
   }
   return Status::OK();
 }

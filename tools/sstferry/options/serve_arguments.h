@@ -13,6 +13,11 @@ namespace sstferry {
 // --allow and --wal-dir. REQUIRES: ReadDatabases() returned OK.
 [[nodiscard]] rocksdb::Status ReadAllowed(const OptionTexts& texts, bool tls,
                                           ServeOptions* out);
+// --allow-uid, for a server that listens at a Unix socket. Sets *uids to the
+// accounts besides root and the server's own.
+[[nodiscard]] rocksdb::Status ReadAllowedUids(const OptionTexts& texts,
+                                              bool is_unix,
+                                              std::vector<uint32_t>* uids);
 [[nodiscard]] rocksdb::Status ReadWalDirs(const OptionTexts& texts,
                                           ServeOptions* out);
 

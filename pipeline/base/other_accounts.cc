@@ -1,4 +1,4 @@
-#include "pipeline/target/disk/other_accounts.h"
+#include "pipeline/base/other_accounts.h"
 
 #include <pwd.h>
 #include <sys/stat.h>

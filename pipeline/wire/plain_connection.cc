@@ -1,7 +1,8 @@
-// A connected TCP socket as a Connection.
+// A connected socket as a Connection, without TLS.
 #include <poll.h>
 
 #include <array>
+#include <optional>
 
 #include "pipeline/wire/connected_socket.h"
 #include "pipeline/wire/tcp_socket.h"
@@ -52,11 +53,19 @@ class Gatherer {
   std::array<asio::const_buffer, kMaxGather> buffers_;
 };
 
-class TcpConnection final : public Connection {
+class PlainConnection final : public Connection {
  public:
-  TcpConnection(tcp::socket socket, const tcp::endpoint& peer)
-      : socket_(std::move(socket), peer) {}
+  PlainConnection(asio::generic::stream_protocol::socket socket,
+                  std::string peer, std::optional<PeerIdentity> identity,
+                  Status admitted)
+      : socket_(std::move(socket), std::move(peer)),
+        identity_(std::move(identity)),
+        admitted_(std::move(admitted)) {}
 
+  Status Handshake(const WaitLimit&) override { return admitted_; }
+  const PeerIdentity* identity() const override {
+    return identity_.has_value() ? &*identity_ : nullptr;
+  }
   Status Read(char* buffer, size_t capacity, const WaitLimit& limit,
               size_t* bytes) override;
   Status Write(const Slice* parts, size_t part_count,
@@ -66,9 +75,11 @@ class TcpConnection final : public Connection {
 
  private:
   ConnectedSocket socket_;
+  const std::optional<PeerIdentity> identity_;
+  const Status admitted_;
 };
 
-Status TcpConnection::Read(char* buffer, size_t capacity,
+Status PlainConnection::Read(char* buffer, size_t capacity,
                            const WaitLimit& limit, size_t* bytes) {
   *bytes = 0;
   const ConnectedSocket::Inside inside(&socket_);
@@ -95,7 +106,7 @@ Status TcpConnection::Read(char* buffer, size_t capacity,
   }
 }
 
-Status TcpConnection::Write(const Slice* parts, size_t part_count,
+Status PlainConnection::Write(const Slice* parts, size_t part_count,
                             const WaitLimit& limit) {
   const ConnectedSocket::Inside inside(&socket_);
   if (!inside.entered()) {
@@ -133,7 +144,17 @@ Status TcpConnection::Write(const Slice* parts, size_t part_count,
 
 std::unique_ptr<Connection> MakeTcpConnection(tcp::socket socket,
                                               const tcp::endpoint& peer) {
-  return std::make_unique<TcpConnection>(std::move(socket), peer);
+  return std::make_unique<PlainConnection>(
+      std::move(socket), EndpointText(peer), std::nullopt, Status::OK());
+}
+
+std::unique_ptr<Connection> MakeUnixConnection(
+    int socket, std::string peer, std::optional<PeerIdentity> identity,
+    const Status& admitted) {
+  return std::make_unique<PlainConnection>(
+      asio::generic::stream_protocol::socket(
+          SocketContext(), asio::generic::stream_protocol(AF_UNIX, 0), socket),
+      std::move(peer), std::move(identity), admitted);
 }
 
 }  // namespace sstferry

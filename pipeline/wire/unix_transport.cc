@@ -1,0 +1,319 @@
+// Listening and dialing at a Unix socket, whose peers the kernel names.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "format/end_state.h"
+#include "pipeline/base/other_accounts.h"
+#include "pipeline/wire/tcp_socket.h"
+
+namespace sstferry {
+namespace {
+
+using rocksdb::Status;
+
+constexpr int kUnixBacklog = 128;
+// A full backlog, and another server that begins in the same directory, pass.
+constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::milliseconds kBeginLimit{5000};
+
+Status CannotListen(const std::string& path, const std::string& why) {
+  return MakeStatus(EndState::kRefused,
+                    std::string("listen on ") + kUnixScheme + path + ": " +
+                        why);
+}
+
+Status CannotListen(const std::string& path, int error) {
+  return CannotListen(path, ErrorText(ErrnoCode(error)));
+}
+
+sockaddr_un SocketAddress(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(static_cast<char*>(address.sun_path), sizeof(address.sun_path) - 1);
+  return address;
+}
+
+int NewSocket() {
+  return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+// Returns 0 or an errno: EAGAIN if the backlog is full.
+int ConnectSocket(int fd, const std::string& path) {
+  const sockaddr_un address = SocketAddress(path);
+  return connect(fd, reinterpret_cast<const sockaddr*>(&address),
+                 sizeof(address)) == 0
+             ? 0
+             : errno;
+}
+
+// Keeps other servers that use this class from making or removing a socket in
+// the same directory: between a look at a name and what is done with it.
+class DirectoryTurn {
+ public:
+  ~DirectoryTurn() {
+    if (fd_ >= 0) {
+      close(fd_);
+    }
+  }
+  DirectoryTurn() = default;
+  DirectoryTurn(const DirectoryTurn&) = delete;
+  DirectoryTurn& operator=(const DirectoryTurn&) = delete;
+
+  Status Take(const std::string& path) {
+    const std::string dir = path.substr(0, path.rfind('/') + 1);
+    fd_ = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd_ < 0) {
+      return CannotListen(path, dir + ": " + ErrorText(ErrnoCode(errno)));
+    }
+    Patience patience(WaitLimit::Within(kBeginLimit));
+    while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) {
+        return CannotListen(path, errno);
+      }
+      Patience pause(WaitLimit::Within(kLookAgain));
+      PollSocket(-1, 0, nullptr, &pause);
+      if (patience.Expired()) {
+        return CannotListen(path, "another process has locked " + dir);
+      }
+    }
+    return Status::OK();
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// Removes a socket whose process is gone. OK if nothing is there.
+Status RemoveDeadSocket(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? Status::OK() : CannotListen(path, errno);
+  }
+  if (!S_ISSOCK(info.st_mode) || info.st_uid != geteuid()) {
+    return CannotListen(path, S_ISSOCK(info.st_mode)
+                                  ? "found a socket of uid " +
+                                        std::to_string(info.st_uid)
+                                  : "found something that is no socket");
+  }
+  const int fd = NewSocket();
+  const int error = fd < 0 ? errno : ConnectSocket(fd, path);
+  if (fd >= 0) {
+    close(fd);
+  }
+  if (error != ECONNREFUSED) {
+    return CannotListen(
+        path, error == 0 || error == EAGAIN
+                  ? "address already in use; is another `sstferry serve` "
+                    "running there?"
+                  : ErrorText(ErrnoCode(error)));
+  }
+  return unlink(path.c_str()) == 0 ? Status::OK() : CannotListen(path, errno);
+}
+
+// Whoever may change a name on the way can put a socket of its own there, to
+// which targets would connect.
+Status CheckWay(const std::string& path) {
+  std::optional<uid_t> account;
+  Status status = FindOtherAccount(path, &account);
+  if (status.ok() && account.has_value() && *account != geteuid()) {
+    status = MakeStatus(EndState::kRefused,
+                        "uid " + std::to_string(*account) +
+                            " may change names on the way there; expected "
+                            "directories of root or of uid " +
+                            std::to_string(geteuid()));
+  }
+  return status.ok() ? status : CannotListen(path, MessageOf(status));
+}
+
+class UnixListener final : public Listener {
+ public:
+  UnixListener(std::string path, std::vector<uint32_t> uids)
+      : path_(std::move(path)),
+        address_(kUnixScheme + path_),
+        uids_(std::move(uids)) {}
+  ~UnixListener() override {
+    Remove();
+    if (fd_ >= 0) {
+      close(fd_);
+    }
+  }
+  UnixListener(const UnixListener&) = delete;
+  UnixListener& operator=(const UnixListener&) = delete;
+
+  Status Begin();
+  Status Accept(std::unique_ptr<Connection>* connection) override;
+  void Close() override { wake_.Raise(); }
+  const std::string& address() const override { return address_; }
+
+ private:
+  void Remove();
+  bool MayConnect(uid_t uid) const {
+    return uid == 0 || uid == geteuid() ||
+           std::find(uids_.begin(), uids_.end(), uid) != uids_.end();
+  }
+
+  const std::string path_;
+  const std::string address_;
+  const std::vector<uint32_t> uids_;
+  int fd_ = -1;
+  bool made_ = false;
+  struct stat made_as_ = {};
+  WakeSignal wake_;
+};
+
+Status UnixListener::Begin() {
+  Status status = CheckWay(path_);
+  DirectoryTurn turn;
+  if (status.ok()) {
+    status = turn.Take(path_);
+  }
+  if (status.ok()) {
+    status = RemoveDeadSocket(path_);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  fd_ = NewSocket();
+  const sockaddr_un address = SocketAddress(path_);
+  // bind() gives the name this mode, less the umask, so that at no moment
+  // anybody else can connect.
+  if (fd_ < 0 || fchmod(fd_, 0600) != 0 ||
+      bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+          0 ||
+      lstat(path_.c_str(), &made_as_) != 0) {
+    return CannotListen(path_, errno);
+  }
+  made_ = true;
+  const bool only_us = std::all_of(
+      uids_.begin(), uids_.end(),
+      [](uint32_t uid) { return uid == 0 || uid == geteuid(); });
+  return listen(fd_, kUnixBacklog) == 0 &&
+                 chmod(path_.c_str(), only_us ? 0600 : 0666) == 0
+             ? Status::OK()
+             : CannotListen(path_, errno);
+}
+
+Status UnixListener::Accept(std::unique_ptr<Connection>* connection) {
+  for (;;) {
+    sockaddr_storage unnamed;
+    int socket = -1;
+    const Status status = AcceptSocket(fd_, address_, &wake_, &unnamed, &socket);
+    if (!status.ok()) {
+      return status;
+    }
+    ucred peer = {};
+    socklen_t length = sizeof(peer);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+      close(socket);
+      continue;
+    }
+    const std::string who = "uid " + std::to_string(peer.uid);
+    *connection = MakeUnixConnection(
+        socket, who, PeerIdentity{who, {}},
+        MayConnect(peer.uid)
+            ? Status::OK()
+            : MakeStatus(EndState::kDenied,
+                         who + " may not connect to " + address_ +
+                             " (serve --allow-uid)"));
+    return Status::OK();
+  }
+}
+
+void UnixListener::Remove() {
+  DirectoryTurn turn;
+  struct stat found;
+  if (made_ && turn.Take(path_).ok() && lstat(path_.c_str(), &found) == 0 &&
+      found.st_dev == made_as_.st_dev && found.st_ino == made_as_.st_ino) {
+    unlink(path_.c_str());
+  }
+  made_ = false;
+}
+
+class UnixDialer final : public Dialer {
+ public:
+  explicit UnixDialer(std::string path)
+      : path_(std::move(path)), address_(kUnixScheme + path_) {}
+
+  Status Dial(const WaitLimit& limit,
+              std::unique_ptr<Connection>* connection) override;
+  void Close() override { wake_.Raise(); }
+  const std::string& address() const override { return address_; }
+
+ private:
+  const std::string path_;
+  const std::string address_;
+  WakeSignal wake_;
+};
+
+Status UnixDialer::Dial(const WaitLimit& limit,
+                        std::unique_ptr<Connection>* connection) {
+  Patience patience(limit);
+  int error = EAGAIN;
+  while (error == EAGAIN) {
+    if (wake_.raised()) {
+      return ClosedHere("connect " + address_);
+    }
+    const int fd = NewSocket();
+    error = fd < 0 ? errno : ConnectSocket(fd, path_);
+    if (error == 0) {
+      *connection = MakeUnixConnection(fd, address_, std::nullopt, Status::OK());
+      return Status::OK();
+    }
+    if (fd >= 0) {
+      close(fd);
+    }
+    // poll(2) does not tell when a backlog has room again.
+    Patience pause(WaitLimit::Within(kLookAgain));
+    if (error == EAGAIN) {
+      PollSocket(-1, 0, &wake_, &pause);
+    }
+    if (error == EAGAIN && patience.Expired()) {
+      return MakeStatus(EndState::kDeadPeer,
+                        "connect " + address_ + ": no answer in time");
+    }
+  }
+  std::string text = "connect " + address_ + ": " + ErrorText(ErrnoCode(error));
+  if (error == EACCES) {
+    return MakeStatus(EndState::kDenied,
+                      text + "; does `sstferry serve` there have --allow-uid " +
+                          std::to_string(geteuid()) + "?");
+  }
+  if (error == ECONNREFUSED || error == ENOENT) {
+    text += "; is `sstferry serve` running there?";
+  }
+  return PeerGone(text);
+}
+
+}  // namespace
+
+Status ListenUnix(const std::string& path, const std::vector<uint32_t>& uids,
+                  std::unique_ptr<Listener>* listener) {
+  HostPort checked;
+  const Status valid = ParseHostPort(kUnixScheme + path, &checked);
+  if (!valid.ok() || !checked.is_unix()) {
+    return CannotListen(path, valid.ok() ? "expected a path that begins with /"
+                                         : MessageOf(valid));
+  }
+  auto made = std::make_unique<UnixListener>(path, uids);
+  const Status status = made->Begin();
+  if (status.ok()) {
+    *listener = std::move(made);
+  }
+  return status;
+}
+
+std::unique_ptr<Dialer> MakeUnixDialer(const std::string& path) {
+  return std::make_unique<UnixDialer>(path);
+}
+
+}  // namespace sstferry

@@ -1,0 +1,272 @@
+// The file-system calls of root, in a place where another account may change
+// names: none can be led elsewhere.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/file_calls.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+
+namespace sstferry {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+std::string Listed(const FileCalls& calls) {
+  std::string text;
+  for (const std::string& offence : calls.offences) text += offence + "\n";
+  return text;
+}
+
+size_t OffencesIn(const std::string& trace) {
+  const FileCalls calls = JudgeFileCalls(trace, "/srv/app");
+  INFO(trace << "\n" << Listed(calls));
+  REQUIRE(calls.judged > 0);
+  return calls.offences.size();
+}
+
+TEST_CASE("A call that another account can lead elsewhere is an offence",
+          "[bad_input][accounts]") {
+  const std::string dir = "7 openat2(AT_FDCWD</>, \"/srv/app/db\", {flags="
+                          "O_PATH|O_NOFOLLOW, resolve=RESOLVE_NO_SYMLINKS}, 24) "
+                          "= 5</srv/app/db>\n";
+  // Each is one offence, and names a rule.
+  for (const char* line : {
+           // 1. From "/" or the working directory.
+           "open(\"/srv/app/x\", O_RDONLY|O_NOFOLLOW) = 3</srv/app/x>",
+           "openat(AT_FDCWD</>, \"/srv/app/x\", O_WRONLY|O_CREAT|O_EXCL, 0600) "
+           "= 3</srv/app/x>",
+           "openat(AT_FDCWD</srv/app>, \"x\", O_RDONLY|O_NOFOLLOW) = -1 ENOENT "
+           "(No such file or directory)",
+           "openat(AT_FDCWD</>, \"srv/app/x\", O_RDONLY|O_NOFOLLOW) = 3</x>",
+           "openat2(AT_FDCWD</>, \"/srv/app/x\", {flags=O_RDONLY|O_NOFOLLOW, "
+           "resolve=RESOLVE_NO_MAGICLINKS}, 24) = 3</srv/app/x>",
+           "creat(\"/srv/app/x\", 0600) = 3</srv/app/x>",
+           "mkdir(\"/srv/app/x\", 0700) = 0",
+           "rename(\"/srv/app/x\", \"/root/y\") = 0",
+           "rename(\"/root/y\", \"/srv/app/x\") = 0",
+           "unlink(\"/srv/app/x\") = 0",
+           "rmdir(\"/srv/app/x\") = 0",
+           "truncate(\"/srv/app/x\", 0) = 0",
+           "chown(\"/srv/app/x\", 1, 1) = 0",
+           "lchown(\"/srv/app/x\", 1, 1) = 0",
+           "chmod(\"/srv/app/x\", 0600) = 0",
+           "link(\"/srv/app/x\", \"/root/y\") = 0",
+           "symlink(\"/root\", \"/srv/app/x\") = 0",
+           "execve(\"/srv/app/x\", [\"x\"], 0x7ffd /* 9 vars */) = 0",
+           // 2. More than one name below a descriptor.
+           "openat(5</srv/app/db>, \"a/b\", O_RDONLY|O_NOFOLLOW) = 3</b>",
+           "unlinkat(5</srv/app/db>, \"a/b\", 0) = 0",
+           "mkdir(\"/proc/self/fd/5/a/b\", 0700) = 0",
+           "renameat2(5</srv/app/db>, \"x\", 5</srv/app/db>, \"a/y\", 0) = 0",
+           // Of a descriptor that nobody opened.
+           "mkdir(\"/proc/self/fd/9/a/b\", 0700) = 0",
+           // 3. A link that the last name may be.
+           "openat(5</srv/app/db>, \"x\", O_RDONLY) = 3</srv/app/db/x>",
+           "openat(5</srv/app/db>, \"x\", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 3",
+           "open(\"/proc/self/fd/5/x\", O_RDONLY|O_CLOEXEC) = 3</x>",
+           "truncate(\"/proc/self/fd/5/x\", 0) = 0",
+           "chmod(\"/proc/self/fd/5/x\", 0600) = 0",
+           "fchownat(5</srv/app/db>, \"x\", 1, 1, 0) = 0",
+           "fchmodat(5</srv/app/db>, \"x\", 0600) = 0",
+           "linkat(5</srv/app/db>, \"x\", 6</root>, \"y\", AT_SYMLINK_FOLLOW) "
+           "= 0",
+           "execveat(5</srv/app/db>, \"x\", [\"x\"], 0x7f /* 9 vars */, 0) = 0",
+       }) {
+    INFO(line);
+    REQUIRE(OffencesIn(dir + "7 " + line + "\n") == 1);
+  }
+}
+
+TEST_CASE("A call that nobody can lead elsewhere is none",
+          "[bad_input][accounts]") {
+  const std::string dir = "7 openat2(AT_FDCWD</>, \"/srv/app/db\", {flags="
+                          "O_PATH|O_NOFOLLOW, resolve=RESOLVE_NO_SYMLINKS}, 24) "
+                          "= 5</srv/app/db>\n";
+  for (const char* line : {
+           "open(\"/srv/application/x\", O_RDONLY) = 3</srv/application/x>",
+           "open(\"/srv/app\", O_RDONLY) = 3</srv/app>",  // a name in /srv
+           "rename(\"/root/x, y\", \"/root/y\") = 0",
+           "openat(5</srv/app/db>, \"x\", O_RDONLY|O_NOFOLLOW) = 3</x>",
+           "openat(5</srv/app/db>, \".\", O_RDONLY|O_DIRECTORY) = 3</x>",
+           "openat(5</srv/app/db>, \"x\", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3",
+           "open(\"/proc/self/fd/5/x\", O_RDONLY|O_NOFOLLOW) = 3</x>",
+           "chown(\"/proc/self/fd/5\", 1, 1) = 0",
+           "mkdirat(5</srv/app/db>, \"x\", 0700) = 0",
+           "unlinkat(5</srv/app/db>, \"x\", AT_REMOVEDIR) = 0",
+           "renameat(5</srv/app/db>, \"x\", 5</srv/app/db>, \"y\") = 0",
+           "linkat(5</srv/app/db>, \"x\", 6</root>, \"y\", 0) = 0",
+           "fchownat(5</srv/app/db>, \"x\", 1, 1, AT_SYMLINK_NOFOLLOW) = 0",
+           // Another user's.
+           "setresuid(1, 1, 1) = 0\n7 open(\"/srv/app/x\", O_RDWR) = 3",
+           "setfsuid(1) = 0\n7 open(\"/srv/app/x\", O_RDWR) = 3",
+           // A child's, whose first call is seen before its parent's ends.
+           "setresuid(-1, 1, -1) = 0\n7 clone(child_stack=NULL, flags=SIGCHLD "
+           "<unfinished ...>\n8 open(\"/srv/app/x\", O_RDWR) = 3\n"
+           "7 <... clone resumed>) = 8",
+       }) {
+    REQUIRE(OffencesIn(dir + "7 " + line + "\n") == 0);
+  }
+}
+
+TEST_CASE("What root makes in another account's place is root's, until it gives "
+          "it away",
+          "[bad_input][accounts]") {
+  const std::string made =
+      "7 openat2(AT_FDCWD</>, \"/srv/app\", {flags=O_PATH, "
+      "resolve=RESOLVE_NO_SYMLINKS}, 24) = 5</srv/app>\n"
+      "7 mkdirat(5</srv/app>, \"own\", 0700) = 0\n"
+      "7 openat(5</srv/app>, \"own\", O_PATH|O_NOFOLLOW) = 6</srv/app/own>\n";
+  const std::string used = "7 open(\"/proc/self/fd/6/a/b\", O_RDWR) = 7</b>\n";
+  REQUIRE(OffencesIn(made + used) == 0);
+  // By its name it can still be another one.
+  REQUIRE(OffencesIn(made + "7 open(\"/srv/app/own/b\", O_RDWR) = 7\n") == 1);
+  REQUIRE(OffencesIn(made + "7 fchown(6</srv/app/own>, 1, 1) = 0\n" + used) ==
+          1);
+  REQUIRE(OffencesIn(made + "7 renameat(5</srv/app>, \"own\", 5</srv/app>, "
+                            "\"moved\") = 0\n" +
+                     used) == 0);
+  const std::string for_all = "7 mkdirat(5</srv/app>, \"own\", 0777) = 0\n";
+  REQUIRE(OffencesIn(for_all + made.substr(made.rfind("7 openat(")) + used) ==
+          1);
+  // Threads share descriptors, a child has copies.
+  const std::string closed = " = 9\n9 close(6</srv/app/own>) = 0\n" + used;
+  REQUIRE(OffencesIn(made + "7 clone3({flags=CLONE_VM|CLONE_FILES, "
+                            "exit_signal=0}, 88)" + closed) == 1);
+  REQUIRE(OffencesIn(made + "7 clone(child_stack=NULL, flags=SIGCHLD)" +
+                     closed) == 0);
+}
+
+// One account, "app", owns a place with a source, and gets replicas there.
+class TracedPlace {
+ public:
+  TracedPlace() {
+    REQUIRE(chmod(dir_.path().c_str(), 0711) == 0);
+    fs::create_directory(app_);
+    fs::create_directory(dir_ / "root");
+    MakeSampleDatabase(source());
+    REQUIRE(lchown(app_.c_str(), kApp, kApp) == 0);
+    for (const auto& entry : fs::recursive_directory_iterator(app_)) {
+      REQUIRE(lchown(entry.path().c_str(), kApp, kApp) == 0);
+    }
+  }
+  std::string source() const { return app_ + "/orders"; }
+  std::string at(const std::string& name) const { return app_ + "/" + name; }
+  std::string roots(const std::string& name) const {
+    return dir_ / ("root/" + name);
+  }
+
+  // Starts the tool under a tracer, as root.
+  std::unique_ptr<Process> Start(const Words& arguments) {
+    Words words = StraceWords(dir_ / ("trace-" + std::to_string(++traces_)));
+    for (const std::string& word : Sstferry(arguments)) words.push_back(word);
+    // It cannot look for leaks while it is traced.
+    return std::make_unique<Process>(
+        words, std::map<std::string, std::string>{
+                   {"ASAN_OPTIONS", "detect_leaks=0"}});
+  }
+  void Run(const Words& arguments) {
+    const std::unique_ptr<Process> tool = Start(arguments);
+    const int code = tool->Wait(std::chrono::minutes(3));
+    INFO(arguments[0] << ": " << tool->err());
+    REQUIRE(code == 0);
+  }
+  // Of all that has ended.
+  FileCalls Judge() const {
+    FileCalls all;
+    for (int i = 1; i <= traces_; ++i) {
+      const std::string trace = BytesOf(dir_ / ("trace-" + std::to_string(i)));
+      const FileCalls calls = JudgeFileCalls(trace, app_);
+      REQUIRE(calls.judged > 0);
+      all.judged += calls.judged;
+      all.offences.insert(all.offences.end(), calls.offences.begin(),
+                          calls.offences.end());
+    }
+    return all;
+  }
+
+ private:
+  static constexpr uid_t kApp = 1;  // "daemon"
+  const ScratchDir dir_;
+  const std::string app_ = dir_ / "app";
+  int traces_ = 0;
+};
+
+TEST_CASE("No call of root in another account's place can be led elsewhere",
+          "[bad_input][accounts]") {
+  if (geteuid() != 0 || !fs::exists("/usr/bin/strace")) {
+    WARN("not run: it needs root and strace");
+    return;
+  }
+  TracedPlace place;
+  if (place.Start({"--version"})->Wait() != 0) {
+    WARN("not run: this machine lets nobody trace a process");
+    return;
+  }
+  SECTION("serve, the pulls from it, and the release of a snapshot") {
+    const std::string socket = "unix:" + place.roots("socket");
+    const std::unique_ptr<Process> serve =
+        place.Start({"serve", "--db", "db=" + place.source(), "--listen",
+                     socket, "--allow-uid", "1"});
+    REQUIRE(serve->WaitForOut("\n"));
+    const std::string url = socket + ":db";
+    place.Run({"pull", url, place.at("copy"), "--verify"});
+    place.Run({"pull", url, place.at("copy"), "--mode", "refresh"});
+    place.Run({"pull", url, place.at("clone"), "--method", "clone"});
+    const Words swap = {"pull", url, place.at("clone"), "--mode", "refresh",
+                        "--visibility", "swap", "--method", "clone",
+                        "--always-swap", "--before-swap", "true",
+                        "--after-swap", "true", "--metrics-file",
+                        place.roots("pull.prom")};
+    place.Run(swap);
+    place.Run({"pull", url, place.roots("copy"), "--snapshot", "latest"});
+    place.Run({"pull", url, place.roots("copy"), "--mode", "refresh"});
+    place.Run({"pull", url, place.roots("copy"), "--replace", "--method",
+               "clone"});
+    place.Run({"plan", url, place.at("copy"), "--mode", "refresh"});
+    // Killed while it moves data: its snapshot stays.
+    const std::unique_ptr<Process> pull = place.Start(
+        {"pull", url, place.roots("killed"), "--max-rate", "20k",
+         "--chunk-bytes", "64Ki"});
+    const auto limit =
+        std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    std::error_code error;
+    while ((fs::is_empty(place.roots("killed.sstferry/staging"), error) ||
+            error) &&
+           std::chrono::steady_clock::now() < limit) {
+    }
+    pull->Signal(SIGKILL);
+    pull->Wait();
+    REQUIRE(serve->WaitForErr("is retained for"));
+    // status makes no name, and is not judged.
+    Process status(Sstferry({"status", place.source(), "--json"}));
+    REQUIRE(status.Wait() == 0);
+    const auto held = nlohmann::json::parse(status.out())["source"]["snapshots"];
+    REQUIRE(held.size() == 1);
+    place.Run({"release", place.source(), held[0]["id"]});
+    serve->Signal(SIGTERM);
+    REQUIRE(serve->Wait() == 0);
+  }
+  SECTION("pulls from a directory") {
+    place.Run({"pull", place.source(), place.at("copy"), "--verify"});
+    place.Run({"pull", place.source(), place.roots("copy")});
+    place.Run({"pull", place.source(), place.roots("clone"), "--method",
+               "clone"});
+    place.Run({"plan", place.source()});
+  }
+  const FileCalls calls = place.Judge();
+  INFO(Listed(calls));
+  REQUIRE(calls.offences.empty());
+  REQUIRE(calls.judged > 500);
+}
+
+}  // namespace
+}  // namespace sstferry
