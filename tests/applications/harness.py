@@ -10,6 +10,8 @@ import signal
 import subprocess
 import time
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
 STEP_SECONDS = 180
 
 
@@ -81,8 +83,11 @@ class Result:
 
 
 class Sstferry:
-    def __init__(self, binary):
-        self.binary = os.path.abspath(binary)
+    """The binary, copied to `work` first, so that a build meanwhile changes nothing."""
+
+    def __init__(self, binary, work):
+        self.binary = os.path.join(work, "sstferry")
+        shutil.copy(binary, self.binary)
         self.version = subprocess.run([self.binary, "--version"], capture_output=True, text=True,
                                       check=True).stdout
         self.help = subprocess.run([self.binary, "pull", "--help=all"], capture_output=True, text=True,
@@ -142,14 +147,14 @@ def remove(path):
 
 
 def listing(directory):
-    """Returns {name: digest of the bytes} of all files but logs; None if there
-    is no such directory."""
+    """Returns {name: digest of the bytes} of all files but logs and sstferry's
+    note on the health of a replica; None if there is no such directory."""
     if not os.path.isdir(directory):
         return None
     files = {}
     for root, _, names in os.walk(directory):
         for name in names:
-            if name.startswith("LOG") or name == "LOCK":
+            if name.startswith("LOG") or name in ("LOCK", "sstferry.health"):
                 continue
             path = os.path.join(root, name)
             with open(path, "rb") as file:
