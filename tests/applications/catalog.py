@@ -71,11 +71,11 @@ APPLICATIONS = [
     Application("rocksdbjni-8.11.4-txn", _java("Jni.java", "org.rocksdb:rocksdbjni:8.11.4", "db=txn")),
     Application("rocksdbjni-10.10.1-ttl", _java("Jni.java", "org.rocksdb:rocksdbjni:10.10.1", "db=ttl")),
     # Flink 1.20 and Flink 2: the libraries of their state backend, driven as it
-    # does, without the WAL. A real job needs a cluster.
+    # does, without the WAL, with its merge operator. A real job needs a cluster.
     Application("flink-1.20", _java("Jni.java", "com.ververica:frocksdbjni:6.20.3-ververica-2.0",
-                                    "wal=false", "blobs=false"), wal=False),
-    Application("flink-2", _java("Jni.java", "com.ververica:frocksdbjni:8.10.0-ververica-1.0", "wal=false"),
-                wal=False),
+                                    "wal=false", "blobs=false", "merge=stringappendtest"), wal=False),
+    Application("flink-2", _java("Jni.java", "com.ververica:frocksdbjni:8.10.0-ververica-1.0",
+                                 "wal=false", "merge=stringappendtest"), wal=False),
     *(Application(f"kafka-streams-{v}", _java("KafkaStore.java", f"org.apache.kafka:kafka-streams-test-utils:{v}"),
                   database="rocksdb/counts", wal=False) for v in ("3.9.2", "4.3.1")),
     *(Application(f"rocksdict-{v}-{kind}", _python(f"rocksdict=={v}", "rocksdict_raw.py", kind))

@@ -2,6 +2,7 @@
 // TransactionDB or TtlDB, with column families as Java applications set them.
 //
 // usage: java Jni [db=plain|txn|ttl] [wal=true|false] [format=N] [blobs=true|false]
+//     [merge=NAME]
 //
 // Reads verbs on standard input; README.md lists them. `dump DIR strict` and
 // `dump DIR lenient` open DIR with the options that RocksDB itself loads from
@@ -56,7 +57,7 @@ public final class Jni {
         .setCompressionType(CompressionType.ZSTD_COMPRESSION));
     if (!settings.get("db").equals("ttl")) {
       families.put("appended",
-          small(new ColumnFamilyOptions()).setMergeOperatorName("stringappend"));
+          small(new ColumnFamilyOptions()).setMergeOperatorName(settings.get("merge")));
     }
     families.put("reverse", new ColumnFamilyOptions()
         .setComparator(BuiltinComparator.REVERSE_BYTEWISE_COMPARATOR));
@@ -256,6 +257,7 @@ public final class Jni {
     settings.put("db", "plain");
     settings.put("wal", "true");
     settings.put("blobs", "true");
+    settings.put("merge", "stringappend");
     for (String arg : args) settings.put(arg.split("=")[0], arg.split("=")[1]);
     RocksDB.loadLibrary();
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
