@@ -35,9 +35,9 @@ def _java(source, coordinates, *arguments):
     return prepare
 
 
-def _python(spec, source, *arguments):
+def _python(specs, source, *arguments):
     def prepare():
-        path = packages.pip(spec)
+        path = packages.pip(specs)
         return [sys.executable, os.path.join(DRIVERS, source), *arguments], {
             "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
 
@@ -82,7 +82,7 @@ APPLICATIONS = [
       for v in ("0.3.29", "0.3.4") for kind in ("raw", "typed")),
     *(Application(f"speedict-0.3.12-{kind}", _python("speedict==0.3.12", "rocksdict_raw.py", kind, "speedict"))
       for kind in ("raw", "typed")),
-    Application("quixstreams-3.28.1", _python("quixstreams==3.28.1", "quix.py")),
+    Application("quixstreams-3.28.1", _python("quixstreams==3.28.1 rocksdict==0.3.29", "quix.py")),
     Application("pyoxigraph-0.5.13", _python("pyoxigraph==0.5.13", "oxigraph.py")),
     Application("cozo-embedded-0.7.6", _python("cozo-embedded==0.7.6", "cozo.py"), database="data"),
     Application("faust-streaming-rocksdb-0.9.3",

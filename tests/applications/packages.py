@@ -41,15 +41,20 @@ def _cached(kind, name, fill):
             made = os.path.join(scratch, "made")
             os.mkdir(made)
             fill(made)
-            os.rename(made, path)
+            try:
+                os.rename(made, path)
+            except OSError:  # another run was faster
+                if not os.path.isdir(path):
+                    raise
     return path
 
 
-def pip(spec):
-    """Returns a directory for PYTHONPATH."""
-    tag = f"{spec}-python{sys.version_info[0]}.{sys.version_info[1]}"
+def pip(specs):
+    """Returns a directory for PYTHONPATH; `specs` are NAME==VERSION, by spaces."""
+    tag = f"{specs}-python{sys.version_info[0]}.{sys.version_info[1]}".replace(" ", "_")
     return _cached("pip", tag, lambda made: _run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--target", made, spec]))
+        [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--target", made,
+         *specs.split()]))
 
 
 def mvn(coordinates):
