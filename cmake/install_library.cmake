@@ -15,12 +15,27 @@ set_target_properties(sstferry_format PROPERTIES EXPORT_NAME format)
 install(TARGETS sstferry_pipeline sstferry_format EXPORT sstferryTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 
+# A bundled RocksDB goes along, out of the way of the system's.
+set(SSTFERRY_INSTALLED_ROCKSDB "")
+if(SSTFERRY_ROCKSDB STREQUAL "bundled")
+  set(SSTFERRY_INSTALLED_ROCKSDB ${CMAKE_INSTALL_LIBDIR}/sstferry/rocksdb)
+  install(DIRECTORY ${SSTFERRY_BUNDLED_ROCKSDB}/include
+                    ${SSTFERRY_BUNDLED_ROCKSDB}/lib
+    DESTINATION ${SSTFERRY_INSTALLED_ROCKSDB} COMPONENT dev)
+  install(FILES ${SSTFERRY_BUNDLED_ROCKSDB}/LICENSE.Apache
+                ${SSTFERRY_BUNDLED_ROCKSDB}/LICENSE.leveldb
+                ${SSTFERRY_BUNDLED_ROCKSDB}/COPYING
+                ${SSTFERRY_BUNDLED_ROCKSDB}/AUTHORS
+    DESTINATION ${SSTFERRY_INSTALLED_ROCKSDB} COMPONENT dev)
+endif()
+
 set(SSTFERRY_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/sstferry)
 install(EXPORT sstferryTargets NAMESPACE sstferry::
   DESTINATION ${SSTFERRY_PACKAGE_DIR} COMPONENT dev)
 configure_package_config_file(cmake/sstferryConfig.cmake.in
   ${PROJECT_BINARY_DIR}/sstferryConfig.cmake
   INSTALL_DESTINATION ${SSTFERRY_PACKAGE_DIR}
+  PATH_VARS SSTFERRY_INSTALLED_ROCKSDB
   NO_SET_AND_CHECK_MACRO)
 # Nothing is promised across minor versions before 1.0.
 write_basic_package_version_file(

@@ -14,7 +14,19 @@ install(FILES tools/prometheus/sstferry.rules tools/grafana/sstferry.json
 install(FILES README.md DESTINATION ${DOC_DIR}/sstferry-doc COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${DOC_DIR}/sstferry-doc COMPONENT doc)
 
+if(SSTFERRY_STATIC)
+  # Licences of what the binary has inside, and the list of it: tools/release
+  # writes both when the binary is linked.
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/third-party/
+    DESTINATION ${DOC_DIR}/sstferry COMPONENT tool)
+endif()
+
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  if(SSTFERRY_STATIC)
+    install(FILES ${packages}/lintian-overrides
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
+      RENAME sstferry COMPONENT tool)
+  endif()
   install(FILES ${packages}/serve.toml DESTINATION /etc/sstferry
     COMPONENT tool)
   # What Debian wants of every package.
@@ -69,10 +81,16 @@ set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS
 set(CPACK_DEBIAN_TOOL_PACKAGE_CONTROL_EXTRA ${packages}/conffiles
   ${packages}/postinst ${packages}/prerm ${packages}/postrm)
 
-# sstferryConfig.cmake takes only the RocksDB that the library was built with.
-string(REGEX MATCH "^([0-9]+\\.[0-9]+)\\.([0-9]+)" ignored
-  "${SSTFERRY_ROCKSDB_VERSION}")
-math(EXPR next_patch "${CMAKE_MATCH_2} + 1")
+# sstferryConfig.cmake takes only the RocksDB that the library was built with,
+# which the package has inside if it is the bundled one.
+set(rocksdb_package "")
+if(NOT SSTFERRY_ROCKSDB STREQUAL "bundled")
+  string(REGEX MATCH "^([0-9]+\\.[0-9]+)\\.([0-9]+)" ignored
+    "${SSTFERRY_ROCKSDB_VERSION}")
+  math(EXPR next_patch "${CMAKE_MATCH_2} + 1")
+  set(rocksdb_package "librocksdb-dev (>= ${SSTFERRY_ROCKSDB_VERSION}), \
+librocksdb-dev (<< ${CMAKE_MATCH_1}.${next_patch}~), ")
+endif()
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libsstferry-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_DESCRIPTION
@@ -80,9 +98,8 @@ set(CPACK_DEBIAN_DEV_DESCRIPTION
 Headers, static libraries and a CMake package for C++ applications that serve
 or refresh a RocksDB database which they have open.")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-"librocksdb-dev (>= ${SSTFERRY_ROCKSDB_VERSION}), \
-librocksdb-dev (<< ${CMAKE_MATCH_1}.${next_patch}~), libssl-dev, \
-libxxhash-dev, libzstd-dev, liblz4-dev, libsnappy-dev, zlib1g-dev, libbz2-dev")
+"${rocksdb_package}libssl-dev, libxxhash-dev, libzstd-dev, liblz4-dev, \
+libsnappy-dev, zlib1g-dev, libbz2-dev")
 
 set(CPACK_DEBIAN_DOC_PACKAGE_NAME sstferry-doc)
 set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)

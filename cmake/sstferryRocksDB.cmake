@@ -1,25 +1,32 @@
 # Looks RocksDB up where SSTFERRY_ROCKSDB says:
-#   system  where the system keeps headers and libraries
-#   DIR     an install prefix, or a source tree that was built in DIR/build
+#   system   where the system keeps headers and libraries
+#   bundled  in SSTFERRY_BUNDLED_ROCKSDB: CMakeLists.txt has it built there
+#   DIR      an install prefix, or a source tree that was built in DIR/build
 # Sets ROCKSDB_INCLUDE_DIR and ROCKSDB_LIBRARY, unless they are given, and
 # SSTFERRY_ROCKSDB_VERSION, what the headers say of themselves.
 #
 # RocksDB's own CMake package is not asked: Debian's wants packages that
 # nothing here links, and a source tree has none.
 
+set(rocksdb_dir "")
+if(SSTFERRY_ROCKSDB STREQUAL "bundled")
+  set(rocksdb_dir "${SSTFERRY_BUNDLED_ROCKSDB}")
+elseif(NOT SSTFERRY_ROCKSDB STREQUAL "system")
+  get_filename_component(rocksdb_dir "${SSTFERRY_ROCKSDB}" ABSOLUTE)
+endif()
+
 # A build directory that changes over to another RocksDB must not keep the old.
 if(DEFINED SSTFERRY_ROCKSDB_LOOKED_IN AND
-   NOT SSTFERRY_ROCKSDB_LOOKED_IN STREQUAL "${SSTFERRY_ROCKSDB}")
+   NOT SSTFERRY_ROCKSDB_LOOKED_IN STREQUAL "${rocksdb_dir}")
   unset(ROCKSDB_INCLUDE_DIR CACHE)
   unset(ROCKSDB_LIBRARY CACHE)
 endif()
-set(SSTFERRY_ROCKSDB_LOOKED_IN "${SSTFERRY_ROCKSDB}" CACHE INTERNAL "")
+set(SSTFERRY_ROCKSDB_LOOKED_IN "${rocksdb_dir}" CACHE INTERNAL "")
 
-if(SSTFERRY_ROCKSDB STREQUAL "system")
+if(rocksdb_dir STREQUAL "")
   find_path(ROCKSDB_INCLUDE_DIR rocksdb/db.h)
   find_library(ROCKSDB_LIBRARY rocksdb)
 else()
-  get_filename_component(rocksdb_dir "${SSTFERRY_ROCKSDB}" ABSOLUTE)
   find_path(ROCKSDB_INCLUDE_DIR rocksdb/db.h
     PATHS "${rocksdb_dir}/include" NO_DEFAULT_PATH)
   find_library(ROCKSDB_LIBRARY rocksdb
