@@ -39,6 +39,16 @@ public final class Jni {
     return table;
   }
 
+  // Without a format_version the library's own table options, not those of
+  // BlockBasedTableConfig, which differ.
+  static ColumnFamilyOptions formatted(ColumnFamilyOptions options) {
+    return settings.containsKey("format") ? options.setTableFormatConfig(table()) : options;
+  }
+
+  static ColumnFamilyOptions plain() {
+    return formatted(new ColumnFamilyOptions());
+  }
+
   static ColumnFamilyOptions small(ColumnFamilyOptions options) {
     return options.setWriteBufferSize(1 << 20).setTargetFileSizeBase(1 << 20)
         .setMaxBytesForLevelBase(4 << 20);
@@ -46,7 +56,7 @@ public final class Jni {
 
   static Map<String, ColumnFamilyOptions> families() {
     Map<String, ColumnFamilyOptions> families = new LinkedHashMap<>();
-    families.put("default", new ColumnFamilyOptions());
+    families.put("default", plain());
     families.put("bloom", small(new ColumnFamilyOptions())
         .setTableFormatConfig(table().setFilterPolicy(new BloomFilter(10, false)))
         .setCompressionType(CompressionType.LZ4_COMPRESSION));
@@ -57,13 +67,13 @@ public final class Jni {
         .setCompressionType(CompressionType.ZSTD_COMPRESSION));
     if (!settings.get("db").equals("ttl")) {
       families.put("appended",
-          small(new ColumnFamilyOptions()).setMergeOperatorName(settings.get("merge")));
+          small(plain()).setMergeOperatorName(settings.get("merge")));
     }
-    families.put("reverse", new ColumnFamilyOptions()
+    families.put("reverse", plain()
         .setComparator(BuiltinComparator.REVERSE_BYTEWISE_COMPARATOR));
     if (is("blobs")) {
-      families.put("blobs",
-          withProperties("enable_blob_files", "true", "min_blob_size", "200"));
+      families.put("blobs", formatted(
+          withProperties("enable_blob_files", "true", "min_blob_size", "200")));
     }
     return families;
   }
