@@ -48,9 +48,12 @@ RocksDbRelease ReleaseOfOptions(const std::string& options_text) {
   for (size_t begin = 0; begin < options_text.size();) {
     const size_t end = std::min(options_text.find('\n', begin),
                                 options_text.size());
-    if (SplitOptionLine(options_text.substr(begin, end - begin), &name,
-                        &value) &&
-        name == "rocksdb_version") {
+    const std::string line = options_text.substr(begin, end - begin);
+    if (line.starts_with(kMadeForComment) &&
+        ParseRelease(line.substr(sizeof(kMadeForComment) - 1), &release)) {
+      return release;
+    }
+    if (SplitOptionLine(line, &name, &value) && name == "rocksdb_version") {
       return ParseRelease(value, &release) ? release : RocksDbRelease();
     }
     begin = end + 1;

@@ -18,8 +18,13 @@ std::string OptionLineText(const std::string& line);
 bool SplitOptionLine(const std::string& line, std::string* name,
                      std::string* value);
 
-// Returns the release of RocksDB that wrote an OPTIONS file, by its text; not
-// known if that does not say.
+// Begins a comment of an OPTIONS file: the release of the application that it is
+// for, where that is older than the one that wrote it.
+inline constexpr char kMadeForComment[] = "# made for RocksDB ";
+
+// Returns the release of the application that an OPTIONS file is for, by its
+// text: that of the comment, else the one that wrote the file; not known if
+// neither is there.
 RocksDbRelease ReleaseOfOptions(const std::string& options_text);
 
 }  // namespace sstferry

@@ -337,6 +337,7 @@ void Fields(A& a, M& m) {
          [](auto& archive, auto& item) { Fields(archive, item); });
   Number(a, "taken_seconds", m.taken_seconds);
   a.Bytes("application", m.application, kMaxIdentifierBytes);
+  a.Bytes("written_by", m.written_by, kMaxIdentifierBytes);
   a.Bytes("opens_since", m.opens_since, kMaxIdentifierBytes);
   a.Text("opens_because", m.opens_because, kMaxIdentifierBytes);
   Number(a, "unlogged_since_seconds", m.unlogged_since_seconds);

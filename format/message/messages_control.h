@@ -98,6 +98,8 @@ struct Opened {
   // The release that the replica is made for: the request's, else the source's
   // OPTIONS'. Empty: not known.
   std::string application;
+  // The release that wrote the source's OPTIONS; empty: not known.
+  std::string written_by;
   // The first release that opens what is sent, and what asks for it. Empty:
   // every release since 6.6.
   std::string opens_since;

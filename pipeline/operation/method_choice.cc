@@ -15,7 +15,8 @@ std::string WhyNoClone(const PullOptions& options) {
            "--end)";
   }
   if (options.mode == PullMode::kRefresh && !IsSwap(options)) {
-    return "--visibility all never clones";
+    return "a refresh in place never clones: --visibility swap does, and needs "
+           "no comparator and no operator of the application";
   }
   return "";
 }

@@ -25,11 +25,24 @@ std::string ThreeNumbers(const RocksDbRelease& release) {
          "." + std::to_string(release.patch);
 }
 
+// Returns the release that wrote the file, whomever it is for.
+RocksDbRelease WriterOf(const std::string& options_text) {
+  const size_t comment = options_text.find(kMadeForComment);
+  const size_t end = options_text.find('\n', comment);
+  return comment == 0 ? ReleaseOfOptions(options_text.substr(
+                            std::min(end, options_text.size())))
+                      : ReleaseOfOptions(options_text);
+}
+
 }  // namespace
 
 std::string ReplicaOptionsText(const std::string& source_text,
                                const RocksDbRelease& application) {
   std::string text;
+  const RocksDbRelease source = WriterOf(source_text);
+  if (application.is_known() && application < source) {
+    text = kMadeForComment + ThreeNumbers(application) + "\n";
+  }
   for (size_t begin = 0; begin < source_text.size();) {
     const size_t end =
         std::min(source_text.find('\n', begin), source_text.size());
@@ -37,7 +50,9 @@ std::string ReplicaOptionsText(const std::string& source_text,
     begin = end + 1;
     std::string name;
     std::string value;
-    RocksDbRelease written;
+    if (line.starts_with(kMadeForComment)) {
+      continue;  // of a replica that is a source
+    }
     if (!SplitOptionLine(line, &name, &value)) {
       text += line + "\n";
       continue;
@@ -48,8 +63,7 @@ std::string ReplicaOptionsText(const std::string& source_text,
         continue;
       }
       line = "  " + name + "=";
-    } else if (name == "rocksdb_version" && application.is_known() &&
-               !(ParseRelease(value, &written) && written == application)) {
+    } else if (name == "rocksdb_version" && application > source) {
       line = "  rocksdb_version=" + ThreeNumbers(application);
     } else if (name == "format_version" && application.is_known() &&
                std::strtoull(value.c_str(), nullptr, 10) >

@@ -11,9 +11,10 @@
 namespace sstferry {
 
 // Returns the OPTIONS text without directories of the source's host (wal_dir,
-// db_log_dir, db_paths, cf_paths), as written by `application`, if that is
-// known: with its version, and with no format_version and no kind of checksum
-// that it does not read.
+// db_log_dir, db_paths, cf_paths) and, if the application is known, with no
+// format_version and no kind of checksum that it does not read, and with its
+// release: as that which wrote the file, or, if it is older, in a comment.
+// RocksDB ignores names that it does not know only in files of a later release.
 std::string ReplicaOptionsText(const std::string& source_text,
                                const RocksDbRelease& application);
 

@@ -102,6 +102,7 @@ Opened SampleOpened() {
   m.places = {{{1, 2}, true}, {{3, 4}, false}};
   m.taken_seconds = 1'700'000'000;
   m.application = "8.11.4";
+  m.written_by = "9.10";
   m.opens_since = "8.6";
   m.opens_because = "format_version 6";
   m.unlogged_since_seconds = 1'699'999'000;

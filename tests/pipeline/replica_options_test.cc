@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "format/end_state.h"
+#include "format/options_line.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/options_file.h"
 #include "rocksdb/table.h"
@@ -60,10 +61,16 @@ TEST_CASE("A replica's OPTIONS are of its application's release, and name no "
   REQUIRE(of(RocksDbRelease()) == source);
   REQUIRE(of({11, 8, 1}) == source);
   const std::string old = of({7, 10, 2});
-  REQUIRE(CountOf("rocksdb_version=7.10.2\n", old) == 1);
+  REQUIRE(ReleaseOfOptions(old) == RocksDbRelease{7, 10, 2});
+  // RocksDB 7.10 ignores names of 11.8 only in a file of a later release.
+  REQUIRE(CountOf("rocksdb_version=11.8.1\n", old) == 1);
+  REQUIRE(ReplicaOptionsText(old, {7, 10, 2}) == old);
+  REQUIRE(ReplicaOptionsText(old, {12, 0, 0}).find("made for") ==
+          std::string::npos);
+  REQUIRE(CountOf("rocksdb_version=12.0.0\n", of({12, 0, 0})) == 1);
   REQUIRE(CountOf("format_version=5\n", old) == 1);
   REQUIRE(CountOf("format_version=3\n", old) == 1);
-  REQUIRE(CountOf("\n", old) == CountOf("\n", source));
+  REQUIRE(CountOf("\n", old) == CountOf("\n", source) + 1);
   REQUIRE(CountOf("format_version=6\n", of({9, 0, 0})) == 1);
 }
 

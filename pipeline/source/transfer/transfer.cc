@@ -283,6 +283,7 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.places = PlacesOf(dirs);
   opened.taken_seconds = pinned_.shared()->taken_seconds();
   opened.application = ReleaseName(plan_->application);
+  opened.written_by = ReleaseName(plan_->written_by);
   opened.opens_since = ReleaseName(plan_->needs.release());
   opened.opens_because = plan_->needs.what();
   opened.unlogged_since_seconds = pinned_.shared()->unlogged_since_seconds();

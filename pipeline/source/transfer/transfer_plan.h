@@ -46,6 +46,7 @@ struct TransferFamily {
 struct TransferPlan {
   std::vector<NamedValue> database_options;
   RocksDbRelease application;  // that will open the replica
+  RocksDbRelease written_by;   // the source's OPTIONS
   Needs needs;          // of what is sent
   std::vector<TransferFamily> families;
   std::vector<Range> ranges;  // by id

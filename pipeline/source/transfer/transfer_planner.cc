@@ -117,6 +117,7 @@ Status TransferPlanner::DescribeFamilies() {
     }
   }
   plan_->database_options = described.options;
+  plan_->written_by = described.release;
   for (const SnapshotFamily& source : snapshot_.families()) {
     TransferFamily family;
     family.handle = source.handle;

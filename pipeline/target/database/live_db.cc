@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "format/end_state.h"
+#include "format/options_line.h"
 #include "pipeline/base/readable_tables.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/silent_logger.h"
@@ -232,7 +233,7 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     return At(status, "open " + dir);
   }
   options.env = opened->env_.get();
-  LeaveAlone(description.release, &options, &descriptors);
+  LeaveAlone(ReleaseOfOptions(text), &options, &descriptors);
   for (ColumnFamilyDescriptor& family : descriptors) {
     const rocksdb::ColumnFamilyOptions own = family.options;
     UseDeltaFilters(own, &family.options);

@@ -23,7 +23,9 @@ uint32_t MaxFormatVersionOf(const SourcePlan& plan) {
 
 rocksdb::Status OptionsTextOf(const SourcePlan& plan, std::string* text) {
   DatabaseDescription description;
-  description.release = ApplicationOf(plan);
+  if (!ParseRelease(plan.opened.written_by, &description.release)) {
+    description.release = ApplicationOf(plan);
+  }
   description.options = plan.opened.database_options;
   for (const Family& family : plan.families) {
     description.families.push_back(family.description);
@@ -36,7 +38,7 @@ rocksdb::Status OptionsTextOf(const SourcePlan& plan, std::string* text) {
   }
   std::string written;
   const rocksdb::Status status = WriteOptionsText(description, &written);
-  *text = ReplicaOptionsText(written, description.release);
+  *text = ReplicaOptionsText(written, ApplicationOf(plan));
   return status;
 }
 
