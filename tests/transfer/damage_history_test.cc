@@ -13,6 +13,7 @@
 #include <iostream>
 #include <map>
 
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/target/disk/durable.h"
 #include "sstferry/status.h"
 #include "tests/support/catch.h"
@@ -309,13 +310,9 @@ class DamagedReplica {
     fs::remove_all(copy);
     fs::copy(target_, copy, fs::copy_options::recursive);
     std::unique_ptr<rocksdb::DB> db;
-    {
-      rocksdb::DB* raw = nullptr;
-      const rocksdb::Status status =
-          rocksdb::DB::Open(rocksdb::Options(), copy, &raw);
-      db.reset(raw);
-      if (!status.ok()) RC_FAIL("does not open: " + status.ToString());
-    }
+    const rocksdb::Status status =
+        rocksdb::DB::Open(rocksdb::Options(), copy, IntoDb(&db));
+    if (!status.ok()) RC_FAIL("does not open: " + status.ToString());
     const rocksdb::Status sound =
         is_mended ? db->VerifyChecksum() : rocksdb::Status::OK();
     if (!sound.ok()) RC_FAIL("damaged: " + sound.ToString());
