@@ -225,7 +225,7 @@ TEST_CASE("Wide-column entities are refused for a target that cannot take them",
   const rocksdb::Status told = ReceiveEnd(control.get());
   INFO(told.ToString());
   REQUIRE(EndStateOf(told) == EndState::kRefused);
-  for (const char* word : {"'default'", "0x62", "on the target"}) {
+  for (const char* word : {"'default'", "0x62", "at the target"}) {
     REQUIRE(told.ToString().find(word) != std::string::npos);
   }
   REQUIRE(EndStateOf(server.Report(0).status) == EndState::kRefused);
