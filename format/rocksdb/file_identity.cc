@@ -42,7 +42,8 @@ Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
   } else {
     *is_weak = true;
     PutFixed8(&text, static_cast<uint8_t>(Known::kDescription));
-    PutBytes(&text, file.checksum_function);
+    // A newer RocksDB that opens the database writes a name for none.
+    PutBytes(&text, file.checksum.empty() ? "" : file.checksum_function);
     PutBytes(&text, file.checksum);
     PutDigest(&text, origin.properties);
     PutBytes(&text, file.smallest);

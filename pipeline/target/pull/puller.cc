@@ -209,9 +209,10 @@ Status Puller::CompareReused() {
   if (!status.ok() || different.empty()) {
     return status;
   }
-  report_.Say(std::to_string(different.size()) + " of " +
+  report_.Say((state_.verify ? "verify found " : "a comparison found ") +
+              std::to_string(different.size()) + " of " +
               std::to_string(reused.size()) +
-              " units of files that this machine has differ from the "
+              " units of files that this machine has to differ from the "
               "source's: they come from the source" +
               (state_.verify ? "; check the disk here" : ""));
   return opener_.RejectReused(different);
