@@ -7,10 +7,14 @@
 #include <filesystem>
 #include <system_error>
 
+#include "pipeline/base/descriptor.h"
+
 namespace sstferry {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kLock[] = "LOCK";
 
 // True if this process has that file open, by whatever name.
 bool IsOpenHere(const struct stat& file) {
@@ -32,24 +36,24 @@ bool IsOpenHere(const struct stat& file) {
 // loses them when it closes any descriptor of the file, so a file that this
 // process has open counts as locked and is not opened again.
 bool IsDatabaseOpen(const std::string& dir) {
-  const std::string path = dir + "/LOCK";
+  std::error_code error;
+  const Descriptor directory =
+      OpenDirectory(fs::canonical(dir, error).string());
   struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
+  if (!directory.is_open() ||
+      fstatat(directory.get(), kLock, &info, AT_SYMLINK_NOFOLLOW) != 0) {
     return false;
   }
   if (IsOpenHere(info)) {
     return true;
   }
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) {
-    return false;
-  }
+  const Descriptor file(openat(directory.get(), kLock,
+                               O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  const bool held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  close(fd);
-  return held;
+  return file.is_open() && fcntl(file.get(), F_GETLK, &lock) == 0 &&
+         lock.l_type != F_UNLCK;
 }
 
 }  // namespace sstferry

@@ -115,7 +115,6 @@ TEST_CASE("Pull understands every option", "[tools]") {
        "--cf", "a", "--cf", "b", "--begin", "0x00", "--end", "", "--verify",
        "--durability", "none", "--for-rocksdb", "8.11.4",
        "--other-files", "ignore",
-       "--format-version", "5",
        "--snapshot-dir", "/snap", "--json", "--progress", "json",
        "--progress-interval", "500ms", "--log-level", "debug", "/source",
        "/target"},

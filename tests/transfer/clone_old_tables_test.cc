@@ -6,6 +6,7 @@
 #include "format/byte_source.h"
 #include "format/sst/sst_reader.h"
 #include "sstferry/target.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/sst_files.h"
@@ -30,6 +31,8 @@ Ferried Swap(const TempDir& dir) {
   options.method = PullMethod::kClone;
   options.mode = PullMode::kRefresh;
   options.visibility = Visibility::kSwap;
+  // The application of both was upgraded; the replica's did not open it since.
+  options.for_rocksdb = RocksDbVersion();
   Ferried swapped;
   swapped.status = MakePull(options)->Run(&swapped.summary);
   INFO(swapped.message());

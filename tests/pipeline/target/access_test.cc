@@ -96,9 +96,10 @@ class Peeper {
     for (const auto& entry : fs::directory_iterator(workspace_, gone)) {
       const std::string path = entry.path().string();
       const std::string name = entry.path().filename().string();
-      if (name == "staging") {
+      if (name == "staging" || name == "other") {
         Expect(point, path, 0700);
       } else if (name == "db" && point != "Puller:AccessSet" &&
+                 point != "OtherFiles:Placed" &&
                  point != "Workspace:ExchangeRecorded" &&
                  point != "WriteDurably:Written" &&
                  point != "WriteDurably:Synced" &&
