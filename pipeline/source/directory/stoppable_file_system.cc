@@ -111,6 +111,8 @@ class StoppableWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
   const Stopped* const stopped_;
 };
 
+class NoLock : public rocksdb::FileLock {};
+
 class StoppableFileSystem : public rocksdb::FileSystemWrapper {
  public:
   StoppableFileSystem(std::shared_ptr<rocksdb::FileSystem> base,
@@ -120,6 +122,22 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
         read_bytes_(read_bytes) {}
 
   const char* Name() const override { return "sstferry.Stoppable"; }
+
+  // Nobody else opens a private copy. RocksDB keeps the names of locked files
+  // for as long as the process lives if its DB::Open() throws (no thread could
+  // be started), and a private directory's name, which is that of its
+  // descriptor, comes again.
+  IOStatus LockFile(const std::string&, const rocksdb::IOOptions&,
+                    rocksdb::FileLock** lock,
+                    rocksdb::IODebugContext*) override {
+    *lock = new NoLock;
+    return IOStatus::OK();
+  }
+  IOStatus UnlockFile(rocksdb::FileLock* lock, const rocksdb::IOOptions&,
+                      rocksdb::IODebugContext*) override {
+    delete static_cast<NoLock*>(lock);
+    return IOStatus::OK();
+  }
 
   IOStatus NewRandomAccessFile(const std::string& name,
                                const FileOptions& options,

@@ -2,7 +2,7 @@
 // RocksDB that cannot be cancelled (replaying a long WAL, skipping a long run
 // of tombstones) ends at its next block. Reads also fail if a file has become
 // shorter than when it was opened, because RocksDB's readahead aborts on such a
-// file.
+// file. It is for databases that nobody else opens: it locks no file.
 #pragma once
 
 #include <atomic>
