@@ -1,10 +1,10 @@
 #include "tests/support/fake_peer.h"
 
-#include <stdexcept>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
+#include <stdexcept>
 
 #include "format/digest.h"
 #include "pipeline/target/session/source_session.h"
