@@ -1,4 +1,4 @@
-// What the static parts of GCC 12 want of a glibc newer than 2.34, so that the
+// Defines what the static parts of GCC 12 want of a glibc newer than 2.34, so that
 // binaries of releases run with 2.34 as well (RHEL 9, Ubuntu 22.04).
 #include <dlfcn.h>
 #include <link.h>

@@ -2,11 +2,22 @@
 // value do not count, and a comment begins at the first '#' without a backslash.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "format/release.h"
 
 namespace sstferry {
+
+// Calls on_line(std::string) for each line of the text, without its end.
+template <typename OnLine>
+void ForEachLine(const std::string& text, const OnLine& on_line) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    on_line(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
 
 // Returns the text without blanks at both ends.
 std::string TrimOptionText(const std::string& text);

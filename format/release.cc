@@ -26,6 +26,11 @@ std::string ReleaseName(const RocksDbRelease& release) {
   return name;
 }
 
+std::string ReleaseNumbers(const RocksDbRelease& release) {
+  return std::to_string(release.major) + "." + std::to_string(release.minor) +
+         "." + std::to_string(release.patch);
+}
+
 bool ParseRelease(const rocksdb::Slice& text, RocksDbRelease* release) {
   *release = RocksDbRelease();
   uint32_t* const numbers[] = {&release->major, &release->minor,

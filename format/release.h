@@ -27,6 +27,9 @@ struct RocksDbRelease {
 // "(unknown)" for that of a format_version which no known release reads.
 std::string ReleaseName(const RocksDbRelease& release);
 
+// Returns all three numbers, "10.4.0", as an OPTIONS file has them.
+std::string ReleaseNumbers(const RocksDbRelease& release);
+
 // Parses "10", "10.4" or "10.4.2", as OPTIONS files and operators write them;
 // each number is at most 9999, and what follows a third number is ignored only
 // behind a dot or a dash ("8.1.1-fork"). False: not a release.

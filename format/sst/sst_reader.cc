@@ -419,4 +419,17 @@ Status SstReader::Anchors(size_t max_count,
   return s;
 }
 
+void AddTableNeeds(const SstReader& reader, Needs* needs) {
+  needs->AddFormatVersion(reader.footer().format_version);
+  if (reader.footer().checksum == SstChecksum::kXxh3) {
+    needs->Add(kReadsXxh3Checksums, "XXH3 checksums");
+  }
+  const SstProperties& properties = reader.properties();
+  if (properties.has_separated_values != 0) {
+    needs->Add(kReadsMarkedBlocks, "blocks with values apart from keys");
+  } else if (properties.num_uniform_blocks != 0) {
+    needs->Add(kReadsMarkedBlocks, "uniform index blocks");
+  }
+}
+
 }  // namespace sstferry

@@ -21,6 +21,7 @@
 #include "rocksdb/status.h"
 
 #include "format/byte_source.h"
+#include "format/release.h"
 #include "format/sst/sst_block.h"
 #include "format/sst/sst_footer.h"
 #include "format/sst/sst_properties.h"
@@ -145,5 +146,10 @@ class SstReader {
   SstBlockHandle index_handle_;
   std::string dictionary_;
 };
+
+// Adds what a table asks of the RocksDB that reads it. `reader` has opened the
+// table, or has tried: of one that it does not support the format_version alone
+// is known.
+void AddTableNeeds(const SstReader& reader, Needs* needs);
 
 }  // namespace sstferry

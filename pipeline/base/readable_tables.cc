@@ -24,12 +24,8 @@ void AddNeeds(rocksdb::FileSystem* file_system, const std::string& path,
     return;
   }
   SstReader reader;
-  const Status opened = reader.Open(source.get());
-  needs->AddFormatVersion(reader.footer().format_version);
-  if (opened.ok() && (reader.properties().has_separated_values != 0 ||
-                      reader.properties().num_uniform_blocks != 0)) {
-    needs->Add(kReadsMarkedBlocks, "marked blocks");
-  }
+  reader.Open(source.get()).PermitUncheckedError();
+  AddTableNeeds(reader, needs);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Whether the linked RocksDB reads the tables of a database, asked before
-// RocksDB is: its own answers are texts, and it calls blocks damaged that it
+// Tells if the linked RocksDB reads the tables of a database, before RocksDB is
+// asked: its own answers are texts, and it calls blocks damaged that it
 // does not know.
 #pragma once
 

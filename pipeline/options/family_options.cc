@@ -27,6 +27,9 @@ constexpr size_t kMinWriteBufferBytes = 64u << 10;
 // Twice what the buckets of a hashed memtable may take (option_table.h).
 constexpr size_t kMinHashedBufferBytes = 32u << 20;
 constexpr uint64_t kMaxDictBufferBytes = 8u << 20;
+constexpr uint32_t kMaxCompressionThreads = 256;
+constexpr uint32_t kMaxDictBytes = 64u << 20;
+constexpr uint32_t kMaxTrainBytes = 1u << 30;
 // Above any number of level-0 files. RocksDB adds one to it, so it is not
 // INT_MAX.
 constexpr int kNeverByFileCount = 1 << 30;
@@ -212,6 +215,8 @@ class FamilyBuilder {
                        " is not known here: what is rebuilt has no filter of "
                        "prefixes until it is compacted; a clone keeps them");
     }
+    BoundCompression(&options->compression_opts);
+    BoundCompression(&options->bottommost_compression_opts);
     BoundMemtables();
     if (options->enable_blob_files) {
       AddNote(&out_->advice,
@@ -220,6 +225,16 @@ class FamilyBuilder {
                        "blob files");
     }
     return s;
+  }
+
+  // A peer's numbers would be threads and memory of this process.
+  static void BoundCompression(rocksdb::CompressionOptions* options) {
+    options->parallel_threads =
+        std::min(options->parallel_threads, kMaxCompressionThreads);
+    options->max_dict_bytes =
+        std::min(options->max_dict_bytes, kMaxDictBytes);
+    options->zstd_max_train_bytes =
+        std::min(options->zstd_max_train_bytes, kMaxTrainBytes);
   }
 
   // A RocksDB with assertions ends the process over a memtable that counts as

@@ -420,9 +420,7 @@ Status AppendFamily(const FamilyDescription& family, std::string* text) {
 Status WriteOptionsText(const DatabaseDescription& description,
                         std::string* text) {
   *text = "# This is a RocksDB option file.\n\n[Version]\n  rocksdb_version=" +
-          std::to_string(description.release.major) + "." +
-          std::to_string(description.release.minor) + "." +
-          std::to_string(description.release.patch) +
+          ReleaseNumbers(description.release) +
           "\n  options_file_version=1.1\n\n[DBOptions]\n";
   Status s = AppendOptions(description.options, text);
   const auto is_default = [](const FamilyDescription& family) {
@@ -450,10 +448,7 @@ namespace {
 std::string Loadable(const std::string& text) {
   std::string out;
   bool is_known = true;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    begin = end + 1;
+  ForEachLine(text, [&](const std::string& line) {
     std::string name;
     std::string value;
     const std::string_view bare = Trim(WithoutComment(line));
@@ -463,7 +458,7 @@ std::string Loadable(const std::string& text) {
                  title == "CFOptions" || title.starts_with(kTablePrefix);
     }
     if (!is_known) {
-      continue;
+      return;
     }
     const bool is_option = SplitOptionLine(line, &name, &value);
     if (is_option && name == "rocksdb_version") {
@@ -475,7 +470,7 @@ std::string Loadable(const std::string& text) {
     } else {
       out += line + "\n";
     }
-  }
+  });
   return out;
 }
 

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
 
 #include "format/options_line.h"
 #include "pipeline/options/options_file.h"
-#include "rocksdb/env.h"
 #include "rocksdb/utilities/options_util.h"
 
 namespace sstferry {
@@ -15,89 +13,91 @@ namespace {
 // RocksDB replaces an OPTIONS file by a newer one at any time.
 constexpr int kTries = 5;
 
-bool IsDirectoryOfHost(const std::string& name) {
-  return name == "wal_dir" || name == "db_log_dir" || name == "db_paths" ||
-         name == "cf_paths";
-}
-
-std::string ThreeNumbers(const RocksDbRelease& release) {
-  return std::to_string(release.major) + "." + std::to_string(release.minor) +
-         "." + std::to_string(release.patch);
-}
-
 // Returns the release that wrote the file, whomever it is for.
 RocksDbRelease WriterOf(const std::string& options_text) {
-  const size_t comment = options_text.find(kMadeForComment);
-  const size_t end = options_text.find('\n', comment);
-  return comment == 0 ? ReleaseOfOptions(options_text.substr(
-                            std::min(end, options_text.size())))
-                      : ReleaseOfOptions(options_text);
+  const bool has_comment = options_text.starts_with(kMadeForComment);
+  return ReleaseOfOptions(
+      has_comment ? options_text.substr(std::min(options_text.find('\n'),
+                                                 options_text.size()))
+                  : options_text);
+}
+
+// Returns the line as a replica for `application` gets it; empty: it gets none.
+std::string ReplicaLine(const std::string& line, const RocksDbRelease& source,
+                        const RocksDbRelease& application) {
+  std::string name;
+  std::string value;
+  if (!SplitOptionLine(line, &name, &value)) {
+    return line + "\n";
+  }
+  if (name == "wal_dir" || name == "db_log_dir") {
+    return "  " + name + "=\n";
+  }
+  // An empty list of paths is none that RocksDB could parse.
+  if (name == "db_paths" || name == "cf_paths") {
+    return "";
+  }
+  if (!application.is_known()) {
+    return line + "\n";
+  }
+  if (name == "rocksdb_version" && application > source) {
+    return "  rocksdb_version=" + ReleaseNumbers(application) + "\n";
+  }
+  if (name == "format_version" &&
+      std::strtoull(value.c_str(), nullptr, 10) >
+          MaxFormatVersion(application)) {
+    return "  format_version=" + std::to_string(MaxFormatVersion(application)) +
+           "\n";
+  }
+  if (name == "checksum" && value == "kXXH3" &&
+      application < kReadsXxh3Checksums) {
+    return "  checksum=kCRC32c\n";
+  }
+  return line + "\n";
 }
 
 }  // namespace
 
 std::string ReplicaOptionsText(const std::string& source_text,
                                const RocksDbRelease& application) {
-  std::string text;
   const RocksDbRelease source = WriterOf(source_text);
+  std::string text;
   if (application.is_known() && application < source) {
-    text = kMadeForComment + ThreeNumbers(application) + "\n";
+    text = kMadeForComment + ReleaseNumbers(application) + "\n";
   }
-  for (size_t begin = 0; begin < source_text.size();) {
-    const size_t end =
-        std::min(source_text.find('\n', begin), source_text.size());
-    std::string line = source_text.substr(begin, end - begin);
-    begin = end + 1;
-    std::string name;
-    std::string value;
-    if (line.starts_with(kMadeForComment)) {
-      continue;  // of a replica that is a source
+  ForEachLine(source_text, [&](const std::string& line) {
+    // A replica that is a source has a comment of its own.
+    if (!line.starts_with(kMadeForComment)) {
+      text += ReplicaLine(line, source, application);
     }
-    if (!SplitOptionLine(line, &name, &value)) {
-      text += line + "\n";
-      continue;
-    }
-    if (IsDirectoryOfHost(name)) {
-      // An empty list of paths is none that RocksDB could parse.
-      if (name == "db_paths" || name == "cf_paths") {
-        continue;
-      }
-      line = "  " + name + "=";
-    } else if (name == "rocksdb_version" && application > source) {
-      line = "  rocksdb_version=" + ThreeNumbers(application);
-    } else if (name == "format_version" && application.is_known() &&
-               std::strtoull(value.c_str(), nullptr, 10) >
-                   MaxFormatVersion(application)) {
-      line = "  format_version=" + std::to_string(MaxFormatVersion(application));
-    } else if (name == "checksum" && value == "kXXH3" &&
-               application.is_known() && application < kReadsXxh3Checksums) {
-      line = "  checksum=kCRC32c";
-    }
-    text += line + "\n";
-  }
+  });
   return text;
 }
 
-RocksDbRelease ReleaseOfReplica(rocksdb::FileSystem* file_system,
-                         const std::string& dir) {
-  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(
-      std::shared_ptr<rocksdb::FileSystem>(file_system, [](auto*) {}));
+rocksdb::Status ReadNewestOptions(rocksdb::Env* env, const std::string& dir,
+                                  std::string* text) {
+  std::string name;
+  uint64_t bytes = 0;
+  rocksdb::Status status = rocksdb::GetLatestOptionsFileName(dir, env, &name);
+  if (status.ok()) status = env->GetFileSize(dir + "/" + name, &bytes);
+  if (status.ok() && bytes > kMaxOptionsTextBytes) {
+    return rocksdb::Status::Corruption(
+        name, "expected at most " + std::to_string(kMaxOptionsTextBytes) +
+                  " bytes, found " + std::to_string(bytes));
+  }
+  return status.ok()
+             ? rocksdb::ReadFileToString(env, dir + "/" + name, text)
+             : status;
+}
+
+RocksDbRelease ReleaseOfReplica(std::shared_ptr<rocksdb::FileSystem> file_system,
+                                const std::string& dir) {
+  const std::unique_ptr<rocksdb::Env> env =
+      rocksdb::NewCompositeEnv(std::move(file_system));
+  std::string text;
+  rocksdb::Status status;
   for (int i = 0; i < kTries; ++i) {
-    std::string name;
-    std::string text;
-    uint64_t bytes = 0;
-    rocksdb::Status status =
-        rocksdb::GetLatestOptionsFileName(dir, env.get(), &name);
-    if (status.IsNotFound() || status.IsPathNotFound()) {
-      break;
-    }
-    if (status.ok()) status = env->GetFileSize(dir + "/" + name, &bytes);
-    if (status.ok() && bytes > kMaxOptionsTextBytes) {
-      break;
-    }
-    if (status.ok()) {
-      status = rocksdb::ReadFileToString(env.get(), dir + "/" + name, &text);
-    }
+    status = ReadNewestOptions(env.get(), dir, &text);
     if (status.ok()) {
       return ReleaseOfOptions(text);
     }

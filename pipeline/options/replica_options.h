@@ -2,9 +2,11 @@
 // application finds what it wrote itself, changed only where it must be.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "format/release.h"
+#include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 
@@ -18,11 +20,19 @@ namespace sstferry {
 std::string ReplicaOptionsText(const std::string& source_text,
                                const RocksDbRelease& application);
 
-// Reads the newest OPTIONS file of the database in `dir`, which an application
-// may have open, and returns the release that wrote it; not known where no such
-// file can be read. sstferry leaves only OPTIONS of the application's release,
-// so this is the release of the application that opened the database last.
-RocksDbRelease ReleaseOfReplica(rocksdb::FileSystem* file_system,
-                         const std::string& dir);
+// Reads the newest OPTIONS file of the database in `dir`. Another process may
+// replace it meanwhile.
+//   NotFound, PathNotFound  there is none, or it has just been replaced
+//   Corruption              it is larger than kMaxOptionsTextBytes
+[[nodiscard]] rocksdb::Status ReadNewestOptions(rocksdb::Env* env,
+                                                const std::string& dir,
+                                                std::string* text);
+
+// Returns the release that the newest OPTIONS file of a replica is for; not
+// known where none can be read. An application may have the database open.
+// sstferry leaves only OPTIONS of the application's release, so this is that of
+// the application that opened the database last.
+RocksDbRelease ReleaseOfReplica(std::shared_ptr<rocksdb::FileSystem> file_system,
+                                const std::string& dir);
 
 }  // namespace sstferry

@@ -67,7 +67,7 @@ TEST_CASE("A call that another account can lead elsewhere is an offence",
            "unlinkat(5</srv/app/db>, \"a/b\", 0) = 0",
            "mkdir(\"/proc/self/fd/5/a/b\", 0700) = 0",
            "renameat2(5</srv/app/db>, \"x\", 5</srv/app/db>, \"a/y\", 0) = 0",
-           // Of a descriptor that nobody opened.
+           // Nobody opened this descriptor.
            "mkdir(\"/proc/self/fd/9/a/b\", 0700) = 0",
            // 3. A link that the last name may be.
            "openat(5</srv/app/db>, \"x\", O_RDONLY) = 3</srv/app/db/x>",
@@ -179,7 +179,7 @@ class TracedPlace {
     INFO(arguments[0] << ": " << tool->err());
     REQUIRE(code == 0);
   }
-  // Of all that has ended.
+  // All of these have ended.
   FileCalls Judge() const {
     FileCalls all;
     for (int i = 1; i <= traces_; ++i) {

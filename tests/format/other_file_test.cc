@@ -94,7 +94,7 @@ TEST_CASE("A list of other files is checked before anything is asked for",
   REQUIRE(refuses({{"../x", 1, KeptBack::kNo}}));
   REQUIRE(refuses({{"CURRENT", 1, KeptBack::kNo}}));
   REQUIRE(refuses({{"core.1", 1, KeptBack::kNo}}));
-  // Those are only shown.
+  // These names are only shown.
   REQUIRE_OK(CheckOtherFiles({{"../x", UINT64_MAX, KeptBack::kName},
                               {"../x", 1, KeptBack::kName}}));
 }

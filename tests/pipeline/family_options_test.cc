@@ -409,6 +409,25 @@ TEST_CASE("BuildFamily bounds the numbers inside objects",
   }
 }
 
+TEST_CASE("BuildFamily bounds threads and dictionaries of compression",
+          "[pipeline][options]") {
+  FamilyDescription description = Described(ColumnFamilyOptions());
+  for (const char* name : {"compression_opts", "bottommost_compression_opts"}) {
+    Set(&description.options, name,
+        "{parallel_threads=4000000000;max_dict_bytes=4000000000;"
+        "zstd_max_train_bytes=4000000000;}");
+  }
+  BuiltFamily built;
+  REQUIRE_OK(Build(description, &built));
+  for (const rocksdb::CompressionOptions& made :
+       {built.final_options.compression_opts,
+        built.final_options.bottommost_compression_opts}) {
+    REQUIRE(made.parallel_threads <= 256);
+    REQUIRE(made.max_dict_bytes <= 64u << 20);
+    REQUIRE(made.zstd_max_train_bytes <= 1u << 30);
+  }
+}
+
 TEST_CASE("BuildFamily reads compression options in the old colon form",
           "[pipeline][options]") {
   FamilyDescription description = Described(ColumnFamilyOptions());

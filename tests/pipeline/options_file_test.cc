@@ -259,7 +259,7 @@ void ParseAndBuild(const std::string& text) {
   if (!Parse(text, &description, &notes).ok()) {
     return;
   }
-  // What was parsed can be written, and says the same.
+  // Parsed options can be written, and the text says the same.
   std::string written;
   DatabaseDescription read;
   std::vector<std::string> unused;

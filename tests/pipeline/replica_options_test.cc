@@ -13,7 +13,7 @@
 namespace sstferry {
 namespace {
 
-// What a fork of RocksDB with a version below the linked one's writes.
+// Returns what a fork of RocksDB with a version below the linked one's writes.
 std::string ForkText() {
   return "[Version]\n  rocksdb_version=6.14.6\n  options_file_version=1.1\n\n"
          "[DBOptions]\n  max_open_files=17\n  refresh_options_sec=0\n"
@@ -159,7 +159,7 @@ TEST_CASE("WriteOptionsText refuses names and values that are not one line",
 TEST_CASE("The release of a replica is that of its newest OPTIONS",
           "[pipeline][options]") {
   const ScratchDir dir;
-  auto* const file_system = rocksdb::FileSystem::Default().get();
+  const auto file_system = rocksdb::FileSystem::Default();
   REQUIRE(!ReleaseOfReplica(file_system, dir / "none").is_known());
   REQUIRE(!ReleaseOfReplica(file_system, dir.path()).is_known());
   std::ofstream(dir / "OPTIONS-000009")

@@ -285,7 +285,7 @@ class Judge {
                 dir.rfind("AT_FDCWD", 0) != 0};
   }
 
-  // What is wrong with the lookups of one path; empty: nothing. Sets *target to
+  // Returns what is wrong with the lookups of one path; empty: nothing. Sets *target to
   // the path that the call acts on.
   std::string WrongLookup(const Line& line, const FileCall& call,
                           const Walk& walk, std::string* target) const {

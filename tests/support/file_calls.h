@@ -7,7 +7,7 @@
 
 namespace sstferry {
 
-// What strace must be told, so that JudgeFileCalls() can read what it writes.
+// The arguments of strace with which JudgeFileCalls() can read what it writes.
 std::vector<std::string> StraceWords(const std::string& trace_file);
 
 struct FileCalls {

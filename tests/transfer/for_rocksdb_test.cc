@@ -76,14 +76,32 @@ void SetRelease(const std::string& dir, const std::string& release) {
               "rocksdb_version=" + release + "\n");
 }
 
-std::set<SstChecksum> ChecksumsIn(const std::string& dir) {
-  std::set<SstChecksum> checksums;
+// Says in all tables of a closed database that they are of that format_version,
+// which stands before the magic number, in four bytes.
+void SetFormatVersion(const std::string& dir, char version) {
+  for (const std::string& path : PathsWith(dir, ".sst")) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-12, std::ios::end);
+    file.put(version);
+  }
+}
+
+std::vector<SstFooter> FootersIn(const std::string& dir) {
+  std::vector<SstFooter> footers;
   for (const std::string& path : PathsWith(dir, ".sst")) {
     const std::string bytes = BytesOf(path);
     const SliceSource source(bytes);
     SstReader reader;
     REQUIRE_OK(reader.Open(&source));
-    checksums.insert(reader.footer().checksum);
+    footers.push_back(reader.footer());
+  }
+  return footers;
+}
+
+std::set<SstChecksum> ChecksumsIn(const std::string& dir) {
+  std::set<SstChecksum> checksums;
+  for (const SstFooter& footer : FootersIn(dir)) {
+    checksums.insert(footer.checksum);
   }
   return checksums;
 }
@@ -107,7 +125,7 @@ TEST_CASE("A seed leaves the source's OPTIONS word for word, and no others",
           "[transfer][versions]") {
   const TempDir dir;
   Fill(dir / "source");
-  // Of a fork with a version below the linked one's, and one of 6.14.
+  // A fork with a version below the linked one's wrote one, 6.14 the other.
   SetRelease(dir / "source", "7.1.2");
   EditOptions(dir / "source", "[DBOptions]\n",
               "[DBOptions]\n  refresh_options_sec=0\n");
@@ -178,12 +196,8 @@ TEST_CASE("Chunks are built for the release that is asked for",
   ExpectSameEntries(dir / "source", dir / "target");
   options.for_rocksdb = "5.15.10";
   REQUIRE_OK(Ferry(dir / "source", dir / "older", options).status);
-  for (const std::string& path : PathsWith(dir / "older", ".sst")) {
-    const std::string bytes = BytesOf(path);
-    const SliceSource source(bytes);
-    SstReader reader;
-    REQUIRE_OK(reader.Open(&source));
-    REQUIRE(reader.footer().format_version == 3);
+  for (const SstFooter& footer : FootersIn(dir / "older")) {
+    REQUIRE(footer.format_version == 3);
   }
 }
 
@@ -296,12 +310,7 @@ TEST_CASE("A clone has tables of a format that nobody here knows",
           "[transfer][versions]") {
   const TempDir dir;
   Fill(dir / "source");
-  for (const std::string& path : PathsWith(dir / "source", ".sst")) {
-    // The version stands before the magic number, in four bytes.
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(-12, std::ios::end);
-    file.put(8);
-  }
+  SetFormatVersion(dir / "source", 8);
   PullOptions options;
   options.method = PullMethod::kClone;
   const Ferried moved = Ferry(dir / "source", dir / "target", options);
@@ -353,11 +362,7 @@ TEST_CASE("Tables that this RocksDB does not read are cloned, or refused by one 
   const TempDir dir;
   Fill(dir / "source");
   SetRelease(dir / "source", "99.1.0");
-  for (const std::string& path : PathsWith(dir / "source", ".sst")) {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(-12, std::ios::end);
-    file.put(8);
-  }
+  SetFormatVersion(dir / "source", 8);
   PullOptions options;
   options.method = PullMethod::kIngest;
   const Ferried refused = Ferry(dir / "source", dir / "refused", options);

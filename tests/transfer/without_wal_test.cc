@@ -1,4 +1,4 @@
-// What a pull says of an application that may write without the WAL.
+// Notes of a pull about an application that may write without the WAL.
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -68,7 +68,8 @@ enum class PullMethod {
   kClone,   // as the files of the source's snapshot, which stay as they are
 };
 
-// What a pull does with the application's own files in the source's directory.
+// Says what a pull does with the application's own files in the source's
+// directory.
 enum class OtherFiles {
   kCopy,    // a seed or a swap takes over those that format/other_file.h allows
   kIgnore,  // none; at a swap those of target_dir still stay

@@ -68,7 +68,7 @@ const char* ReplicaHealthName(ReplicaHealth health);
 
 struct TargetState {
   ReplicaHealth health = ReplicaHealth::kComplete;
-  // What was found, and when (RFC 3339), if kDifferent or kDamaged.
+  // The finding and its time (RFC 3339), if kDifferent or kDamaged.
   std::string fault;
   std::string fault_found_at;
   std::optional<CompletedPull> complete;      // TARGET_DIR is complete

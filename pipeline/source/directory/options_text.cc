@@ -19,19 +19,6 @@ std::string Unescape(const std::string& text) {
   return plain;
 }
 
-template <typename OnLine>
-void ForEachLine(const std::string& text, const OnLine& on_line) {
-  size_t begin = 0;
-  while (begin < text.size()) {
-    size_t end = text.find('\n', begin);
-    if (end == std::string::npos) {
-      end = text.size();
-    }
-    on_line(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
-
 // Parses a title, as [DBOptions] or [CFOptions "name"]: the section's kind and
 // the family's name.
 bool ParseTitle(const std::string& line, std::string* kind,
@@ -53,14 +40,12 @@ bool ParseTitle(const std::string& line, std::string* kind,
 
 OptionsText::OptionsText(const std::string& text) {
   Section* section = nullptr;
-  Section version;
   ForEachLine(text, [&](const std::string& raw) {
     const std::string line = OptionLineText(raw);
     std::string title;
     std::string family;
     if (ParseTitle(line, &title, &family)) {
-      section = title == "Version"     ? &version
-                : title == "DBOptions" ? &database_
+      section = title == "DBOptions"   ? &database_
                 : title == "CFOptions" ? &families_[family]
                                        : nullptr;
       return;
@@ -71,7 +56,6 @@ OptionsText::OptionsText(const std::string& text) {
       (*section)[name] = Unescape(value);
     }
   });
-  rocksdb_version_ = version["rocksdb_version"];
 }
 
 std::map<std::string, std::string> FamilySections(const std::string& text) {

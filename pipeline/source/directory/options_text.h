@@ -25,12 +25,9 @@ class OptionsText {
   std::string FamilyText(const std::string& family,
                          const std::string& key) const;
   bool HasFamily(const std::string& family) const;
-  // The RocksDB that wrote the file, as "9.10.0"; empty if it does not say.
-  const std::string& rocksdb_version() const { return rocksdb_version_; }
 
  private:
   using Section = std::map<std::string, std::string>;
-  std::string rocksdb_version_;
   Section database_;
   std::map<std::string, Section> families_;
 };

@@ -8,7 +8,7 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// What goes wrong with one file ends no transfer: the target names it.
+// A problem with one file ends no transfer: the target names the file.
 void OtherFileAnswers::Read(const std::string& name,
                             const Transfer& transfer) {
   facts_ = OtherFilePart();

@@ -207,7 +207,7 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
   if (status.IsNotSupported()) {
     // Another kind of table, or a newer block-based one: it goes as it is, and
     // the wire's digests alone tell that it arrived.
-    files_.needs.AddFormatVersion(reader.footer().format_version);
+    AddTableNeeds(reader, &files_.needs);
     file->identity =
         TableIdentity(known, TableOrigin(), &file->identity_is_weak);
     return Status::OK();
@@ -221,17 +221,7 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file) {
       TableOrigin{properties.db_id, properties.db_session_id,
                   properties.original_file_number, properties.digest},
       &file->identity_is_weak);
-  files_.needs.AddFormatVersion(reader.footer().format_version);
-  if (reader.footer().checksum == SstChecksum::kXxh3) {
-    files_.needs.Add(kReadsXxh3Checksums, "XXH3 checksums");
-  }
-  if (properties.has_separated_values != 0 ||
-      properties.num_uniform_blocks != 0) {
-    files_.needs.Add(kReadsMarkedBlocks,
-                     properties.has_separated_values != 0
-                         ? "blocks with values apart from keys"
-                         : "uniform index blocks");
-  }
+  AddTableNeeds(reader, &files_.needs);
   return Status::OK();
 }
 

@@ -8,7 +8,6 @@
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/wal_facts.h"
 #include "pipeline/base/rocksdb_compat.h"
-#include "pipeline/base/wal_record_types.h"
 #include "pipeline/source/directory/posix_files.h"
 
 namespace sstferry {
@@ -49,7 +48,9 @@ Status AppendDigests(const DescriptorSource& source, uint64_t bytes,
 
 Status CheckReadable(const std::string& name, const LogFollower& follower) {
   for (const uint8_t type : follower.meta_record_types()) {
-    if (!ReadsWalRecord(type)) {
+    Needs needs;
+    needs.AddWalRecord(type);
+    if (needs.release() > kLinkedRelease) {
       return RefuseAsChunks(EndState::kIncompatible,
                             name + ": expected record types that RocksDB " +
                                 RocksDbVersion() + " reads, found type " +

@@ -12,6 +12,7 @@
 #include "pipeline/options/directories.h"
 #include "pipeline/options/operators.h"
 #include "pipeline/options/options_file.h"
+#include "pipeline/options/replica_options.h"
 #include "pipeline/target/database/closed_files.h"
 #include "pipeline/target/database/replica_files.h"
 #include "rocksdb/compaction_filter.h"
@@ -19,7 +20,6 @@
 #include "rocksdb/listener.h"
 #include "rocksdb/memtablerep.h"
 #include "rocksdb/table.h"
-#include "rocksdb/utilities/options_util.h"
 
 namespace sstferry {
 
@@ -117,11 +117,8 @@ Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
 }
 
 Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
-                       std::string* name, std::string* text) {
-  Status status = rocksdb::GetLatestOptionsFileName(dir, env, name);
-  if (status.ok()) {
-    status = rocksdb::ReadFileToString(env, dir + "/" + *name, text);
-  }
+                       std::string* text) {
+  const Status status = ReadNewestOptions(env, dir, text);
   return status.IsNotFound() || status.IsPathNotFound()
              ? MakeStatus(EndState::kRefused,
                           "target " + dir +
@@ -201,10 +198,9 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     file_system = MakeReadOnlyFileSystem(std::move(file_system));
   }
   opened->env_ = rocksdb::NewCompositeEnv(file_system);
-  std::string name;
   std::string text;
   DatabaseDescription description;
-  Status status = ReadOptionsText(dir, opened->env_.get(), &name, &text);
+  Status status = ReadOptionsText(dir, opened->env_.get(), &text);
   if (status.ok()) {
     status = ParseOptionsText(text, &description, notes);
   }

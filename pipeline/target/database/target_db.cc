@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "format/clone_file.h"
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/silent_logger.h"
@@ -109,28 +110,28 @@ Status TargetDb::Open(bool create) {
 // RocksDB's own OPTIONS have names and the version of the linked RocksDB, which
 // the application's may not load.
 Status TargetDb::LeaveOptions() {
-  constexpr char kPrefix[] = "OPTIONS-";
   std::vector<std::string> names;
   Status status =
       file_system_->GetChildren(dir_, rocksdb::IOOptions(), &names, nullptr);
-  std::vector<std::string> options;
+  // A full disk may have kept RocksDB from writing any.
+  CloneFile kept{CloneFileKind::kOptions, 5, 0, 0};
+  std::vector<CloneFile> found;
   for (const std::string& name : names) {
-    if (name.starts_with(kPrefix)) {
-      options.push_back(name);
+    CloneFile file;
+    if (ParseCloneFileName(name, &file) &&
+        file.kind == CloneFileKind::kOptions) {
+      found.push_back(file);
+      kept.number = std::max(kept.number, file.number);
     }
   }
-  std::sort(options.begin(), options.end());  // numbers of six digits
-  // A full disk may have kept RocksDB from writing any.
-  const std::string kept =
-      options.empty() ? kPrefix + std::string("000005") : options.back();
-  for (const std::string& name : options) {
-    if (status.ok() && name != kept) {
-      status = file_system_->DeleteFile(dir_ + "/" + name,
+  for (const CloneFile& file : found) {
+    if (status.ok() && file.number != kept.number) {
+      status = file_system_->DeleteFile(dir_ + "/" + CloneFileName(file),
                                         rocksdb::IOOptions(), nullptr);
     }
   }
   if (status.ok()) {
-    status = WriteDurably(file_system_.get(), dir_ + "/" + kept,
+    status = WriteDurably(file_system_.get(), dir_ + "/" + CloneFileName(kept),
                           options_.options_text);
   }
   return AtPlace(status, "OPTIONS of " + dir_);

@@ -425,11 +425,12 @@ void RefreshTarget::NoteMissing() {
 
 Status RefreshTarget::CreateFamilies() {
   planned_.clear();
+  std::string text;  // of all families, once one is missing
   for (size_t i = 0; i < plan().families.size(); ++i) {
     const std::string& name = plan().families[i].description.name;
     if (live_->Find(name) == nullptr) {
-      std::string text;
-      Status status = OptionsTextOf(plan(), &text);
+      Status status =
+          text.empty() ? OptionsTextOf(plan(), &text) : Status::OK();
       if (status.ok()) {
         status = live_->Create(name, built_[i].final_options, text);
       }

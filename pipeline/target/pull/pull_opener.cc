@@ -134,9 +134,9 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   OpenRequest request =
       MakeOpenRequest(options(), options().source.name,
                       context_->plans ? Purpose::kPlan : Purpose::kPull);
-  if (request.application.empty()) {
-    request.application = ReleaseName(ReleaseOfReplica(
-        context_->disk.get(), options().target_dir));
+  if (request.application.empty() && use != SnapshotUse::kResume) {
+    request.application = ReleaseName(
+        ReleaseOfReplica(context_->disk, options().target_dir));
   }
   request.compression = compression_->Choose();
   request.compression_level = options().compression_level;

@@ -1,5 +1,6 @@
 #include "pipeline/source/directory/options_text.h"
 
+#include "format/options_line.h"
 #include "tests/support/catch.h"
 
 namespace sstferry {
@@ -7,7 +8,7 @@ namespace {
 
 TEST_CASE("OptionsText finds database settings and the names of objects",
           "[snapshot]") {
-  const OptionsText text(
+  const std::string file =
       "# a comment\n"
       "[Version]\n  rocksdb_version=7.8.3\n"
       "[DBOptions]\n  wal_dir=/a\\:b\n  recycle_log_file_num=3\n"
@@ -15,11 +16,12 @@ TEST_CASE("OptionsText finds database settings and the names of objects",
       "  merge_operator={id=StringAppendOperator;delimiter=,;}\n"
       "  prefix_extractor=nullptr\n"
       "[TableOptions/BlockBasedTable \"default\"]\n  comparator=wrong\n"
-      "[CFOptions \"odd\\#name\"]\n  comparator = x # trailing\n");
+      "[CFOptions \"odd\\#name\"]\n  comparator = x # trailing\n";
+  const OptionsText text(file);
   CHECK(text.DatabaseOption("wal_dir", "") == "/a:b");
   CHECK(text.DatabaseOption("recycle_log_file_num", "") == "3");
   CHECK(text.DatabaseOption("rocksdb_version", "none") == "none");
-  CHECK(text.rocksdb_version() == "7.8.3");
+  CHECK(ReleaseOfOptions(file) == RocksDbRelease{7, 8, 3});
   CHECK(text.FamilyObject("default", "comparator") ==
         "leveldb.BytewiseComparator");
   CHECK(text.FamilyObject("default", "merge_operator") ==
