@@ -1,6 +1,8 @@
 #include "pipeline/base/descriptor_shortage.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +14,24 @@ namespace sstferry {
 namespace {
 
 std::atomic<uint64_t> descriptor_shortages{0};
+
+// What the opening of a snapshot takes and gives back when it fails, with room
+// for a few lanes.
+constexpr rlim_t kFewDescriptors = 32;
+
+bool FewDescriptorsAreFree() {
+  rlimit most{};
+  DIR* const directory = opendir("/proc/self/fd");
+  if (directory == nullptr || getrlimit(RLIMIT_NOFILE, &most) != 0) {
+    return directory == nullptr && (errno == EMFILE || errno == ENFILE);
+  }
+  rlim_t used = 0;
+  while (readdir(directory) != nullptr) {
+    ++used;
+  }
+  closedir(directory);
+  return used + kFewDescriptors > most.rlim_cur;
+}
 
 }  // namespace
 
@@ -35,7 +55,7 @@ void LookForDescriptorShortage() {
 rocksdb::Status RetriedAfterShortage(const rocksdb::Status& status,
                                      uint64_t before) {
   return EndStateOf(status) == EndState::kSourceError &&
-                 DescriptorShortages() != before
+                 (DescriptorShortages() != before || FewDescriptorsAreFree())
              ? MakeStatus(EndState::kDeadPeer, MessageOf(status))
              : status;
 }

@@ -19,7 +19,8 @@ void LookForDescriptorShortage();
 
 // Returns `status`; as kDeadPeer, after which a target comes again, if it is a
 // kSourceError and there was a shortage since DescriptorShortages() was
-// `before`.
+// `before`, or hardly a descriptor is free now. The second catches a library's
+// failure that gave back what it had opened.
 [[nodiscard]] rocksdb::Status RetriedAfterShortage(
     const rocksdb::Status& status, uint64_t before);
 

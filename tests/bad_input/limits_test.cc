@@ -89,6 +89,11 @@ size_t DescriptorsOf(pid_t pid) {
 TEST_CASE("A pull waits while others use up the descriptors of the source",
           "[bad_input][peer][limits]") {
   constexpr size_t kMost = 64;
+  // A shortage at each step of a pull: with none free the connection waits in
+  // the kernel, with 15 the agreement on the totals finds none. Names of steps
+  // would go stale, so one number after the other is tried.
+  const size_t free = GENERATE(range<size_t>(0, 18));
+  INFO(free << " descriptors are free");
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   std::vector<std::string> words = {
@@ -107,7 +112,7 @@ TEST_CASE("A pull waits while others use up the descriptors of the source",
   where.host = "127.0.0.1";
   where.port = static_cast<uint16_t>(std::stoi(out.substr(colon + 1)));
   auto flood = std::make_unique<Flood>();
-  while (DescriptorsOf(serve.pid()) + 4 < kMost) {
+  while (DescriptorsOf(serve.pid()) + free < kMost) {
     const size_t before = DescriptorsOf(serve.pid());
     flood->Add(where, 1);
     while (DescriptorsOf(serve.pid()) == before) {
@@ -118,7 +123,10 @@ TEST_CASE("A pull waits while others use up the descriptors of the source",
                          "sst://127.0.0.1:" + std::to_string(where.port) +
                              "/db",
                          dir / "target", "--method", "ingest"}));
-  CHECK(pull.WaitForErr("Too many open files"));
+  // Long enough for every step of this small pull; then it waits, or it is
+  // done where it needed fewer.
+  const int early = pull.Wait(milliseconds(300));
+  CHECK((early == -1 || early == 0));
   flood.reset();
   CHECK(pull.Wait() == 0);
   INFO(pull.err());

@@ -210,6 +210,8 @@ Status RemoveIn(int directory, const std::string& name,
         return status;
       }
       error = errno;
+    } else if (errno == EMFILE || errno == ENFILE) {
+      error = errno;  // says more than that a directory cannot be unlinked
     }
   }
   return ErrnoStatus(EndState::kSourceError, "cannot remove", shown, error);

@@ -165,7 +165,8 @@ Status ControlSession::Serve() {
       status = CountFrame();
     }
     if (status.ok()) {
-      status = Handle(frame, &done);
+      const uint64_t shortages = DescriptorShortages();
+      status = RetriedAfterShortage(Handle(frame, &done), shortages);
       // An answer that could not be sent is a lost connection, too.
       lost_ = EndStateOf(status) == EndState::kDeadPeer;
     }
